@@ -147,8 +147,7 @@ static sigmask_t first_mask(const pthread_attr_t *attr)
 	if (attr ? mask_of(attr, &mask) : default_mask(&mask))
 		return mask;
 	if (!u->host.masked)
-		raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
-			    sizeof(mask), 0, 0);
+		signal_mask(SIG_SETMASK, NULL, &mask);
 	return mask;
 }
 

@@ -369,8 +369,7 @@ static bool start(void)
 	}
 	if (!start_threads(carriers))
 		return false;
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, 0, PTR(&mask),
-		    sizeof(mask), 0, 0);
+	signal_mask(SIG_SETMASK, NULL, &mask);
 	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
 	/*

@@ -13,43 +13,16 @@
 
 /* __nptl_nthreads is libc's count of threads. */
 static const char *const names[REALS + 1] = {
-#define CALL(symbol, ...)	#symbol,
-#define POINT(symbol, ...)	#symbol,
-#define MADE(symbol, ...)	#symbol,
-#define ON_HOST(symbol)		#symbol,
-#define FORK(symbol)		#symbol,
-#define FORK_JUMP(symbol)	#symbol,
-#define OWN(symbol)		#symbol,
-#define WAIT(symbol)		#symbol,
-#define TRY(symbol)		#symbol,
-#define RING(symbol)		#symbol,
+#define SYMBOL(symbol)	#symbol,
 #include "symbols.def"
 	"__nptl_nthreads",
 };
-
-#undef CALL
-#undef POINT
-#undef MADE
-#undef ON_HOST
-#undef FORK
-#undef FORK_JUMP
-#undef OWN
-#undef WAIT
-#undef TRY
-#undef RING
 
 /* One more than the number of the call that the function makes; 0 for others. */
 static const uint16_t numbers[REALS] = {
 #define CALL(symbol, params, nr, ...)	[REAL_##symbol] = (nr) + 1,
 #define POINT(symbol, params, nr, ...)	[REAL_##symbol] = (nr) + 1,
 #define MADE(symbol, nr)		[REAL_##symbol] = (nr) + 1,
-#define ON_HOST(symbol)
-#define FORK(symbol)
-#define FORK_JUMP(symbol)
-#define OWN(symbol)
-#define WAIT(symbol)
-#define TRY(symbol)
-#define RING(symbol)
 #include "symbols.def"
 };
 

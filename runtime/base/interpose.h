@@ -12,27 +12,8 @@
 
 /* Interposed symbols. */
 enum real {
-#define CALL(symbol, ...)	REAL_##symbol,
-#define POINT(symbol, ...)	REAL_##symbol,
-#define MADE(symbol, ...)	REAL_##symbol,
-#define ON_HOST(symbol)		REAL_##symbol,
-#define FORK(symbol)		REAL_##symbol,
-#define FORK_JUMP(symbol)	REAL_##symbol,
-#define OWN(symbol)		REAL_##symbol,
-#define WAIT(symbol)		REAL_##symbol,
-#define TRY(symbol)		REAL_##symbol,
-#define RING(symbol)		REAL_##symbol,
+#define SYMBOL(symbol)	REAL_##symbol,
 #include "symbols.def"
-#undef CALL
-#undef POINT
-#undef MADE
-#undef ON_HOST
-#undef FORK
-#undef FORK_JUMP
-#undef OWN
-#undef WAIT
-#undef TRY
-#undef RING
 	REALS
 };
 

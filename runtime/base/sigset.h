@@ -35,6 +35,27 @@ static inline long signal_process(void)
 	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
+/* rt_sigprocmask(2); "set" and "old" may be NULL. */
+static inline void signal_mask(int how, const sigmask_t *set, sigmask_t *old)
+{
+	raw_syscall(SYS_rt_sigprocmask, (uint64_t)how, PTR(set), PTR(old),
+		    sizeof(*set), 0, 0);
+}
+
+/* Queue a signal for a thread of this process. False: it can't be queued. */
+static inline bool signal_queue(int32_t tid, int signo, const siginfo_t *info)
+{
+	return !raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
+			    (uint64_t)tid, (uint64_t)signo, PTR(info), 0, 0);
+}
+
+/* Queue a signal for the process. */
+static inline void signal_queue_process(int signo, const siginfo_t *info)
+{
+	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)signal_process(),
+		    (uint64_t)signo, PTR(info), 0, 0, 0);
+}
+
 /* Did an instruction of the thread raise the signal? */
 static inline bool signal_is_fault(int signo, const siginfo_t *info)
 {

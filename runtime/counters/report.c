@@ -108,16 +108,11 @@ const char *flexsc__report_cause(unsigned int cause)
 	static const char *const names[] = {
 		"(signal)", "(preempted)", "(no entry)", "(thread end)",
 		"(fault)", "(anchored)", "(unknown)",
+#define SYMBOL(symbol)	#symbol,
 #define CALL(...)
 #define POINT(...)
 #define MADE(...)
 #define OWN(...)
-#define ON_HOST(symbol)		#symbol,
-#define FORK(symbol)		#symbol,
-#define FORK_JUMP(symbol)	#symbol,
-#define WAIT(symbol)		#symbol,
-#define TRY(symbol)		#symbol,
-#define RING(symbol)		#symbol,
 #include "runtime/base/symbols.def"
 	};
 
@@ -221,20 +216,8 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	else
 		line(&out, "added", (uint64_t)-avoided,
 		     "mode switches more than natively");
-	line(&out, "switches", total.switches,
-	     "times a carrier ran a user thread");
-	line(&out, "given", total.given,
-	     "user threads handed to a carrier by others");
-	line(&out, "steals", total.steals,
-	     "times a carrier took some from another");
-	line(&out, "stolen", total.stolen, "user threads taken so");
-	line(&out, "wakes", total.wakes, "carriers woken to share work");
-	line(&out, "spins", total.spins,
-	     "times a carrier looked around before it slept");
-	line(&out, "found", total.found, "of them found something to do");
-	line(&out, "sleeps", total.sleeps, "times a carrier slept");
-	line(&out, "adoptions", total.adoptions,
-	     "times a carrier took over from one that was stuck in a call");
+#define COUNTER(name, meaning) line(&out, #name, total.name, meaning);
+	RUN_COUNTERS(COUNTER)
 	line(&out, "spares", load32(&page->spares),
 	     "carriers made besides for that, one of them in advance");
 	line(&out, "stuck", load32(&page->stuck),

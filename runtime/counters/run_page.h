@@ -53,43 +53,35 @@ enum cause {
 	CAUSE_FAULT,	/* a fault of the program's */
 	CAUSE_ANCHORED,	/* anchored: it may compute on its host only */
 	CAUSE_UNKNOWN,	/* a call with an unknown number */
+#define SYMBOL(symbol)	CAUSE_##symbol,
 #define CALL(...)
 #define POINT(...)
 #define MADE(...)
 #define OWN(...)
-#define ON_HOST(symbol)		CAUSE_##symbol,
-#define FORK(symbol)		CAUSE_##symbol,
-#define FORK_JUMP(symbol)	CAUSE_##symbol,
-#define WAIT(symbol)		CAUSE_##symbol,
-#define TRY(symbol)		CAUSE_##symbol,
-#define RING(symbol)		CAUSE_##symbol,
 #include "runtime/base/symbols.def"
-#undef CALL
-#undef POINT
-#undef OWN
-#undef MADE
-#undef ON_HOST
-#undef FORK
-#undef FORK_JUMP
-#undef WAIT
-#undef TRY
-#undef RING
 	CAUSES
 };
 
+/* What a carrier does. Each counter is a line of the report. */
+#define RUN_COUNTERS(COUNTER)						\
+	COUNTER(switches, "times a carrier ran a user thread")		\
+	COUNTER(given, "user threads handed to a carrier by others")	\
+	COUNTER(steals, "times a carrier took some from another")	\
+	COUNTER(stolen, "user threads taken so")			\
+	COUNTER(wakes, "carriers woken to share work")			\
+	COUNTER(spins, "times a carrier looked around before it slept") \
+	COUNTER(found, "of them found something to do")			\
+	COUNTER(sleeps, "times a carrier slept")			\
+	COUNTER(adoptions, "times a carrier took over from one that was stuck " \
+			   "in a call")
+
 /* Counts of one carrier, or of several host threads. */
 struct counters {
-	uint64_t switches;	/* runs of user threads */
+#define COUNTER(name, meaning) uint64_t name;
+	RUN_COUNTERS(COUNTER)
+#undef COUNTER
 	uint64_t ways[WAYS];
-	uint64_t given;		/* user threads from the inbox */
-	uint64_t steals;	/* times it took some of another carrier's */
-	uint64_t stolen;	/* user threads that it took so */
-	uint64_t wakes;		/* idle carriers woken to share work */
-	uint64_t spins;		/* times it looked around before a sleep */
-	uint64_t found;		/* spins that found something to do */
-	uint64_t sleeps;
 	uint64_t departures;	/* user threads that left their hosts */
-	uint64_t adoptions;	/* stuck carriers that this one has adopted */
 	uint64_t own;		/* system calls besides the program's */
 	uint64_t started, ended;	/* user threads */
 	int32_t tid;		/* of the carrier; 0 for host threads */

@@ -59,17 +59,7 @@ extern const char flexsc__host_jump[];
 	};								\
 	STUB_TEXT(symbol, front_##symbol, "jmpq *8(%r11)")
 #define TRY(symbol)	WAIT(symbol)
-#define CALL(...)
-#define POINT(...)
-#define MADE(...)
-#define ON_HOST(symbol)
-#define FORK(symbol)
-#define FORK_JUMP(symbol)
-#define OWN(symbol)
-#define RING(symbol)
 #include "runtime/base/symbols.def"
-#undef WAIT
-#undef TRY
 
 /* libc's function, and returning to its host for it. */
 #define LIBC(symbol)	REAL(symbol)

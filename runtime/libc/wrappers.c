@@ -16,7 +16,6 @@
 #include "front.h"
 #include "libc_call.h"
 
-
 /* A function's arguments as the kernel takes them. */
 #define U0()			0
 #define U1(a)			(uint64_t)(a)
@@ -45,9 +44,4 @@
 #define FORK(symbol)			HOST_STUB(symbol, flexsc__host_stub, true)
 #define FORK_JUMP(symbol)		HOST_STUB(symbol, flexsc__host_jump, true)
 #define RING(symbol)			HOST_STUB(symbol, flexsc__host_jump, false)
-#define OWN(symbol)
-#define MADE(symbol, nr)
-#define WAIT(symbol)
-#define TRY(symbol)
-
 #include "runtime/base/symbols.def"

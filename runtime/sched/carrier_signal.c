@@ -37,8 +37,7 @@ void flexsc__signal_fini(struct carrier *c)
 	const sigmask_t all = ~0ULL;
 	const stack_t none = { .ss_flags = SS_DISABLE };
 
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), 0, sizeof(all),
-		    0, 0);
+	signal_mask(SIG_SETMASK, &all, NULL);
 	raw_syscall(SYS_sigaltstack, PTR(&none), 0, 0, 0, 0, 0);
 	flexsc__stack_put(&flexsc__small, c->stack);
 	if (c->kept_timer >= 0)
@@ -57,8 +56,7 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
 	 * one on sets its bit again, and that must not be undone.
 	 */
 	atomic_fetch_and(&c->blocked, ~these);
-	raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, PTR(&these), 0,
-		    sizeof(these), 0, 0);
+	signal_mask(SIG_UNBLOCK, &these, NULL);
 	/*
 	 * Any SIGPIPE that was really sent has been delivered by now to a
 	 * thread that doesn't block it, so this flag is stale.
@@ -80,10 +78,8 @@ void flexsc__signal_pipe(struct carrier *c)
 	info.si_pid = (pid_t)signal_process();
 	info.si_uid = (uid_t)raw_syscall(SYS_getuid, 0, 0, 0, 0, 0, 0);
 	atomic_fetch_or(&c->blocked, this);
-	raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, PTR(&this), 0, sizeof(this),
-		    0, 0);
-	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)info.si_pid, SIGPIPE,
-		    PTR(&info), 0, 0, 0);
+	signal_mask(SIG_BLOCK, &this, NULL);
+	signal_queue_process(SIGPIPE, &info);
 }
 
 bool flexsc__signal_is_marked(const siginfo_t *info)
@@ -112,9 +108,7 @@ static bool carrier_call_to_host(const struct carrier *c, char *is)
 
 	info.si_pid = (pid_t)signal_process();
 	info.si_ptr = is;
-	return !raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)info.si_pid,
-			    (uint64_t)c->k.tid, SIGNAL_SETXID, PTR(&info), 0,
-			    0);
+	return signal_queue(c->k.tid, SIGNAL_SETXID, &info);
 }
 
 void flexsc__signal_carrier(const struct carrier *c)

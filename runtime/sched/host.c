@@ -11,12 +11,6 @@
 #include "stacks.h"
 #include "state.h"
 
-static long set_mask(int how, const sigmask_t *mask, sigmask_t *old)
-{
-	return raw_syscall(SYS_rt_sigprocmask, (uint64_t)how, PTR(mask),
-			   PTR(old), sizeof(*mask), 0, 0);
-}
-
 /* The kernel thread's own stack begins here when u leaves its host first. */
 static void host_main(void *arg)
 {
@@ -54,7 +48,7 @@ void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask)
 	host->k.counters = counters_of_host(host->k.tid);
 	COUNT(&host->k, started, 1);
 	context_set_gs(&host->k);
-	set_mask(SIG_SETMASK, &host->mask, NULL);
+	signal_mask(SIG_SETMASK, &host->mask, NULL);
 }
 
 void flexsc__host_fini(struct uthread *u)
@@ -87,7 +81,7 @@ void flexsc__leave_host(struct uthread *u)
 	/* A signal that arrives from here on calls u to its host. */
 	u->host.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
-	set_mask(SIG_BLOCK, NULL, &mask);
+	signal_mask(SIG_BLOCK, NULL, &mask);
 	/* Such a signal has blocked all others and noted the program's mask. */
 	if (!u->host.masked) {
 		u->host.mask = mask;
@@ -147,7 +141,7 @@ void flexsc__settle(struct uthread *u)
 	if (u->host.masked) {
 		u->host.masked = false;
 		flexsc__resent_unmask(u, u->host.mask);
-		set_mask(SIG_SETMASK, &u->host.mask, NULL);
+		signal_mask(SIG_SETMASK, &u->host.mask, NULL);
 	}
 	u->busy = true;
 }
@@ -157,7 +151,7 @@ sigmask_t flexsc__settle_in_frame(struct uthread *u)
 	const sigmask_t all = ~0ULL;
 	sigmask_t mask;
 
-	set_mask(SIG_SETMASK, &all, NULL);
+	signal_mask(SIG_SETMASK, &all, NULL);
 	mask = u->host.mask;
 	flexsc__resent_unmask(u, mask);
 	u->host.masked = false;

@@ -195,11 +195,9 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 	atomic_fetch_add(&unsettled, 1);
 	birth = own_birth_on(small);
 	*birth = (struct birth){ .start = run, .arg = arg, .stack = small };
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&blocked),
-		    PTR(&before), sizeof(blocked), 0, 0);
+	signal_mask(SIG_SETMASK, &blocked, &before);
 	err = own_create(thread, attr, birth);
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
-		    sizeof(before), 0, 0);
+	signal_mask(SIG_SETMASK, &before, NULL);
 	if (err)
 		flexsc__stack_put(&flexsc__small, small);
 	else

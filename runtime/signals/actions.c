@@ -74,9 +74,8 @@ void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context)
 	mask &= ~SIGNAL_BIT(signo);
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	if (!signal_is_fault(signo, info) || signo == SIGTRAP || signo == SIGSYS)
-		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-			    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
-			    (uint64_t)signo, PTR(info), 0, 0);
+		signal_queue((int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+			     signo, info);
 }
 
 static void reset(int signo)
@@ -105,8 +104,7 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 		mask |= 1ULL << (signo - 1);
 	if (action.flags & SA_RESETHAND)
 		reset(signo);
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&mask), 0,
-		    sizeof(mask), 0, 0);
+	signal_mask(SIG_SETMASK, &mask, NULL);
 	if (action.flags & SA_SIGINFO)
 		((void (*)(int, siginfo_t *, void *))action.handler)(
 			signo, info, context);

@@ -80,8 +80,7 @@ static void postpone(struct uthread *u, int signo, siginfo_t *info,
 	sigmask_t all = ~(1ULL << (SIGNAL_SETXID - 1));
 
 	flexsc__resent_keep(u, signo, info);
-	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-		    (uint64_t)u->host.k.tid, (uint64_t)signo, PTR(info), 0, 0);
+	signal_queue(u->host.k.tid, signo, info);
 	if (!u->host.masked) {
 		memcpy(&u->host.mask, &context->uc_sigmask, sizeof(all));
 		u->host.masked = true;
@@ -130,8 +129,7 @@ static void signal_go_to_host(struct kthread *k, struct uthread *u)
 	 * The carrier never returns from this signal's handler, so nothing else
 	 * restores its mask.
 	 */
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&c->open), 0,
-		    sizeof(c->open), 0, 0);
+	signal_mask(SIG_SETMASK, &c->open, NULL);
 	counters_return(u->cause);
 	flexsc__send_to_host(u);
 }
@@ -255,9 +253,7 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 	u->cause = CAUSE_FAULT;
 	move_to_host(k, u, context, NULL);
 	if (signo == SIGTRAP || signo == SIGSYS || signo == SIGABRT)
-		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-			    (uint64_t)u->host.k.tid, (uint64_t)signo,
-			    PTR(info), 0, 0);
+		signal_queue(u->host.k.tid, signo, info);
 }
 
 static siginfo_t passed_on(const siginfo_t *info)
@@ -281,8 +277,7 @@ static void give_back(int signo, const siginfo_t *info, ucontext_t *context)
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
 	mask |= SIGNAL_BIT(signo);
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
-	raw_syscall(SYS_rt_sigqueueinfo, (uint64_t)signal_process(), (uint64_t)signo,
-		    PTR(&copy), 0, 0, 0);
+	signal_queue_process(signo, &copy);
 }
 
 /*
@@ -301,9 +296,7 @@ static void pass_on(struct kthread *k, int signo, siginfo_t *info,
 		atomic_fetch_or(&k->carrier->blocked, SIGNAL_BIT(signo));
 		give_back(signo, info, context);
 	} else {
-		raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-			    (uint64_t)u->host.k.tid, (uint64_t)signo,
-			    PTR(&copy), 0, 0);
+		signal_queue(u->host.k.tid, signo, &copy);
 	}
 }
 
@@ -345,8 +338,7 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 	}
 	u->cause = CAUSE_SIGNAL;
 	move_to_host(k, u, context, NULL);
-	raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),
-		    (uint64_t)u->host.k.tid, SIGPIPE, PTR(info), 0, 0);
+	signal_queue(u->host.k.tid, SIGPIPE, info);
 }
 
 /* Did the thread itself raise the signal, in an abort() that libc calls? */

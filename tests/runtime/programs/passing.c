@@ -5,7 +5,7 @@
 
 #include "passing.h"
 
-#define PASS(symbol, ...)						\
+#define PASS(symbol)						\
 	__attribute__((used)) static struct passing passing_##symbol = { \
 		.name = #symbol,					\
 	};								\
@@ -21,22 +21,14 @@
 		"	ret\n"						\
 		".size " #symbol ", . - " #symbol "\n");
 
-#define CALL PASS
-#define POINT PASS
-#define MADE PASS
-#define ON_HOST PASS
-#define FORK PASS
-#define FORK_JUMP PASS
-#define OWN PASS
-#define WAIT PASS
-#define TRY PASS
+#define SYMBOL(symbol)	PASS(symbol)
 /* Those of liburing the runtime calls for itself. */
 #define RING(symbol)
 #include "runtime/base/symbols.def"
-#undef PASS
 
-#define PASS(symbol, ...)	&passing_##symbol,
 static struct passing *const all[] = {
+#define SYMBOL(symbol)	&passing_##symbol,
+#define RING(symbol)
 #include "runtime/base/symbols.def"
 };
 

@@ -13,15 +13,7 @@
 #include "threads.h"
 
 static const char *const names[] = {
-#define NAME(symbol, ...)	#symbol,
-#define CALL NAME
-#define POINT NAME
-#define MADE NAME
-#define ON_HOST NAME
-#define FORK NAME
-#define FORK_JUMP NAME
-#define WAIT NAME
-#define TRY NAME
+#define SYMBOL(symbol)	#symbol,
 #define RING(symbol)
 /* Those of threads end in the next definition, but want true arguments. */
 #define OWN(symbol)
