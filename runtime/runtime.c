@@ -21,7 +21,6 @@
 #include "runtime/calls/filter.h"
 #include "runtime/calls/life.h"
 #include "runtime/calls/polling.h"
-#include "runtime/calls/timers.h"
 #include "runtime/calls/ufutex.h"
 #include "runtime/counters/counters.h"
 #include "runtime/libc/libc.h"
@@ -114,7 +113,6 @@ static void forked(void)
 	flexsc__counters_forked();
 	flexsc__ufutex_forked();
 	flexsc__stacks_forked();
-	flexsc__timers_forked();
 	flexsc__cpuclock_forked();
 	flexsc__filter_forked();
 	context_set_gs(NULL);

@@ -7,13 +7,13 @@
 
 #include "perform.h"
 #include "lib/base/clock.h"
+#include "lib/base/futex.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/cputime.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/anchored.h"
 #include "runtime/sched/uthreads.h"
 #include "filter.h"
-#include "timers.h"
 
 /*
  * A thread's clock never goes back, whichever thread asks, although a look may
@@ -88,11 +88,6 @@ void flexsc__cpuclock_end(const struct uthread *u)
 	last.clock_shown = atomic_load(&u->clock_shown);
 	*ended_with(last.tid) = last;
 	flexsc__uthreads_unlock();
-}
-
-void flexsc__cpuclock_forked(void)
-{
-	memset(ended, 0, sizeof(ended));
 }
 
 /* The id of the thread that a clock is of. */
@@ -180,9 +175,96 @@ static void cpuclock_anchor(int32_t tid, bool anchored)
 	flexsc__uthreads_unlock();
 }
 
+/*
+ * The list of all timers. It changes under the lock; without the lock, one may
+ * look whether it is empty.
+ */
+_Atomic(struct timer *) flexsc__timers;
+static struct lock timers_lock;
+
+static struct timer *first(void)
+{
+	return atomic_load_explicit(&flexsc__timers, memory_order_relaxed);
+}
+
+static void set_first(struct timer *timer)
+{
+	atomic_store_explicit(&flexsc__timers, timer, memory_order_relaxed);
+}
+
+void flexsc__timers_add(struct timer *timer)
+{
+	lock(&timers_lock);
+	timer->next = first();
+	set_first(timer);
+	unlock(&timers_lock);
+}
+
+int32_t flexsc__timers_tid(timer_t id)
+{
+	const struct timer *timer;
+	int32_t tid;
+
+	lock(&timers_lock);
+	for (timer = first(); timer && timer->id != id; timer = timer->next)
+		;
+	tid = timer ? timer->tid : 0;
+	unlock(&timers_lock);
+	return tid;
+}
+
+static bool timers_on(int32_t tid)
+{
+	const struct timer *timer;
+
+	if (!timers_any())
+		return false;
+	lock(&timers_lock);
+	for (timer = first(); timer && timer->tid != tid; timer = timer->next)
+		;
+	unlock(&timers_lock);
+	return timer;
+}
+
+static struct timer *unlink_one(timer_t id)
+{
+	struct timer *timer = first(), *before = NULL;
+
+	for (; timer && timer->id != id; timer = timer->next)
+		before = timer;
+	if (timer && before)
+		before->next = timer->next;
+	else if (timer)
+		set_first(timer->next);
+	return timer;
+}
+
+struct timer *flexsc__timers_take(timer_t id)
+{
+	struct timer *timer, *same = NULL;
+
+	lock(&timers_lock);
+	timer = unlink_one(id);
+	if (timer)
+		for (same = first(); same && same->tid != timer->tid;)
+			same = same->next;
+	/* With its last timer, the thread may leave its host again. */
+	if (timer && !same)
+		cpuclock_anchor(timer->tid, false);
+	unlock(&timers_lock);
+	return timer;
+}
+
+void flexsc__cpuclock_forked(void)
+{
+	memset(ended, 0, sizeof(ended));
+	set_first(NULL);
+	timers_lock = (struct lock){ 0 };
+}
+
 void flexsc__cpuclock_begin(struct uthread *u)
 {
-	if (flexsc__timers_on(u->host.k.tid))
+	if (timers_on(u->host.k.tid))
 		cpuclock_anchor(u->host.k.tid, true);
 }
 
@@ -196,11 +278,6 @@ int32_t flexsc__cpuclock_anchor(struct uthread *u, clockid_t clock)
 	cpuclock_anchor(tid, true);
 	flexsc__anchored_settle(u, tid);
 	return tid;
-}
-
-void flexsc__cpuclock_release(int32_t tid)
-{
-	cpuclock_anchor(tid, false);
 }
 
 struct timespec flexsc__cpuclock_on_host(int32_t tid, struct timespec time)

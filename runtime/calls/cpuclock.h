@@ -11,6 +11,7 @@
 #ifndef FLEXSC_RUNTIME_CPUCLOCK_H
 #define FLEXSC_RUNTIME_CPUCLOCK_H
 
+#include <stdatomic.h>
 #include <time.h>
 
 #include "runtime/sched/uthread.h"
@@ -42,7 +43,10 @@ void flexsc__cpuclock_begin(struct uthread *u);
  * goes on for other threads until its kernel thread is gone.
  */
 void flexsc__cpuclock_end(const struct uthread *u);
-/* Forget in a forked child the user threads that have ended. */
+/*
+ * Forget in a forked child the user threads that have ended, and the timers, of which
+ * it inherits none.
+ */
 void flexsc__cpuclock_forked(void);
 
 /*
@@ -51,13 +55,47 @@ void flexsc__cpuclock_forked(void);
  * now if it is a user thread; 0 if the clock is no thread's.
  */
 int32_t flexsc__cpuclock_anchor(struct uthread *u, clockid_t clock);
-/* Inside the runtime: the last timer on this thread's clock is gone. */
-void flexsc__cpuclock_release(int32_t tid);
 
 /*
  * Inside the runtime: converts a time on the clock of the thread tid to the
  * clock of its host.
  */
 struct timespec flexsc__cpuclock_on_host(int32_t tid, struct timespec time);
+
+/*
+ * The timers that libc has made on the clocks of threads, and which thread each
+ * is about. As long as there is one, its thread is anchored. A thread that makes a
+ * timer adds it here, then anchors the timer's thread; a new thread is listed first,
+ * then looks here. So one of the two sees the other. User threads, inside the runtime.
+ */
+struct timer {
+	timer_t id;		/* libc's */
+	int32_t tid;		/* of the thread whose clock it is */
+	struct timer *next;
+};
+
+extern _Atomic(struct timer *) flexsc__timers;
+
+/* Are there timers? Costs a load. Any thread. */
+static inline bool timers_any(void)
+{
+	return atomic_load_explicit(&flexsc__timers, memory_order_relaxed);
+}
+
+/*
+ * Add a timer, whose memory stays the calling thread's until the timer is
+ * taken.
+ */
+void flexsc__timers_add(struct timer *timer);
+/*
+ * Id of the thread that the timer is about; 0 if it isn't about a thread's
+ * clock.
+ */
+int32_t flexsc__timers_tid(timer_t id);
+/*
+ * Take a timer out that is to be deleted; NULL if it isn't about a thread's
+ * clock.
+ */
+struct timer *flexsc__timers_take(timer_t id);
 
 #endif /* FLEXSC_RUNTIME_CPUCLOCK_H */

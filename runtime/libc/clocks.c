@@ -9,7 +9,6 @@
 #include "lib/base/syscall.h"
 #include "runtime/base/interpose.h"
 #include "runtime/calls/cpuclock.h"
-#include "runtime/calls/timers.h"
 #include "runtime/sched/host.h"
 #include "libc_call.h"
 
