@@ -133,7 +133,7 @@ def constants(prefix: str, names: str) -> dict[str, str]:
 TURNS = "transfer message accept submit await poll"
 HANDLERS = """
     futex futex2 sigaction rseq sigmask gettid kill cpuclock usage timer yield
-    nanosleep clock_sleep poll host exit exit_group ring wait affinity
+    nanosleep clock_sleep poll host exit exit_group ring wait affinity sigwait
 """
 APARTS = "not tied rooted raw keyring counter priority ring"
 

@@ -30,6 +30,7 @@
 #include "runtime/signals/actions.h"
 #include "runtime/signals/signals.h"
 #include "sigmask.h"
+#include "sigwait.h"
 #include "sleep.h"
 #include "ufutex.h"
 #include "runtime/sched/wait.h"
@@ -333,6 +334,8 @@ static long choose(struct uthread *u, long nr, const uint64_t a[6])
 		if (a[row->flags_arg] & __WNOTHREAD)
 			return flexsc__perform_wait_on_host(u, nr, a);
 		break;
+	case USER_SIGWAIT:
+		return flexsc__sigwait(u, a);
 	case USER_AFFINITY:
 		return flexsc__affinity_set(u, a);
 	case USER_BY_CLASS:
