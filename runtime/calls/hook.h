@@ -32,10 +32,4 @@ long flexsc__hook_site(long nr, const uint64_t args[6]);
 /* flexsc__hook_site() for a call that is a cancellation point. */
 long flexsc__hook_site_point(long nr, const uint64_t args[6]);
 
-/*
- * libc is about to close a descriptor by a call that doesn't reach
- * flexsc__hook().
- */
-void flexsc__hook_closes(uint32_t fd);
-
 #endif /* FLEXSC_RUNTIME_HOOK_H */

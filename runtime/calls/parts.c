@@ -4,15 +4,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
 #include "runtime/counters/run_page.h"
 #include "runtime/sched/closings.h"
 #include "runtime/sched/state.h"
-#include "runtime/signals/signals.h"
 #include "perform.h"
+#include "raise.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
 #include "lib/calls/partial.h"
@@ -88,20 +87,6 @@ static void parts_end(void *arg)
 		flexsc__exit(p->u);
 }
 
-/*
- * Raise the SIGPIPE that a plain write to a pipe without readers raises also after a
- * part. No other error does after a part.
- */
-static void parts_raise(const struct parts *p, long ret)
-{
-	struct stat file;
-
-	if (ret == -EPIPE && !on_host() &&
-	    !raw_syscall(SYS_fstat, p->rest.args[0], PTR(&file), 0, 0, 0, 0) &&
-	    S_ISFIFO(file.st_mode))
-		flexsc__signal_self(p->u, SIGPIPE);
-}
-
 /* On its host the rest is one plain write: if it was short, a signal ended it. */
 static bool parts_go_on(const struct parts *p)
 {
@@ -131,7 +116,7 @@ static long parts_transfer(struct parts *p, long ret)
 						(uint64_t *)p->rest.args);
 			more = parts_cut(p, ret);
 		} while (more && parts_go_on(p));
-		parts_raise(p, ret);
+		flexsc__raise_after_part(p->u, p->rest.args[0], ret);
 	}
 	return parts_result(p, more ? 0 : ret);
 }

@@ -21,7 +21,7 @@
  * These are WAIT and TRY of base/symbols.def; handlers.c has those that set signal
  * handlers. They run on the program's threads.
  */
-#include "runtime/calls/hook.h"
+#include "runtime/calls/descriptors.h"
 #include "libc.h"
 
 #include <aio.h>
@@ -161,37 +161,37 @@ static void try_call_once(once_flag *once, void (*function)(void))
 
 static int try_fclose(FILE *file)
 {
-	flexsc__hook_closes((uint32_t)fileno(file));
+	flexsc__descriptors_closing((uint32_t)fileno(file));
 	return LIBC(fclose)(file);
 }
 
 static int try_pclose(FILE *file)
 {
-	flexsc__hook_closes((uint32_t)fileno(file));
+	flexsc__descriptors_closing((uint32_t)fileno(file));
 	return LIBC(pclose)(file);
 }
 
 static FILE *try_freopen(const char *path, const char *mode, FILE *file)
 {
-	flexsc__hook_closes((uint32_t)fileno(file));
+	flexsc__descriptors_closing((uint32_t)fileno(file));
 	return LIBC(freopen)(path, mode, file);
 }
 
 static FILE *try_freopen64(const char *path, const char *mode, FILE *file)
 {
-	flexsc__hook_closes((uint32_t)fileno(file));
+	flexsc__descriptors_closing((uint32_t)fileno(file));
 	return LIBC(freopen64)(path, mode, file);
 }
 
 static int try_closedir(DIR *dir)
 {
-	flexsc__hook_closes((uint32_t)dirfd(dir));
+	flexsc__descriptors_closing((uint32_t)dirfd(dir));
 	return LIBC(closedir)(dir);
 }
 
 static int try_mq_close(mqd_t queue)
 {
-	flexsc__hook_closes((uint32_t)queue);
+	flexsc__descriptors_closing((uint32_t)queue);
 	return LIBC(mq_close)(queue);
 }
 

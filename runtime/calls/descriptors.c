@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "descriptors.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+
+#include "lib/calls/call_info.h"
+#include "lib/files/fds.h"
+#include "lib/files/private_fd.h"
+#include "lib/pool/closing.h"
+#include "runtime/sched/carrier.h"
+#include "runtime/sched/closings.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/state.h"
+#include "dispatch.h"
+#include "polling.h"
+
+/*
+ * close_range() without the runtime's own descriptors: to the program they don't
+ * exist.
+ */
+static long close_others(const uint64_t a[6])
+{
+	uint64_t first = (uint32_t)a[0], last = (uint32_t)a[1], own;
+	long ret = 0;
+
+	for (; !ret && first <= last; first = own + 1) {
+		own = flexsc__fds_next(first, last);
+		while (own <= last && !fds_is_own((uint32_t)own))
+			own = flexsc__fds_next(own + 1, last);
+		if (own > first)
+			ret = raw_syscall(SYS_close_range, first, own - 1, 0, 0,
+					  0, 0);
+	}
+	return ret;
+}
+
+/*
+ * The same in a table of u's own. u gets the table first, by a call that closes
+ * nothing, and stays on its host for it. Without another thread it keeps the table that
+ * it has, and the runtime needs its descriptors there.
+ */
+static long close_others_alone(struct uthread *u, const uint64_t a[6])
+{
+	const struct flexsc_entry nothing = {
+		.nr = SYS_close_range,
+		.args = { UINT32_MAX, UINT32_MAX, CLOSE_RANGE_UNSHARE },
+	};
+	const uint64_t others[6] = { a[0], a[1] };
+	long ret = flexsc__dispatch(u, SYS_close_range, &nothing);
+
+	return ret ? ret : close_others(others);
+}
+
+static bool closes_own(const struct call_info *row, const uint64_t a[6])
+{
+	return (row->closes == CLOSES_ONE && fds_is_own((uint32_t)a[0])) ||
+	       (row->closes == CLOSES_OTHER && fds_is_own((uint32_t)a[1]));
+}
+
+/*
+ * Before a descriptor is closed: calls that wait for its file go on with a copy.
+ * While there are several threads no carrier ends, so the loops are used without a lock.
+ */
+static void hold(uint32_t fd)
+{
+	flexsc__fds_unmark(fd);
+	flexsc__polling_hold(fd);
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		flexsc__closing_hold(flexsc__runtime.carriers[i].loop, fd);
+}
+
+static void closed(uint32_t fd)
+{
+	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
+		flexsc__closing_closed(flexsc__runtime.carriers[i].loop, fd);
+}
+
+void flexsc__descriptors_closing(uint32_t fd)
+{
+	struct uthread *u = &flexsc__self;
+	bool enters = u->alive && !u->busy;
+
+	if (fds_is_marked(fd)) {
+		if (enters)
+			flexsc__enter(u);
+		hold(fd);
+		if (enters)
+			flexsc__exit(u);
+	}
+	closings_count(fd);
+	closings_wait();
+	fds_forget_closed(fd);
+}
+
+/*
+ * Before the call and after it: a call that is posted in between may have the old file,
+ * and mustn't be moved either (sched/closings.h).
+ */
+static void count_closing(const struct call_info *row, const uint64_t a[6])
+{
+	if (row->closes == CLOSES_RANGE)
+		flexsc__closings_count_range((uint32_t)a[0], (uint32_t)a[1]);
+	else
+		closings_count((uint32_t)a[row->closes == CLOSES_OTHER]);
+}
+
+bool flexsc__descriptors_begin(const struct call_info *row,
+			       const struct flexsc_entry *entry)
+{
+	const uint64_t *a = (const uint64_t *)entry->args;
+
+	if (closes_own(row, a))
+		return false;
+	if (row->closes && row->closes != CLOSES_SHUT) {
+		count_closing(row, a);
+		closings_wait();
+		flexsc__closing_each(entry->nr, entry->args, hold);
+	}
+	flexsc__fds_note(entry);
+	return true;
+}
+
+long flexsc__descriptors_close_range(struct uthread *u, long nr,
+				     const struct flexsc_entry *entry)
+{
+	const uint64_t *a = (const uint64_t *)entry->args;
+
+	/* The kernel rejects these arguments. */
+	if (a[0] > a[1] || a[2] & ~(uint64_t)CLOSE_RANGE_UNSHARE)
+		return flexsc__dispatch(u, nr, entry);
+	return a[2] ? close_others_alone(u, a) : close_others(a);
+}
+
+/*
+ * Between the first note and the call, another thread may have asked about the
+ * descriptor or begun to wait for it.
+ */
+void flexsc__descriptors_end(const struct call_info *row,
+			     const struct flexsc_entry *entry, long ret)
+{
+	const uint64_t *a = (const uint64_t *)entry->args;
+
+	flexsc__fds_note(entry);
+	if (row->closes && row->closes != CLOSES_SHUT)
+		count_closing(row, a);
+	if (row->closes)
+		flexsc__closing_each(entry->nr, entry->args, closed);
+	flexsc__fds_note_made(entry, ret);
+	if (row->passes)
+		flexsc__fds_note_sent(row->passes, a[1], ret);
+}

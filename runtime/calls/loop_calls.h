@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of an event loop that runs in a user thread on its host (sched/sticky.h).
+ * They are made as a plain thread would make them, and may cost only few instructions
+ * more, so all of this is inline. The calling user thread only, outside the runtime.
+ */
+#ifndef FLEXSC_RUNTIME_LOOP_CALLS_H
+#define FLEXSC_RUNTIME_LOOP_CALLS_H
+
+#include "lib/calls/call_info.h"
+#include "lib/files/fds.h"
+#include "runtime/sched/count.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/state.h"
+#include "runtime/sched/uthread.h"
+#include "perform.h"
+
+/* How a user thread on its host makes a call: natively, or as hook.h lists. */
+enum make_natively {
+	NATIVELY_NOT = 0,
+	NATIVELY_AT_ONCE,	/* the call doesn't wait, so isn't cancelled */
+	NATIVELY_POINT,		/* as libc does, as a cancellation point */
+};
+
+/*
+ * How to make a call on a descriptor. If its file has other descriptors, one of
+ * them may have been used to clear the O_NONBLOCK that was noted: then the call
+ * waits on its host, as natively, and may be cancelled there.
+ */
+static inline enum make_natively loop_call_by_descriptor(uint32_t fd)
+{
+	uint32_t facts = fds_known(fd);
+
+	if (!(facts & FD_NEVER_WAITS))
+		return NATIVELY_NOT;
+	return facts & FD_ALONE ? NATIVELY_AT_ONCE : NATIVELY_POINT;
+}
+
+/*
+ * Does a user thread on its host make the call as a plain thread would? So it is with
+ * the calls of an event loop: accepting, receiving and sending where nothing waits,
+ * submitting requests, and waiting for any of many.
+ */
+static inline enum make_natively
+loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
+{
+	if (!on_host() || !flexsc__runtime.loops ||
+	    atomic_load_explicit(&u->wanted, memory_order_relaxed))
+		return NATIVELY_NOT;
+	switch (turn) {
+	case TURN_TRANSFER:
+	case TURN_MESSAGE:
+		return loop_call_by_descriptor((uint32_t)a[0]);
+	case TURN_ACCEPT:
+		/* The caller may be a child, whose descriptors aren't noted. */
+		return u->forks ? NATIVELY_NOT : loop_call_by_descriptor((uint32_t)a[0]);
+	case TURN_SUBMIT:
+	case TURN_AWAIT:
+		return NATIVELY_POINT;
+	case TURN_POLL:
+		return a[1] != 1 ? NATIVELY_POINT : NATIVELY_NOT;
+	case TURN_OTHER:
+		break;
+	}
+	return NATIVELY_NOT;
+}
+
+/* Not inline: the entry in it would enlarge the frame of all other calls. */
+void flexsc__loop_call_accepted(long nr, const uint64_t a[6], long ret);
+
+/* Make such a call. how: not NATIVELY_NOT. */
+static inline long loop_call(struct uthread *u, long nr, const uint64_t a[6],
+			     enum call_turn turn, enum make_natively how)
+{
+	long ret = u->point && how == NATIVELY_POINT ?
+			   flexsc__perform_point(nr, a) :
+			   flexsc__perform_plainly(nr, a);
+
+	if (turn == TURN_ACCEPT)
+		flexsc__loop_call_accepted(nr, a, ret);
+	else if (turn == TURN_MESSAGE)
+		flexsc__fds_note_sent(PASSES_ONE, a[1], ret);
+	u->way = WAY_NATIVELY;
+	counters_call(u);
+	return ret;
+}
+
+#endif /* FLEXSC_RUNTIME_LOOP_CALLS_H */

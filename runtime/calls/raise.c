@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "raise.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "runtime/counters/run_page.h"
+#include "runtime/sched/host.h"
+#include "runtime/signals/signals.h"
+
+/* Does the kernel send SIGPIPE if the call fails with EPIPE? */
+static bool raises_pipe(const struct call_info *row, const uint64_t a[6])
+{
+	return row->traits & CALL_PIPE ||
+	       (row->traits & CALL_SEND && !(a[row->flags_arg] & MSG_NOSIGNAL));
+}
+
+/*
+ * Does the kernel send SIGXFSZ if the call fails with EFBIG? Not if the limit is
+ * the file system's, so ask whether the process has a limit of its own.
+ */
+static bool raises_size(const struct call_info *row)
+{
+	struct rlimit limit;
+
+	return row->traits & CALL_FSIZE &&
+	       !raw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, PTR(&limit), 0,
+			    0) &&
+	       limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* Was the call made on its host? Then the signal of its error has come already. */
+static bool made_on_host(const struct uthread *u)
+{
+	return u->way != WAY_POSTED && on_host();
+}
+
+void flexsc__raise_error(struct uthread *u, const struct call_info *row,
+			 const uint64_t a[6], long ret)
+{
+	int signo = 0;
+
+	if (ret == -EPIPE && raises_pipe(row, a))
+		signo = SIGPIPE;
+	else if (ret == -EFBIG && raises_size(row))
+		signo = SIGXFSZ;
+	if (signo && !made_on_host(u))
+		flexsc__signal_self(u, signo);
+}
+
+void flexsc__raise_after_part(struct uthread *u, uint64_t fd, long ret)
+{
+	struct stat file;
+
+	if (ret == -EPIPE && !on_host() &&
+	    !raw_syscall(SYS_fstat, fd, PTR(&file), 0, 0, 0, 0) &&
+	    S_ISFIFO(file.st_mode))
+		flexsc__signal_self(u, SIGPIPE);
+}
