@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Does a loop's owner post the rest itself? Under flexsc run: runtime/calls/parts.h. */
+/* Does a loop's owner post the rest itself? Under flexsc run: runtime/calls/parts.c. */
 #ifdef FLEXSC_IN_RUNTIME
 #define OWNER_GOES_ON	true
 #else

@@ -4,11 +4,11 @@
 #include <sched.h>
 #include <string.h>
 
+#include "runtime/sched/anchored.h"
 #include "runtime/sched/carrier.h"
 #include "runtime/sched/host.h"
-#include "runtime/sched/anchored.h"
-#include "runtime/sched/uthreads.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/uthreads.h"
 
 /*
  * A thread's affinity; false if cpu_set_t is too small for the kernel's cores.

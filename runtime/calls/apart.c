@@ -5,7 +5,7 @@
  * get that state, so the user thread stays on its host. It is host-only if threads that
  * it makes inherit the state, else anchored. On the user thread itself.
  */
-#include "apart.h"
+#include "calls.h"
 
 #include <linux/ioprio.h>
 #include <linux/keyctl.h>
@@ -14,12 +14,12 @@
 #include "lib/calls/call_info.h"
 #include "runtime/base/peek.h"
 #include "runtime/counters/counters.h"
-#include "runtime/sched/host.h"
-#include "runtime/sched/dormant.h"
 #include "runtime/sched/anchored.h"
+#include "runtime/sched/dormant.h"
+#include "runtime/sched/host.h"
 #include "runtime/sched/uthreads.h"
-#include "perform.h"
 #include "filter.h"
+#include "perform.h"
 #include "rings.h"
 
 static enum call_apart apart_of(long nr, const uint64_t a[6])

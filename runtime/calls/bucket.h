@@ -7,8 +7,8 @@
 #ifndef FLEXSC_RUNTIME_BUCKET_H
 #define FLEXSC_RUNTIME_BUCKET_H
 
-#include "runtime/sched/uthread.h"
 #include "lib/base/futex.h"
+#include "runtime/sched/uthread.h"
 
 #define BUCKETS	1024U	/* flexsc__buckets; 54 is 64 less their bits */
 

@@ -5,15 +5,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "perform.h"
 #include "lib/base/clock.h"
 #include "lib/base/futex.h"
 #include "runtime/base/peek.h"
+#include "runtime/sched/anchored.h"
 #include "runtime/sched/cputime.h"
 #include "runtime/sched/state.h"
-#include "runtime/sched/anchored.h"
 #include "runtime/sched/uthreads.h"
 #include "filter.h"
+#include "perform.h"
 
 /*
  * A thread's clock never goes back, whichever thread asks, although a look may

@@ -12,7 +12,7 @@
 #include "runtime/sched/closings.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/state.h"
-#include "dispatch.h"
+#include "calls.h"
 #include "polling.h"
 
 /*

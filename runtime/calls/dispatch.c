@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "dispatch.h"
+/*
+ * The way of a user thread's call: plainly, posted, or on its host. It follows
+ * from the call's class (lib/calls/syscalls.tbl), from the file that the call
+ * is about, and from what the call would do to the kernel thread that makes it.
+ */
+#include "calls.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "runtime/base/peek.h"
-#include "runtime/sched/state.h"
-#include "apart.h"
-#include "perform.h"
-#include "filter.h"
-#include "parts.h"
+#include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
 #include "lib/files/probe.h"
-#include "lib/calls/call_info.h"
+#include "runtime/base/peek.h"
+#include "runtime/sched/state.h"
+#include "filter.h"
+#include "perform.h"
 
 /*
  * Can a call of CLASS_FAST be held up all the same, by a disk, a network file system or

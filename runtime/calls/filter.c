@@ -13,16 +13,16 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "lib/base/futex.h"
+#include "lib/base/sigaction.h"
+#include "lib/base/trial.h"
 #include "runtime/counters/run_page.h"
-#include "runtime/sched/retire.h"
 #include "runtime/sched/monitor.h"
+#include "runtime/sched/retire.h"
 #include "runtime/sched/spare.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
 #include "perform.h"
-#include "lib/base/futex.h"
-#include "lib/base/sigaction.h"
-#include "lib/base/trial.h"
 
 #define NO_ID	((uint64_t)-2)	/* of no file, process, clock, signal ... */
 

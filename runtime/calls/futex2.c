@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-#include "futex2.h"
+/*
+ * futex_waitv(2) and the calls that came after it. Few programs use them, so a
+ * user thread that waits by one does so on its host, in the kernel. It is counted
+ * for each of its words, so that wake-ups by other calls find it: ufutex.h, F1.
+ */
+#include "calls.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 
-#include "perform.h"
+#include "runtime/base/peek.h"
 #include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
-#include "runtime/base/peek.h"
+#include "perform.h"
 #include "ufutex.h"
+
+/* The calls' numbers, which libc's headers may lack. */
+#define FUTEX2_WAITV	449
+#define FUTEX2_WAKE	454
+#define FUTEX2_WAIT	455
+#define FUTEX2_REQUEUE	456
 
 /*
  * Flags of a word that user threads wait for; with any other flag, it is

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
+#include "runtime/counters/run_page.h"
+#include "runtime/sched/anchored.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/internal_thread.h"
+#include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
-#include "runtime/counters/run_page.h"
 #include "affinity.h"
 #include "cpuclock.h"
-#include "runtime/sched/state.h"
-#include "runtime/sched/anchored.h"
 #include "polling.h"
 
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,

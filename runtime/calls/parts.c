@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-#include "parts.h"
+/*
+ * Transfers in parts, on the user thread itself.
+ *
+ * A plain write() to a pipe or a socket waits until all is written, and a receive with
+ * MSG_WAITALL until all has arrived. io_uring can do the same in one request, but only
+ * the kernel knows how much an armed request has transferred. So the heir of a stuck
+ * carrier could not make the call again (sched/moved.h). Instead each request transfers
+ * what it can at once, and the user thread posts another request for the rest.
+ *
+ * The program may close the descriptor meanwhile, and its number may then mean another
+ * file. So the rest is transferred by a copy of the descriptor.
+ */
+#include "calls.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
-#include "runtime/sched/host.h"
-#include "runtime/sched/sticky.h"
-#include "runtime/counters/run_page.h"
-#include "runtime/sched/closings.h"
-#include "runtime/sched/state.h"
-#include "perform.h"
-#include "raise.h"
+#include "lib/calls/call_info.h"
+#include "lib/calls/partial.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
-#include "lib/calls/partial.h"
-#include "lib/calls/call_info.h"
+#include "runtime/counters/run_page.h"
+#include "runtime/sched/closings.h"
+#include "runtime/sched/host.h"
+#include "runtime/sched/state.h"
+#include "runtime/sched/sticky.h"
+#include "perform.h"
 
 /* A call that has transferred a part. */
 struct parts {

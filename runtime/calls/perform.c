@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
 #include "lib/files/kinds.h"
-#include "lib/calls/call_info.h"
 #include "runtime/sched/count.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"

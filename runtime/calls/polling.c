@@ -6,20 +6,20 @@
 #include <string.h>
 #include <time.h>
 
-#include "perform.h"
-#include "runtime/sched/carrier.h"
 #include "lib/base/clock.h"
-#include "runtime/sched/count.h"
-#include "lib/loop/entry.h"
+#include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
-#include "lib/calls/call_info.h"
-#include "runtime/sched/host.h"
-#include "runtime/sched/sticky.h"
+#include "lib/loop/entry.h"
 #include "runtime/base/peek.h"
-#include "runtime/sched/wait.h"
-#include "runtime/sched/uthreads.h"
+#include "runtime/sched/carrier.h"
+#include "runtime/sched/count.h"
+#include "runtime/sched/host.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/sticky.h"
+#include "runtime/sched/uthreads.h"
+#include "runtime/sched/wait.h"
+#include "perform.h"
 
 /* A polling call's time limit, and what is needed to make it without waiting. */
 struct time_limit {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "raise.h"
+/*
+ * The signals that the kernel sends with a call's error, to the kernel thread that made
+ * the call. Here another thread may have made it, so the user thread gets them from the
+ * runtime. User threads only, inside the runtime.
+ */
+#include "calls.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sigmask.h"
+#include "calls.h"
 
 #include <signal.h>
 

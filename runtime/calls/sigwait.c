@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "sigwait.h"
+/*
+ * rt_sigtimedwait(2): sigwaitinfo(), sigtimedwait().
+ *
+ * A carrier that doesn't block a signal which is sent to the process may take
+ * the signal although a host waits for it, and gives it back. The host's wait
+ * ends with EINTR then, although no handler ran, and goes on here.
+ */
+#include "calls.h"
 
 #include <errno.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "runtime/base/peek.h"
 #include "perform.h"
-#include "lib/base/clock.h"
 
 /* The time limit; NULL: there is none, or the kernel will refuse it. */
 static const struct timespec *sigwait_limit(const uint64_t a[6])

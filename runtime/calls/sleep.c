@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-#include "sleep.h"
+/*
+ * nanosleep() and its kin: timers of the carrier's loop. User threads only,
+ * inside the runtime. These return the kernel's results.
+ */
+#include "calls.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <time.h>
 
-#include "perform.h"
 #include "lib/base/clock.h"
+#include "runtime/base/peek.h"
 #include "runtime/counters/counters.h"
-#include "cpuclock.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
-#include "runtime/base/peek.h"
 #include "runtime/sched/wait.h"
+#include "cpuclock.h"
+#include "perform.h"
 
 /*
  * As long as the user thread stays on its host, or there is no memory for a timer, it

@@ -6,14 +6,14 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "runtime/sched/inbox.h"
 #include "lib/base/clock.h"
+#include "runtime/base/peek.h"
 #include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"
-#include "runtime/sched/sticky.h"
-#include "runtime/base/peek.h"
-#include "runtime/sched/wait.h"
+#include "runtime/sched/inbox.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/sticky.h"
+#include "runtime/sched/wait.h"
 #include "bucket.h"
 #include "perform.h"
 

@@ -4,7 +4,7 @@
  *
  * A call that waits keeps its file when its descriptor is closed, but the number may mean
  * another file by the time that the call is made again: because it moves to another
- * carrier (moved.h), or goes on after a part (calls/parts.h). So a call notes the count
+ * carrier (moved.h), or goes on after a part (calls/parts.c). So a call notes the count
  * when it is posted. If the count has changed, only the old request is sure to have the
  * right file.
  *

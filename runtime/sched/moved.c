@@ -12,7 +12,7 @@
 
 /*
  * May the call be made once more while its request is armed in the stuck carrier's ring?
- * Such a request has had no effect so far (calls/parts.h).
+ * Such a request has had no effect so far (calls/parts.c).
  */
 static bool moves_when_armed(const struct uthread *u)
 {

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of this folder need of each other. User threads only, inside the
+ * runtime; the functions return the kernel's result.
+ */
+#ifndef FLEXSC_RUNTIME_CALLS_H
+#define FLEXSC_RUNTIME_CALLS_H
+
+#include <linux/flexsc.h>
+
+#include "lib/calls/call_info.h"
+#include "runtime/sched/uthread.h"
+
+/*
+ * apart.c: make u's call on its host. If the call gives a kernel thread state that
+ * carriers lack, its thread stays on its host from then on.
+ */
+long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
+
+/* dispatch.c: make call nr, which the entry has too as far as it has room. */
+long flexsc__dispatch(struct uthread *u, long nr,
+		      const struct flexsc_entry *entry);
+
+/* futex2.c: make a futex2 call of a user thread, or of another thread (u == NULL). */
+long flexsc__futex2(struct uthread *u, long nr, const uint64_t args[6]);
+
+/* parts.c: post u's call, which may wait, in parts if need be. */
+long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry);
+
+/* raise.c: u's call has returned: raise SIGPIPE with EPIPE, or SIGXFSZ with EFBIG. */
+void flexsc__raise_error(struct uthread *u, const struct call_info *row,
+			 const uint64_t a[6], long ret);
+
+/*
+ * raise.c: a write has returned an error after a part was written. A plain write
+ * to a pipe without readers raises SIGPIPE then, too. No other error does.
+ */
+void flexsc__raise_after_part(struct uthread *u, uint64_t fd, long ret);
+
+/* sigmask.c: rt_sigprocmask(2). */
+long flexsc__sigmask(struct uthread *u, const uint64_t args[6]);
+
+/* sigwait.c: rt_sigtimedwait(2). */
+long flexsc__sigwait(struct uthread *u, const uint64_t a[6]);
+
+/* sleep.c: nanosleep(2) and clock_nanosleep(2). */
+long flexsc__sleep_nanosleep(struct uthread *u, long nr, const uint64_t a[6]);
+long flexsc__sleep_clock(struct uthread *u, long nr, const uint64_t a[6]);
+
+#endif /* FLEXSC_RUNTIME_CALLS_H */
