@@ -42,6 +42,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#if defined(__GLIBC__) && !defined(__sigset_t_defined)
+#error "<flexsc/ecb.h> needs POSIX: compile with -D_GNU_SOURCE, or with -std=gnu11"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

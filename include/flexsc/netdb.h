@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names become addresses without stopping the loop: getaddrinfo() by
- * flexsc_loop_work(). For programs that have POSIX's <netdb.h>, so
- * <flexsc/flexsc.h> doesn't include it.
+ * flexsc_loop_work(). It needs POSIX's <netdb.h>, so <flexsc/flexsc.h> doesn't
+ * include it.
  */
 #ifndef FLEXSC_NETDB_H
 #define FLEXSC_NETDB_H
@@ -11,6 +11,10 @@
 #include <flexsc/work.h>
 #include <netdb.h>
 #include <stddef.h>
+
+#ifndef AI_PASSIVE
+#error "<flexsc/netdb.h> needs POSIX: compile with -D_GNU_SOURCE, or with -std=gnu11"
+#endif
 
 #ifdef __cplusplus
 extern "C" {

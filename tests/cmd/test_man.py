@@ -36,7 +36,8 @@ def public() -> set[str]:
         # At the beginning of a line, as no call of one is.
         found.update(re.findall(r"^\w[\w\s*]*?\b(flexsc_\w+)\(", code, re.M))
     # What netdb.h has posted by flexsc_loop_work().
-    return found - {"flexsc_getaddrinfo_run"}
+    found -= {"flexsc_getaddrinfo_run"}
+    return {name for name in found if not name.startswith("flexsc__")}
 
 
 def test_each_public_function_has_a_page() -> None:
@@ -48,7 +49,7 @@ def test_each_public_function_has_a_page() -> None:
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_a_page_has_its_functions_in_its_synopsis(page: str) -> None:
     shown = re.findall(r"^\.F[no] (flexsc_\w+)", section(page, "SYNOPSIS"), re.M)
-    assert set(shown) - {"flexsc_NAME", "flexsc_loop_NAME"} == names(page)
+    assert {name for name in shown if "_NAME" not in name} == names(page)
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))

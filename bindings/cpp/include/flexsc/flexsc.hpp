@@ -66,6 +66,10 @@
 #ifndef FLEXSC_FLEXSC_HPP
 #define FLEXSC_FLEXSC_HPP
 
+#ifndef __cpp_impl_coroutine
+#error "<flexsc/flexsc.hpp> needs C++20: compile with -std=c++20"
+#endif
+
 #include <array>
 #include <atomic>
 #include <cerrno>

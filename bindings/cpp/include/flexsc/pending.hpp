@@ -6,6 +6,10 @@
 #ifndef FLEXSC_PENDING_HPP
 #define FLEXSC_PENDING_HPP
 
+#ifndef __cpp_impl_coroutine
+#error "<flexsc/pending.hpp> needs C++20: compile with -std=c++20"
+#endif
+
 #include <cerrno>
 #include <chrono>
 #include <coroutine>

@@ -12,6 +12,10 @@
 #ifndef FLEXSC_TASK_HPP
 #define FLEXSC_TASK_HPP
 
+#ifndef __cpp_impl_coroutine
+#error "<flexsc/task.hpp> needs C++20: compile with -std=c++20"
+#endif
+
 #include <coroutine>
 #include <cstddef>
 #include <cstdio>
