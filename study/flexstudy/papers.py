@@ -83,12 +83,6 @@ class Frequency:
 
 
 @dataclass(frozen=True)
-class Specification:
-    component: str
-    specification: str
-
-
-@dataclass(frozen=True)
 class Metrics:
     """OSDI, tables 4 and 5. mpki: misses in a thousand instructions."""
 
@@ -119,16 +113,6 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Port:
-    """ATC, table 2."""
-
-    server: str
-    lines_of_code: int
-    lines_modified: int
-    files_modified: int
-
-
-@dataclass(frozen=True)
 class Setting:
     setting: str
     value: str
@@ -142,16 +126,6 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Cpi:
-    """Geneves, table 2: cycles for an instruction."""
-
-    cores: int
-    cpi_userver: float
-    cpi_knot: float
-    cpi_watpipe: float
-
-
-@dataclass(frozen=True)
 class SendServer:
     """SEND, figure 4.11."""
 
@@ -160,35 +134,23 @@ class SendServer:
     notification: str
 
 
-# A field, and the name of its column, which isn't a name in Python.
-HEADS = {"numbers_in_the_text": "numbers in the text"}
-
-
-@dataclass(frozen=True)
-class SendFigure:
-    figure: str
-    kind: str
-    shows: str
-    numbers_in_the_text: str
-    section: str
-
-
-# The types of rows by file; the rows of all other files are points.
-TYPES: dict[str, type] = {
+# The types of rows by file; the rows of all other files are points. None: the page shows
+# the cells as they are.
+TYPES: dict[str, type | None] = {
     INDEX: Item,
     "osdi-t1.csv": Footprint,
     "osdi-t2.csv": Frequency,
-    "osdi-t3.csv": Specification,
+    "osdi-t3.csv": None,
     "osdi-t4.csv": Metrics,
     "osdi-t5.csv": Metrics,
     "atc-t1.csv": Profile,
-    "atc-t2.csv": Port,
-    "atc-t3.csv": Specification,
+    "atc-t2.csv": None,
+    "atc-t3.csv": None,
     "geneves-t1.csv": Setting,
-    "geneves-t2.csv": Cpi,
+    "geneves-t2.csv": None,
     "geneves-setup.csv": Setup,
     "send-f4.11.csv": SendServer,
-    "send-figures.csv": SendFigure,
+    "send-figures.csv": None,
 }
 
 T = TypeVar("T")
@@ -211,7 +173,7 @@ class Data:
 
 
 def columns(kind: type) -> list[str]:
-    return [HEADS.get(field.name, field.name) for field in fields(kind)]
+    return [field.name for field in fields(kind)]
 
 
 def parsed(kind: type, cells: list[str]) -> Any:
@@ -229,6 +191,8 @@ def read(name: str) -> Data:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             head, *cells = csv.reader(file)
+        if kind is None:
+            return Data(head, cells, [])
         if head != columns(kind):
             raise BenchError(f"{path}: the columns aren't {', '.join(columns(kind))}")
         return Data(head, cells, [parsed(kind, row) for row in cells])

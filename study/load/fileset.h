@@ -4,9 +4,9 @@
  * bytes. study/flexstudy/webserver/fileset.py, which makes the files, writes two
  * files for it beside the trace:
  *
- *	sheet		bytes, of which each file is a piece
- *	fileset		a line for each file, in the order of their names: name, size,
- *			class (BENCH_NO_CLASS: none), and where in the sheet it begins
+ *	sheet	bytes, of which each file is a piece
+ *	fileset	a line for each file, in the order of their names: name, size,
+ *		class (BENCH_NO_CLASS: none), and where in the sheet it begins
  *
  * The set doesn't change once it is read: all threads read it.
  */

@@ -24,7 +24,7 @@ KINDS = {
 @pytest.mark.parametrize("name", FILES)
 def test_each_file_has_its_columns(name: str) -> None:
     data = papers.read(name)
-    assert data.rows
+    assert data.cells
     assert {len(row) for row in data.cells} == {len(data.head)}
 
 
@@ -37,7 +37,7 @@ def test_each_figure_has_its_file_and_each_file_its_figure() -> None:
     # The numbers of a list that another file has in words.
     assert {*named, papers.INDEX, "send-points.csv"} == set(FILES)
     for item in items:
-        assert bool(papers.data_of(item).rows) == bool(item.data)
+        assert bool(papers.data_of(item).cells) == bool(item.data)
 
 
 def test_each_recipe_is_a_command() -> None:
@@ -67,9 +67,9 @@ def test_points_have_a_known_kind_and_a_number_unless_they_are_trends() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a,b\n1,2\n", "the columns aren't cores, cpi_userver"),
-        ("cores,cpi_userver,cpi_knot,cpi_watpipe\n1,2,3\n", "shorter"),
-        ("cores,cpi_userver,cpi_knot,cpi_watpipe\none,2,3,4\n", "'one'"),
+        ("a,b\n1,2\n", "the columns aren't workload, server"),
+        ("workload,server,instructions_per_syscall\n1,2\n", "shorter"),
+        ("workload,server,instructions_per_syscall\na,b,one\n", "'one'"),
         (None, "No such file"),
     ],
 )
@@ -79,10 +79,10 @@ def test_a_broken_file_is_one_line(
     monkeypatch.setattr(papers, "FOLDER", tmp_path)
     papers.read.cache_clear()
     if text is not None:
-        (tmp_path / "geneves-t2.csv").write_text(text)
+        (tmp_path / "osdi-t2.csv").write_text(text)
     try:
         with pytest.raises(BenchError, match=reason) as error:
-            papers.read("geneves-t2.csv")
+            papers.read("osdi-t2.csv")
         assert "\n" not in str(error.value)
     finally:
         papers.read.cache_clear()

@@ -537,28 +537,6 @@ def test_too_few_descriptors_stop_nothing(start: Start, driver: Driver) -> None:
     assert eventually(lambda: web.descriptors() <= before + driver.own)
 
 
-@pytest.mark.parametrize("driver", PLAIN, ids=str)
-def test_nobody_is_served_without_descriptors(start: Start, driver: Driver) -> None:
-    """A server that waits for a descriptor sleeps meanwhile."""
-    web = start(driver)
-    assert web.get("/hello.txt").status == 200
-    with contextlib.contextmanager(short_of_descriptors)(web):
-        clients = [web.client() for _ in range(3)]
-        assert not busy(web.pids())
-    assert [client.ask("/hello.txt").status for client in clients] == [200] * 3
-
-
-@pytest.mark.parametrize("driver", PLAIN, ids=str)
-def test_the_cache_leaves_descriptors_to_clients(start: Start, driver: Driver) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
-
-    web = start(driver, "--cache", "1000", before=limit)
-    for i in range(150):
-        with web.client() as client:
-            assert client.ask(f"/many/file-{i:04}").status == 200
-
-
 def test_a_copy_that_is_killed_ends_all(start: Start) -> None:
     web = start(COPIES)
     assert eventually(lambda: len(web.pids()) == 2)
@@ -585,26 +563,6 @@ def test_copies_end_with_the_first(start: Start) -> None:
     assert eventually(over)
 
 
-@pytest.mark.parametrize("driver", PLAIN, ids=str)
-def test_a_strange_child_s_end_is_none_of_its_business(
-    start: Start, driver: Driver, tree: Path
-) -> None:
-    """The child of a shell, which began before the shell became the server."""
-    shell = f"sleep 0.2 & exec {program(driver.program)} {tree}"
-    with subprocess.Popen(
-        ["sh", "-c", shell], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            port = int(process.stdout.readline())
-            time.sleep(0.4)
-            with Client(port) as client:
-                assert client.ask("/hello.txt").body == HELLO
-        finally:
-            process.terminate()
-        assert process.wait(PATIENCE) == 0
-
-
 # Options
 
 
@@ -621,67 +579,29 @@ def wrong(name: str, *options: str) -> tuple[int, str]:
     return run.returncode, run.stderr
 
 
-@pytest.mark.parametrize("name", [driver.program for driver in PLAIN])
 @pytest.mark.parametrize(
-    ("options", "status", "word"),
+    ("line", "status", "word"),
     [
-        ((), 2, "folder"),
-        (("a", "b"), 2, "one folder"),
-        (("--nothing", "."), 2, "--nothing"),
-        (("-p", "80"), 2, "-p"),
-        (("--port",), 2, "--port"),
-        (("--port", "70000", "."), 2, "65535"),
-        (("--port", "http", "."), 2, "number"),
-        (("--cache=-1", "."), 2, "--cache"),
-        (("--timeout", "0", "."), 2, "--timeout"),
-        (("--timeout=", "."), 2, "--timeout"),
-        (("--body", "mmap", "."), 2, "sendfile or read"),
-        (("--bind", "nowhere", "."), 2, "nowhere"),
-        (("--bind", "192.0.2.1", "."), 1, "192.0.2.1"),
-        (("--stats", "/no/stats", "."), 1, "/no/stats"),
-        (("/does/not/exist",), 1, "/does/not/exist"),
-        (("/dev/null",), 1, "/dev/null"),
+        ("web-threads", 2, "folder"),
+        ("web-threads a b", 2, "one folder"),
+        ("web-threads --nothing .", 2, "--nothing"),
+        ("web-threads --port", 2, "--port"),
+        ("web-threads --port 70000 .", 2, "65535"),
+        ("web-threads --cache=-1 .", 2, "--cache"),
+        ("web-threads --bind 192.0.2.1 .", 1, "192.0.2.1"),
+        ("web-threads --stats /no/stats .", 1, "/no/stats"),
+        ("web-threads /dev/null", 1, "/dev/null"),
+        ("web-events --body mmap .", 2, "sendfile or read"),
+        ("web-events --helpers x .", 2, "--helpers"),
+        ("web-loops --engine steam .", 2, "--engine"),
+        ("web-loops --loops 2 --cores 9999 .", 2, "--cores"),
+        ("web-stages --read 4294967297 .", 2, "--read"),
+        ("web-stages --file 1@3-2 .", 2, "--file"),
+        ("web-stages --poll 2 .", 2, "--poll"),
     ],
 )
-def test_wrong_command_lines(
-    name: str, options: tuple[str, ...], status: int, word: str
-) -> None:
-    code, said = wrong(name, *options)
-    assert code == status
-    assert word in said
-
-
-@pytest.mark.parametrize(
-    ("line", "status"),
-    [
-        ("web-threads --threads 0 .", 2),
-        ("web-threads --accept all .", 2),
-        ("web-events --copies 0 .", 2),
-        ("web-events --accept all .", 2),
-        ("web-events --helpers x .", 2),
-        ("web-loops --loops 0 .", 2),
-        ("web-loops --reads 0 .", 2),
-        ("web-loops --accept all .", 2),
-        ("web-loops --engine steam .", 2),
-        ("web-loops --loops 2 --cores 9999 .", 2),
-        ("web-stages --read 0 .", 2),
-        ("web-stages --read 4294967297 .", 2),
-        ("web-stages --write 1@ .", 2),
-        ("web-stages --file 1@3-2 .", 2),
-        ("web-stages --file 1@1000 .", 2),
-        ("web-stages --poll 2 .", 2),
-    ],
-)
-def test_wrong_options_of_one_program(line: str, status: int) -> None:
+def test_wrong_command_lines(line: str, status: int, word: str) -> None:
     name, *options = line.split()
     code, said = wrong(name, *options)
     assert code == status
-    assert options[-3] in said
-
-
-@pytest.mark.parametrize("driver", PLAIN, ids=str)
-def test_a_taken_port_is_told(start: Start, driver: Driver, tree: Path) -> None:
-    web = start(driver)
-    code, said = wrong(driver.program, "--port", str(web.port), str(tree))
-    assert code == 1
-    assert f"127.0.0.1:{web.port}" in said
+    assert word in said

@@ -214,7 +214,7 @@ def beside(rows: Sequence[Row]) -> str:
 def text_of(shown: Shown) -> str:
     """The paper's numbers, as the file in papers/ has them."""
     data = shown.data
-    if not data.rows:
+    if not data.cells:
         return ""
     head = [escape(name.replace("_", " ")) for name in data.head]
     cells = [[escape(cell) for cell in row] for row in data.cells]
