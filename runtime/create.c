@@ -18,10 +18,9 @@
 #include "runtime.h"
 
 /*
- * Arguments of a new thread. They lie at the top of the stack that its kernel
- * thread will be asleep on, and not in the heap: malloc() may be the program's
- * own, and a free() in the new thread would make that prepare for a thread that
- * perhaps never uses it.
+ * Arguments of a new thread, at the top of the stack that its host will sleep on. They
+ * aren't in the heap, because malloc() may be the program's own: a free() in the new
+ * thread would make it prepare for a thread that may never use it.
  */
 struct birth {
 	void *(*start)(void *);
@@ -138,7 +137,7 @@ static bool default_mask(sigmask_t *mask)
 	return has;
 }
 
-/* libc gives the new thread all else that the attributes say. */
+/* libc applies all other attributes. */
 static sigmask_t first_mask(const pthread_attr_t *attr)
 {
 	struct uthread *u = &flexsc__self;

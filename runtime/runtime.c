@@ -152,7 +152,7 @@ static void place_descriptors(uint32_t carriers)
 		flexsc__own_fd_floor = (int)limit.rlim_cur - needed;
 }
 
-/* Is it to do without this? */
+/* Is this part switched off? */
 static bool is_off(const char *name)
 {
 	const char *value = getenv(name);
@@ -217,7 +217,7 @@ static uint32_t carriers_that_fit(uint32_t n)
 	return fit;
 }
 
-/* Fewer carriers or another engine will do, but the user has to know, once. */
+/* Fewer carriers or another engine suffice, but are reported once. */
 static bool start_carriers(unsigned int n)
 {
 	const uint32_t entries = setting("FLEXSC_ENTRIES");
@@ -291,17 +291,14 @@ static bool start_threads(unsigned int n)
 	return false;
 }
 
-/*
- * Else libc made the caller, as for SIGEV_THREAD, and nothing would tell the
- * runtime that it ends.
- */
+/* If not, libc made the caller, as for SIGEV_THREAD, and its end can't be noticed. */
 static bool is_first_thread(void)
 {
 	return raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) ==
 	       flexsc__runtime.owner;
 }
 
-/* Would another library's function keep what the runtime has to see from it? */
+/* Would another library's function hide calls that the runtime has to see? */
 static bool is_bypassed(void)
 {
 	const char *name = flexsc__unpatched_obstacle();
@@ -385,8 +382,8 @@ static bool start(void)
 }
 
 /*
- * Start carriers and monitor again, as many as there were. Without them the program's
- * threads stay on their hosts, and it is tried again with the next one.
+ * Start the monitor, and as many carriers as before. If that fails, the program's threads
+ * stay on their hosts, and the next pthread_create() tries again.
  */
 static void end_dormant(void)
 {

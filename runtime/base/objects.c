@@ -7,7 +7,7 @@
 
 #define HIDDEN	0x8000U	/* in a symbol's version: not the default one */
 
-/* An object's symbols. One of both tables of hashes suffices. */
+/* An object's symbols, with one or both tables of hashes. */
 struct table {
 	uintptr_t base;
 	const ElfW(Sym) *symbols;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is found under a name. */
+/* A symbol that was looked up. */
 struct definition {
 	void *address;	/* NULL: no object defines it */
 	bool foreign;	/* another library than libc defines it */

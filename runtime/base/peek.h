@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of the program's that the runtime reads in the kernel's place may be
- * invalid. Then the call has to fail with EFAULT, and not the program by
- * SIGSEGV. Any thread.
+ * The runtime reads memory of the program in the kernel's place. If it is invalid, the
+ * call has to fail with EFAULT, and the program must not get SIGSEGV. Any thread.
  */
 #ifndef FLEXSC_RUNTIME_PEEK_H
 #define FLEXSC_RUNTIME_PEEK_H
@@ -19,7 +18,7 @@
 
 /*
  * Is the address in a frame of the calling thread's stack? Then it can be read.
- * Of other addresses only the kernel can tell.
+ * Only the kernel knows whether other addresses can.
  */
 static inline bool peek_on_stack(uint64_t address)
 {

@@ -16,7 +16,7 @@ static const uint8_t silent[] = {
 	WAY_ANSWERED,
 };
 
-/* System calls of one trip, be it away from its host or back: sched/host.c. */
+/* System calls of one hand-over, away from the host or back: sched/host.c. */
 #define CALLS_A_TRIP	2
 
 struct out {

@@ -30,7 +30,7 @@ uint64_t flexsc__report_returns(const struct run_page *page);
 int64_t flexsc__report_avoided(const struct run_page *page,
 			       const struct counters *total, uint64_t loops);
 
-/* Name of a cause: "clone3", "(signal)" and the like; "-" if there is none. */
+/* Name of a cause: "clone3", "(signal)" and so on; "-" without a cause. */
 const char *flexsc__report_cause(unsigned int cause);
 
 /* The cause with the largest number; CAUSES if all numbers are 0. */

@@ -7,7 +7,7 @@
  *
  * The runtime counts by counters.h. report.h makes text of the page, both in
  * the runtime and in the command. Both have to be of one build, because the
- * layout may change: RUN_PAGE_MAGIC and "block" tell.
+ * layout may change: see RUN_PAGE_MAGIC and "block".
  */
 #ifndef FLEXSC_RUNTIME_RUN_PAGE_H
 #define FLEXSC_RUNTIME_RUN_PAGE_H

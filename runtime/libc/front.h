@@ -3,10 +3,10 @@
  * Functions that make system calls in place of libc's: CALL, POINT and MADE of
  * base/symbols.def. Any thread.
  *
- * If another preloaded library has such a function, too, the program gets that one: it
- * may refuse a connection, or leave out a sync. This is decided at the function's first
- * call. The other library's function mostly calls libc's, whose place for the system
- * call is patched (libc/sites.c), so the call still comes to the hook.
+ * If another preloaded library has such a function, too, the program gets that one,
+ * because it may refuse a connection, or leave out a sync. The function's first call
+ * decides. The other library's function mostly calls libc's, whose system call is patched
+ * (libc/sites.c), so the call still comes to the hook.
  */
 #ifndef FLEXSC_RUNTIME_FRONT_H
 #define FLEXSC_RUNTIME_FRONT_H

@@ -11,8 +11,8 @@
 atomic_bool flexsc__anybody_cancelled;
 
 /*
- * Is nobody cancelled? The only thread of a process can be cancelled by itself
- * alone, and flexsc__anybody_cancelled says so.
+ * Is the calling thread not cancelled? The only thread of a process can be cancelled only
+ * by itself, which sets flexsc__anybody_cancelled.
  */
 static bool is_uncancelled(void)
 {
@@ -76,8 +76,8 @@ long flexsc__libc_point(long nr, const uint64_t args[6])
 long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
 {
 	/*
-	 * The hook takes no note of calls of this kind, unless they are a user
-	 * thread's. So an event loop of a program without threads pays little.
+	 * The hook has to see such a call only from a user thread. So an event loop of
+	 * a program without threads pays little.
 	 */
 	if (!flexsc__self.alive && call_turn(nr) != TURN_OTHER)
 		return unnoted(point, nr, args);

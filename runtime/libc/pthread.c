@@ -67,8 +67,8 @@ static void end_on(bool begun, struct uthread *wanted)
 }
 
 /*
- * libc sets its handler with the first cancellation, which might interrupt the
- * runtime. So the first one is of the monitor, on which it has no effect.
+ * libc sets its handler with the first cancellation, which could interrupt the runtime.
+ * So the monitor, on which it has no effect, is cancelled first.
  */
 static void adopt_cancel(int (*real)(pthread_t))
 {
@@ -130,11 +130,7 @@ static void return_to_host_for(pthread_t thread)
 		flexsc__bring_to_host();
 }
 
-/*
- * The kernel has queued the signal for the other thread's host. That thread is
- * wanted there at once: the calling thread may tell it so next, and none of its
- * calls after that may come before its handler.
- */
+/* As flexsc__signal_sent(): the thread is wanted on its host at once. */
 static struct uthread *to_learn(pthread_t thread, int signo, int err)
 {
 	if (err || !flexsc__signal_has_handler(signo))

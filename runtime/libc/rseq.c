@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences: there are none. The kernel writes to the area of the
- * kernel thread that runs, which isn't the area that the program looks at.
- * Without an area, libc asks the kernel for a processor's number, and an
- * allocator does without.
+ * Restartable sequences are disabled. The kernel writes to the area of the kernel thread
+ * that runs, but the program reads the area of its user thread. Without an area, libc gets
+ * a processor's number from the kernel, and an allocator doesn't use sequences.
  *
- * There are none from the start on, before the program looks. By then libc has
- * registered the first thread's area, and gives other threads what that one
- * has. It has set __rseq_size for good, so the value is corrected where it
- * lies: in the dynamic loader, and in the program's copy if there is one.
+ * They are disabled from the start on, before the program looks. libc has registered the
+ * first thread's area by then, and registers another thread's only if that one has an
+ * area. libc has also set __rseq_size for good, so the value is corrected in place: in the
+ * dynamic loader, and in the program's copy if there is one.
  */
 #include <dlfcn.h>
 #include <link.h>

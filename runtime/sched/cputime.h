@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a user thread has computed.
+ * A user thread's processor time: what its host's clock shows, and its time on carriers.
  *
- * The kernel counts what its host has computed; what it has computed on
- * carriers is added. That is counted from the start on, in ticks of the
- * processor, which a carrier reads anyway where a run begins and ends: a
- * program may ask at any time.
+ * Time on carriers is counted from the start on, because a program may read it at any
+ * moment. It is counted in ticks of the processor, which a carrier reads anyway where a
+ * run begins and ends.
  *
- * Ticks go on while the kernel runs other threads on the carrier's processor.
- * So after a long run, which alone can have been disturbed much, and when the
- * thread itself asks, the carrier's own clock is looked at. All of a carrier's
- * runs since the last look can't have taken more than that clock has advanced,
- * so what exceeds it is taken off the current run.
+ * Ticks go on while the kernel runs other threads on the carrier's processor. So the
+ * carrier's own clock is read after a long run, which alone can have been disturbed much,
+ * and when the thread reads its own time. All of a carrier's runs since the last reading
+ * can't have taken more than that clock has advanced. Any excess is taken off the current
+ * run.
  *
- * What the kernel does for a thread's posted calls counts as the carrier's.
+ * The kernel's work for a thread's posted calls counts as the carrier's.
  */
 #ifndef FLEXSC_RUNTIME_CPUTIME_H
 #define FLEXSC_RUNTIME_CPUTIME_H

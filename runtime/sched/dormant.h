@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime at rest: it has no threads of its own. The kernel lets only a process
- * with one thread enter some namespaces, and programs look at the number of threads
- * when they fork. So when the program's only thread makes such a call, carriers and
- * monitor end before. The user thread stays on its host until the next pthread_create()
- * starts carriers and monitor again (runtime.c).
+ * The dormant runtime has no threads of its own. The kernel lets only a process with one
+ * thread enter some namespaces, and programs count threads when they fork. So before the
+ * program's only thread makes such a call, carriers and monitor end. The user thread stays
+ * on its host until the next pthread_create() starts them again (runtime.c).
  */
 #ifndef FLEXSC_RUNTIME_DORMANT_H
 #define FLEXSC_RUNTIME_DORMANT_H

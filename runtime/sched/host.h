@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user thread and its own kernel thread: returning to the host, and leaving it. The
- * host is where everything happens that needs a thread's identity, or that would stop a
- * carrier: there the user thread is a plain NPTL thread.
+ * A user thread and its own kernel thread: leaving the host, and returning. Everything
+ * that needs a thread's identity, or that would stop a carrier, happens on the host, where
+ * the user thread is a plain NPTL thread.
  *
- * While a user thread is away, its kernel thread sleeps on a small stack of its own,
- * with the program's signal mask. A signal that arrives meanwhile calls the user thread
- * to its host: signals/signals.h.
+ * While a user thread is away, its kernel thread sleeps on a small stack of its own, with
+ * the program's signal mask. A signal that arrives meanwhile calls the user thread to its
+ * host: signals/signals.h.
  */
 #ifndef FLEXSC_RUNTIME_HOST_H
 #define FLEXSC_RUNTIME_HOST_H
@@ -14,26 +14,22 @@
 #include "uthread.h"
 
 /*
- * The calling kernel thread becomes the host of its user thread, and will be
- * asleep on this stack (stacks.h). The mask is the user thread's.
+ * The calling kernel thread becomes the host of its user thread, and will sleep on this
+ * stack (stacks.h). The mask is the user thread's.
  */
 void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask);
 /* The user thread is on its host and won't leave again. */
 void flexsc__host_fini(struct uthread *u);
 
-/*
- * User thread only: go to its host, and leave its host. Without effect on a user thread
- * that is there already.
- */
+/* User thread only: return to its host, and leave it. No effect if it is there already. */
 void flexsc__return_to_host(struct uthread *u);
 void flexsc__leave_host(struct uthread *u);
 
 /*
- * A user thread stays on its host while a function runs that needs it there: a
- * signal handler, or one of libc's. A jump may leave such a function without
- * its end. So only the outermost one counts, by its frame: a call whose frame
- * is above that one has left the function. (A call that is further down can't
- * tell, so longjmp() does.)
+ * A user thread stays on its host while a function runs that needs it there: a signal
+ * handler, or a function of libc's. Only the outermost such function counts. A jump may
+ * leave it without its end: a later call whose frame is above that function's shows that.
+ * A call further down doesn't, so longjmp() reports the frame that it jumps to.
  */
 struct stay {
 	bool outermost;
@@ -79,9 +75,8 @@ void flexsc__settle(struct uthread *u);
 sigmask_t flexsc__settle_in_frame(struct uthread *u);
 
 /*
- * User thread only: into the runtime, and out of it. Inside, signals that come
- * to its host are put off until the way out, so a system call that may take
- * long is made outside.
+ * User thread only: enter the runtime, and exit from it. Inside, signals that come to its
+ * host are delayed until the exit, so a system call that may take long is made outside.
  */
 static inline void flexsc__enter(struct uthread *u)
 {

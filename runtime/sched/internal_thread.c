@@ -35,12 +35,12 @@ static _Atomic unsigned int made, left, unsettled;
 #define LOOK_NS		20000
 
 /*
- * libc ends the process with its last thread, and counts threads for that. The
- * runtime's threads must not count. Each takes itself off the count when it
- * begins, and puts itself back right before libc takes it off. So the count is
- * never less than the number of the program's threads, and the thread that
- * makes it 0 ends the process. If a thread of the runtime's begins only after the
- * program's last thread has ended, it makes the count 0, and uses that one's status.
+ * libc counts threads, and ends the process with the last one. The runtime's threads must
+ * not count. Each takes itself off the count when it begins, and puts itself back right
+ * before libc takes it off. So the count is never less than the number of the program's
+ * threads, and the thread that makes it 0 ends the process. If a thread of the runtime's
+ * begins only after the program's last thread has ended, it makes the count 0, and uses
+ * that thread's status.
  */
 
 /* The status of a thread that ended by the system call, with BY_CALL; else 0. */
@@ -141,10 +141,7 @@ static void *own_main(void *arg)
  */
 #define LEAST		65536U
 
-/*
- * On a stack of libc's. Attributes are given, because the program's default ones aren't
- * meant for this thread.
- */
+/* On a stack of libc's. Without attributes, the program's default ones would apply. */
 static int own_create_large(pthread_t *thread, const pthread_attr_t *attr,
 			    struct birth *birth)
 {
@@ -160,10 +157,9 @@ static int own_create_large(pthread_t *thread, const pthread_attr_t *attr,
 }
 
 /*
- * Make the thread on a stack of the runtime's. With very large thread-local
- * storage the stack is too small: then make it on a stack of libc's. libc puts
- * that storage at the stack's top and asks for little below it, so it is told
- * of a stack that is smaller by LEAST.
+ * Make the thread on a stack of the runtime's, or on one of libc's if the program's
+ * thread-local storage is too large. libc puts that storage at the stack's top and requires
+ * little below it, so the stack that it gets is smaller by LEAST.
  */
 static int own_create(pthread_t *thread, pthread_attr_t *attr,
 		      struct birth *birth)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that are the runtime's own, made and joined by libc's real functions,
- * in front of which the preloaded library stands: carriers, the monitor, and
- * those that the library makes (lib/pool/own_thread.h). Such a thread doesn't
- * keep the process alive when the program's last thread ends. Any thread.
+ * The runtime's own threads: carriers, the monitor, the maker, and those that the library
+ * makes (lib/pool/own_thread.h). libc's real functions, in front of which the preloaded
+ * library stands, make and join them. Such a thread doesn't keep the process alive when
+ * the program's last thread ends. Any thread.
  */
 #ifndef FLEXSC_RUNTIME_INTERNAL_THREAD_H
 #define FLEXSC_RUNTIME_INTERNAL_THREAD_H

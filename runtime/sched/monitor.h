@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The monitor is a thread that notices a carrier whose user thread keeps it: the user
- * thread computes, or it blocks in a call that the runtime didn't intercept. The
- * monitor calls that user thread to its host, where it goes on as a kernel thread among
- * others, and the carrier runs the rest. A call that the user thread blocked in begins
- * again on its host, by the kernel or signals/signals.c. User threads that are queued
- * on the carrier go to an idle carrier, if there is one. A carrier that no signal
- * reaches is adopted (adopt.h).
+ * thread computes, or blocks in a call that the runtime didn't intercept. The monitor calls
+ * that user thread to its host, where it continues as a plain kernel thread, and the
+ * carrier runs the others. The kernel or signals/signals.c restarts a call that the user
+ * thread blocked in. User threads that are queued on the carrier go to an idle carrier, if
+ * there is one. A carrier that no signal reaches is adopted (adopt.h).
  *
- * The monitor looks every MONITOR_NS while a carrier is busy, more often after one was
+ * The monitor checks every MONITOR_NS while a carrier is busy, more often after one was
  * stuck, and sleeps while all carriers are idle.
  */
 #ifndef FLEXSC_RUNTIME_MONITOR_H

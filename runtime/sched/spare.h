@@ -2,12 +2,12 @@
 /*
  * Spares: carriers that run no user threads until they adopt a stuck carrier (adopt.h).
  *
- * A spare has its thread and its loop beforehand. To make them when a carrier is stuck
- * may be impossible, because it takes memory and locks of libc's that a stuck user
- * thread may have. The maker, a thread of the runtime's, makes the next spare when none
- * is left. A carrier that was adopted is a spare when it is back. So the number of
- * spares ever made follows the most carriers that were stuck at a time, and is
- * SPARES_MOST at most (carriers.h).
+ * A spare has its thread and its loop in advance. Making them when a carrier is stuck may
+ * be impossible, because it takes memory, and locks of libc's that a stuck user thread may
+ * hold. The maker, a thread of the runtime's, makes the next spare when none is left. A
+ * carrier that was adopted becomes a spare when it is back. So the number of spares ever
+ * made follows the most carriers that were stuck at a time; the maximum is SPARES_MOST
+ * (carriers.h).
  *
  *	(none)	-> spare	it started with the carriers, or the maker started it
  *	spare	-> carrier	it adopts

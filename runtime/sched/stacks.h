@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks that libc doesn't make. Any thread; stacks that are given back are
- * used again, and their memory is never returned.
+ * Stacks that libc doesn't make. Any thread. A stack that is given back is used again; its
+ * memory is never unmapped.
  *
- * SMALL: host threads are asleep on them, and carriers handle signals there. There is
- * one for each user thread. They have room for little: a futex wait, and the
- * frames of signals that arrive meanwhile. They have no guard pages, because
- * two more mappings for each user thread would halve the number of threads that
- * a process can have.
+ * SMALL: hosts sleep on them, and carriers handle signals there. There is one for each
+ * user thread. They have room for a futex wait, and for the frames of signals that arrive
+ * meanwhile. They have no guard pages, because two more mappings for each user thread
+ * would halve the number of threads that a process can have.
  *
- * OWNED: those of the runtime's own threads, each with a guard page. libc's
- * wouldn't do: a forked child reuses the stacks of all threads that it doesn't
- * have, so a thread of the program's that asks for a small stack would get a
- * larger one.
+ * OWNED: those of the runtime's own threads, each with a guard page. libc's stacks aren't
+ * suitable: a forked child reuses the stacks of all threads that it doesn't have, so a
+ * program's thread that requests a small stack would get a larger one.
  */
 #ifndef FLEXSC_RUNTIME_STACKS_H
 #define FLEXSC_RUNTIME_STACKS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime as a whole, as far as all parts of it may ask. runtime/runtime.c
- * starts and ends it; a field is written where its comment says.
+ * The state of the runtime that all its parts read. runtime/runtime.c starts and ends it;
+ * each field's comment names the writer.
  */
 #ifndef FLEXSC_RUNTIME_STATE_H
 #define FLEXSC_RUNTIME_STATE_H
@@ -85,8 +85,8 @@ static inline bool runtime_runs(void)
 }
 
 /*
- * The signals that a thread raises by what it does. Where libc isn't patched, its
- * abort() is one of them: glibc 2.41's looks first whether a handler runs.
+ * The signals that a thread raises itself. Where libc isn't patched, these include that of
+ * its abort(): glibc 2.41's first checks whether a handler runs.
  */
 static inline sigmask_t runtime_raised(void)
 {

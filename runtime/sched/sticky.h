@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sticky: a user thread stays on its host for some of its next waits.
+ * Sticky user threads make some of their next waits on their host.
  *
- * Some waits need a kernel thread: select(), a System V semaphore,
- * io_getevents(). A user thread returns to its host for such a wait, and its next posted
- * call takes it away again: two hand-overs between kernel threads, where
- * natively there is at most one. A wait that the runtime didn't intercept (in a
- * library with system calls of its own) is worse: the carrier stands still
- * until the monitor looks.
+ * Some waits need a kernel thread: select(), a System V semaphore, io_getevents(). A user
+ * thread returns to its host for such a wait, and leaves it with its next posted call.
+ * That takes two hand-overs between kernel threads, where natively there is at most one. A
+ * wait that the runtime didn't intercept, in a library with system calls of its own, costs
+ * more: the carrier stands still until the monitor's next check.
  *
- * So a user thread that was on its host for a wait a few waits ago is sticky: it makes
- * its next waits on its host, whatever they are, as natively. The number of waits is
- * the grant, each about twice as large as the last one. When the grant is used
- * up, the user thread leaves, to see whether it still needs its host so often. A
- * user thread that seldom needs its host for a wait is never sticky.
+ * So a user thread that returns for a wait only a few waits after the last return becomes
+ * sticky: it makes its next waits on its host, whatever they are. Their number is the
+ * grant, each about twice as large as the one before. When the grant is used up, the user
+ * thread leaves, to find out whether it still needs its host so often.
  *
- * An event loop is a user thread whose waits are all for any of many descriptors
- * or requests: call_awaits_any() in calls/call.h. It stays on its host until it posts
- * a call. Its calls between two waits don't wait, so there is nothing to post, and
- * a carrier would only add a call to each wait. A user thread that polls one
- * descriptor is no event loop: the carrier's loop can wait for that descriptor in
- * its place.
+ * An event loop is a user thread whose waits are all for any of many descriptors or
+ * requests: call_awaits_any() in calls/perform.h. It stays on its host until it posts a
+ * call. Its calls between two waits don't wait, so a carrier would only add a call to each
+ * wait. A user thread that polls one descriptor isn't an event loop, because the carrier's
+ * loop can wait for that descriptor on its behalf.
  *
- * All functions are called by the user thread itself.
+ * The user thread itself calls all functions.
  */
 #ifndef FLEXSC_RUNTIME_STICKY_H
 #define FLEXSC_RUNTIME_STICKY_H
@@ -30,7 +27,7 @@
 #include "state.h"
 #include "uthread.h"
 
-/* So many waits for any of many, with no call posted between, make an event loop. */
+/* Waits for any of many in a row, without a posted call, that make an event loop. */
 #define STICKY_LOOP_WAITS	4U
 
 /* The user thread is about to return to its host for a wait. */
@@ -67,7 +64,7 @@ static inline bool sticky_loop_wait(struct uthread *u)
 	return on_host() || u->sticky.loop_waits == STICKY_LOOP_WAITS;
 }
 
-/* The user thread is about to wait. Has it a grant to do so on its host? Takes one. */
+/* The user thread is about to wait: take one of its grant. False: the grant is used up. */
 static inline bool sticky_take(struct uthread *u)
 {
 	if (!u->sticky.left)

@@ -2,33 +2,32 @@
 /*
  * User threads and the kernel threads that run them.
  *
- * A user thread is what the program got from pthread_create(): its stack, its
- * TLS, its thread id. The kernel thread that glibc made for it is its host. A
- * kernel thread (struct kthread) is either a host or a carrier. It has a stack
- * of its own, on which it decides what to run, and switches to a user thread
- * and back. So a user thread is always in exactly one of these places:
+ * A user thread is what the program got from pthread_create(): its stack, its TLS, its
+ * thread id. glibc made a kernel thread for it, which is its host. A kernel thread (struct
+ * kthread) is either a host or a carrier. On a stack of its own it decides what to run,
+ * and switches to a user thread and back. A user thread is always in exactly one of these
+ * places:
  *
  *	host		it runs on its own kernel thread, as under NPTL
- *	a carrier	it runs there; a carrier runs one at a time
- *	a queue		it could run: a carrier's queue or inbox
- *	a wait		a posted call, a user-level futex, a timer
+ *	carrier		it runs there; a carrier runs one at a time
+ *	queue		it can run: it is in a carrier's queue or inbox
+ *	wait		for a posted call, a user-level futex, or a timer
  *
- * A user thread changes its place only by flexsc__suspend(): the kernel thread
- * that it was on continues on its own stack, and there runs uthread.then. From
- * then on the user thread may run elsewhere.
+ * Only flexsc__suspend() changes the place: the kernel thread continues on its own stack,
+ * and runs uthread.then there. From then on another kernel thread may run the user thread.
  *
  *	host -> queue		host.c: leave, before it waits for something
- *	carrier -> host		host.c: return to its host; signals/signals.c: called
+ *	carrier -> host		host.c: return; signals/signals.c: called to its host
  *	carrier -> wait		wait.c, calls/ufutex.c
- *	carrier -> queue	wait.c: it lets others run
- *	wait -> queue		wait.c, calls/ufutex.c: the wait is over
+ *	carrier -> queue	wait.c: yield
+ *	wait -> queue		post.c, wait.c, calls/ufutex.c: the wait is over
  *	queue -> carrier	carrier_run.c
- *	queue -> host		carrier_run.c: it is wanted on its host, or it is anchored
+ *	queue -> host		carrier_run.c: it is wanted on its host, or anchored
  *
- * The runtime runs on both kinds of stack. On a user thread's stack it has the
- * user thread's TLS, and marks the user thread busy, so that no signal handler
- * of the program's interrupts it. On a kernel thread's own stack it has that
- * kernel thread's TLS, and kthread.current is NULL.
+ * The runtime runs on both kinds of stack. On a user thread's stack it has the user
+ * thread's TLS, and the user thread is marked busy: no signal handler of the program
+ * interrupts it. On a kernel thread's own stack it has that kernel thread's TLS, and
+ * kthread.current is NULL.
  */
 #ifndef FLEXSC_RUNTIME_UTHREAD_H
 #define FLEXSC_RUNTIME_UTHREAD_H
@@ -51,7 +50,7 @@ struct uthread;
 struct carrier;
 struct counters;
 
-/* Bytes of a user thread's stack that are touched when it runs again. */
+/* Bytes of a user thread's stack to prefetch. */
 #define PREFETCH	768U
 
 struct kthread {
@@ -74,17 +73,11 @@ struct host {
 	struct kthread k;
 	_Atomic uint32_t word;	/* enum host_word; H1, H2 in host.c */
 	void *stack;		/* of the kernel thread, while it is asleep */
-	/*
-	 * The program's signal mask, while "masked" says that the kernel has
-	 * another.
-	 */
+	/* The program's signal mask, if "masked": the kernel has another one. */
 	sigmask_t mask;
 	bool masked;
 	bool away;		/* for this kernel thread's signal handlers */
-	/*
-	 * Mask that the kernel thread has while it is asleep, until a signal
-	 * calls its thread to its host.
-	 */
+	/* Mask of the sleeping kernel thread, until a signal calls u to its host. */
 	sigmask_t sleep_mask;
 	void *borrowed;		/* a carrier's signal stack */
 	long trap;		/* trap number of the last fault on a carrier */
@@ -99,10 +92,7 @@ enum wait_kind {
 	WAIT_FUTEX,	/* it is in a bucket; cb is a timer if timed */
 };
 
-/*
- * Signal handlers that ran since the user thread's call was begun, or begun
- * again.
- */
+/* Signal handlers that ran since the user thread's call was begun or restarted. */
 enum handled {
 	HANDLED_NOT = 0,
 	HANDLED_RESTART,	/* all had SA_RESTART */
@@ -117,8 +107,8 @@ enum forks {
 };
 
 /*
- * The first cache line is all that a carrier needs to queue a user thread and
- * to switch to it; what a wait and a run leave behind is in the second one.
+ * A carrier needs only the first cache line to queue a user thread and to switch to it.
+ * The second has the results of a wait and of a run.
  */
 struct uthread {
 	struct flexsc_cb cb;
@@ -204,8 +194,8 @@ static inline struct uthread *waiter_of(struct flexsc_cb *cb)
 }
 
 /*
- * u will run soon: prefetch what it touches first. That is its stack from the
- * saved pointer on, through the runtime's frames to the program's.
+ * u will run soon: prefetch the part of its stack that it touches first, from the saved
+ * pointer through the runtime's frames to the program's.
  */
 static inline void prefetch(const struct uthread *u)
 {
@@ -230,9 +220,9 @@ static inline struct kthread *kthread_self(void)
 }
 
 /*
- * The kernel thread that any thread is, or runs on; NULL if it is none of the
- * runtime's. A new thread has its maker's GS base until it sets its own, but
- * another FS base.
+ * Any thread: the kernel thread that it is or runs on, or NULL if the runtime doesn't
+ * know it. A new thread has its maker's GS base until it sets its own, but another FS
+ * base.
  */
 static inline struct kthread *kthread_known(void)
 {

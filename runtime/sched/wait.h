@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting: a user thread is suspended until a call is complete, a time has
- * come, or another thread wakes it. Its carrier runs others meanwhile.
+ * Waiting: a user thread is suspended until a call is complete, a time has come, or
+ * another thread wakes it. Its carrier runs others meanwhile.
  *
- * A signal or a cancellation wants a user thread on its host, and ends its wait
- * early: flexsc__want(). P1: the waiter makes its wait known, then looks at
- * "wanted". P2: the other thread sets "wanted", then has the waiter's carrier
- * look at its wait. Both are sequentially consistent, so one of the two sees
- * the other.
+ * A signal or a cancellation wants a user thread on its host, and ends its wait early:
+ * flexsc__want(). P1: the waiter sets uthread.wait, then reads "wanted". P2: the other
+ * thread sets "wanted", then has the waiter's carrier read uthread.wait. All four are
+ * sequentially consistent, so one of the two threads sees the other's store.
  */
 #ifndef FLEXSC_RUNTIME_WAIT_H
 #define FLEXSC_RUNTIME_WAIT_H
@@ -39,9 +38,8 @@ long flexsc__wait_time(struct uthread *u, uint64_t ns);
 void flexsc__wait_yield(struct uthread *u);
 
 /*
- * The calling user thread was wanted on its host before its call began, perhaps
- * because it was cancelled. The call had no effect yet, so a cancellation may
- * take effect here.
+ * The calling user thread was wanted on its host before its call began. The call had no
+ * effect yet, so a cancellation may take effect here.
  */
 void flexsc__wait_test_cancel(struct uthread *u);
 
@@ -74,7 +72,7 @@ struct wait_ops {
 	bool (*is_over)(struct carrier *c, struct uthread *u);
 };
 
-/* Tell this file of futex waits, before there are carriers. */
+/* Set the functions for futex waits, before there are carriers. */
 void flexsc__wait_futexes(const struct wait_ops *ops);
 
 #endif /* FLEXSC_RUNTIME_WAIT_H */

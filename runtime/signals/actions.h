@@ -13,10 +13,7 @@
 #include "lib/base/sigaction.h"
 #include "runtime/base/sigset.h"
 
-/*
- * Put this handler of the runtime's in the place of all handlers there are.
- * Called once, at the start.
- */
+/* Replace all handlers by this one of the runtime's. Once, at the start. */
 void flexsc__actions_init(void (*arrive)(int, siginfo_t *, void *));
 /* In a forked child, whose actions these are now. */
 void flexsc__actions_forked(void);
@@ -27,7 +24,7 @@ long flexsc__signal_action(const uint64_t args[6]);
 /* Address that libc has signal handlers return to. */
 uint64_t flexsc__signal_restorer(void);
 
-/* libc has set a handler of its own without the runtime's knowledge. */
+/* libc has set a handler of its own, which the runtime didn't see: replace it. */
 void flexsc__signal_adopt(int signo);
 
 /* Does the program have a handler for this signal? */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libc changes the users and groups of all threads by a signal to each of them.
- * Carriers have to change before host threads: a user thread that has seen the new
- * user on its host must not see the old one on a carrier after that. libc's call
- * waits for all threads, so this makes it hardly longer. A host waits for some
- * milliseconds at most, because a carrier may be without a processor for
- * longer.
+ * libc changes the users and groups of all threads by a signal to each of them. Carriers
+ * have to change before hosts: a user thread that has seen the new user on its host must
+ * not see the old one on a carrier after that. A host waits for the carriers for some
+ * milliseconds at most, because a carrier may lack a processor for longer. libc's call
+ * waits for all threads anyway, so this hardly prolongs it.
  */
 #ifndef FLEXSC_RUNTIME_IDENTITY_H
 #define FLEXSC_RUNTIME_IDENTITY_H

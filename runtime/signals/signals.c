@@ -39,8 +39,8 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	struct stay stay;
 
 	/*
-	 * The frame restores this kernel thread's mask and signal stack, so the
-	 * handler has to end on it: the user thread stays on its host until then.
+	 * The frame restores this kernel thread's mask and signal stack, so the user
+	 * thread stays on its host until the handler has ended.
 	 */
 	flexsc__stay_left(u, (uintptr_t)context->uc_mcontext.gregs[REG_RSP]);
 	stay = flexsc__stay_begin(u, low, low + context->uc_stack.ss_size);
@@ -63,10 +63,7 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	u->busy = busy;
 	u->site = site;
 	u->point = point;
-	/*
-	 * Calls that the handler made have changed u->handled, which is about
-	 * the call that the handler interrupted.
-	 */
+	/* The handler's own calls have changed u->handled. */
 	u->handled = before > handled ? before : handled;
 }
 
