@@ -16,8 +16,7 @@ static const struct flexsc_ecb_inherit plain = {
 static int listener(struct sockaddr_in *address, int backlog)
 {
 	socklen_t size = sizeof(*address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-			0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	*address = (struct sockaddr_in){
 		.sin_family = AF_INET,
@@ -160,8 +159,7 @@ TEST_LIMIT(few_slots_serve_many_connections, 60)
 			overflows++;
 			continue;
 		}
-		if (read(event.fd, &number, sizeof(number)) !=
-		    sizeof(number))
+		if (read(event.fd, &number, sizeof(number)) != sizeof(number))
 			continue;
 		CHECK_EQ(flexsc_ecb_close(ecb, event.event), 0);
 		served++;

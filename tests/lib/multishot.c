@@ -670,8 +670,7 @@ TEST(a_loop_is_destroyed_while_they_are_pending)
 	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < 20; i++) {
 		struct flexsc_loop *loop = test_loop();
-		struct shots *shots = new_shots(loop,
-						new_buffers(loop, 4, 16));
+		struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 		struct shots *accepting = new_shots(loop, NULL);
 		struct sockaddr_in address;
 		int p[2], fd = listener(&address, 0), peer[3];

@@ -107,8 +107,7 @@ LOOP_TEST(a_call_is_posted_with_three_arguments)
 				   (uintptr_t)"x", 1), 0);
 	CHECK_EQ(await_call(loop, &call), -ESPIPE);
 	CHECK_EQ(flexsc__call3(NULL, NULL, SYS_close, 0, 0, 0), -ENXIO);
-	CHECK_EQ(flexsc__call3(loop, NULL, SYS_exit, 0, 0, 0),
-		 -EOPNOTSUPP);
+	CHECK_EQ(flexsc__call3(loop, NULL, SYS_exit, 0, 0, 0), -EOPNOTSUPP);
 	CHECK_EQ(flexsc__call3(loop, NULL, 100000, 0, 0, 0), -ENOSYS);
 	CHECK_EQ(flexsc_loop_call(loop, NULL, SYS_exit, 0, 0, 0, 0, 0, 0),
 		 -EOPNOTSUPP);

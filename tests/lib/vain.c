@@ -177,7 +177,6 @@ WAITING_TEST(a_datagram_that_waited_for_room_is_whole)
 
 	for (unsigned int i = 0; i < 3; i++) {
 		check_whole(socket(AF_UNIX, type, 0), calls[i]);
-		check_whole((int)DO(loop, SYS_socket, AF_UNIX, type),
-			    calls[i]);
+		check_whole((int)DO(loop, SYS_socket, AF_UNIX, type), calls[i]);
 	}
 }

@@ -204,8 +204,7 @@ static void strip_environment(void)
 	unsigned int n = 0;
 
 	for (char **e = environ; *e && n < 255; e++)
-		if (strncmp(*e, "LD_PRELOAD=", 11) &&
-		    strncmp(*e, "FLEXSC_", 7))
+		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "FLEXSC_", 7))
 			native_environment[n++] = *e;
 }
 

@@ -42,8 +42,7 @@ char pair_bytes[MANY_BYTES];
 static void fresh_name(struct pair *pair, const char *what)
 {
 	/* In the working directory, which is the test's own. */
-	snprintf(pair->path, sizeof(pair->path), "pair-%d-%s",
-		 getpid(), what);
+	snprintf(pair->path, sizeof(pair->path), "pair-%d-%s", getpid(), what);
 }
 
 /* Making. */

@@ -476,8 +476,7 @@ static bool make_timer_over(struct files *f)
 	const struct itimerspec at_once = { .it_value = { 0, 1 } };
 	struct pollfd over = { -1, POLLIN, 0 };
 
-	if (!make_timer(f) ||
-	    timerfd_settime(subject_of(f), 0, &at_once, NULL))
+	if (!make_timer(f) || timerfd_settime(subject_of(f), 0, &at_once, NULL))
 		return false;
 	over.fd = subject_of(f);
 	return poll(&over, 1, 1000) == 1;
