@@ -98,7 +98,6 @@ GUEST = (
     "kmod-upcall",
     "kmod-watchdog",
     "kmod-watched",
-    "conformance-cancel_each",
     "conformance-chain",
     "conformance-closing",
     "conformance-multishot",
@@ -142,7 +141,7 @@ FEW_GUEST = (
 # four guests.
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|events|serve|upcall|watchdog|watched)"
-    "|conformance-(cancel_each|chain|closing|multishot|posting|results_socket|stats|table)"
+    "|conformance-(chain|closing|multishot|posting|results_socket|stats|table)"
     "|pairs|events-(accept|delivery|many)|study-(rtsignal)"
 )
 CROSS_GUEST = (

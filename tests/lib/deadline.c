@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Deadlines: a call that is not complete in time ends with -ETIME, and only
- * then. Which kinds of calls can be ended so is in cancel_each.c.
+ * then. The pairs end each kind of call so (tests/lib/pairs).
  */
 #include "tests/harness/harness.h"
 

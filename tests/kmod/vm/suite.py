@@ -83,7 +83,7 @@ GROUPS = (
         "pairs loop=1 few=1",
     ),
     ("conformance-process", "conformance-signal", "conformance-fork"),
-    ("conformance-capacity", "conformance-cancel_each", "conformance-wake"),
+    ("conformance-capacity", "conformance-wake"),
     ("conformance-embed", "conformance-harvest", "conformance-work"),
     (
         "conformance-multishot",

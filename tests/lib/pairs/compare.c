@@ -48,9 +48,10 @@ static bool is_different(const char *call)
 	return false;
 }
 
-/* What takes descriptors away, each in another way. */
+/* What takes descriptors away, each in another way, and what ends calls. */
 static const char *const few[] = {
 	"close-posted-elsewhere", "dup-over-posted", "close-second-posted",
+	"cancel", "deadline",
 };
 
 static bool is_wanted(const char *event)
@@ -62,10 +63,11 @@ static bool is_wanted(const char *event)
 	return wanted;
 }
 
-/* The oracle has no loop, in which to be cancelled is to be interrupted. */
+/* The oracle has no loop. Cancellations and deadlines interrupt a call there. */
 static const char *event_of(const struct run *run)
 {
-	return posts && run->native && !strcmp(run->event, "cancel") ?
+	return posts && run->native && (!strcmp(run->event, "cancel") ||
+					!strcmp(run->event, "deadline")) ?
 		       "interrupt" : run->event;
 }
 

@@ -207,6 +207,12 @@ static void cancel(struct pair *pair)
 	pair_cancel(pair);
 }
 
+static void limit(struct pair *pair)
+{
+	(void)pair;
+	pair_limit();
+}
+
 static void handle(int signo)
 {
 	(void)signo;
@@ -359,6 +365,7 @@ const struct event events[] = {
 	{ "peer-closes", ON_PEER, close_peer },
 	{ "removed", ON_ID, remove_id },
 	{ "cancel", 0, cancel },
+	{ "deadline", ON_POSTED, limit },
 	{ "interrupt", ON_PLAIN, interrupt },
 	{ "interrupt-restart", ON_PLAIN, interrupt_to_restart },
 	{ "close-interrupt", ON_FD | ON_PLAIN, close_and_interrupt },

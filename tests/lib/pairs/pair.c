@@ -49,7 +49,7 @@ unsigned int pair_slower = 1;
 
 static struct pair pair;
 static struct flexsc_loop *loop;
-static bool posts, cancels;
+static bool posts, cancels, limited;
 
 void pair_broken(const char *what)
 {
@@ -219,7 +219,7 @@ static void *call_plainly(void *arg)
 /* What the loop's owner is asked to do. */
 struct request {
 	struct flexsc_cb cb;
-	long nr;		/* negative: cancel the call */
+	long nr;		/* or what is done to the call */
 	uint64_t args[3];
 	atomic_bool done;
 };
@@ -238,13 +238,17 @@ static void call_ended(struct flexsc_cb *cb)
 	pair.done = true;
 }
 
+enum { CANCEL = -1, DEADLINE = -2 };
+
 static void serve(struct request *request)
 {
-	if (request->nr < 0) {
+	if (request->nr == CANCEL)
 		flexsc_loop_cancel(loop, &call_cb);
-		request->done = true;
+	else if (request->nr == DEADLINE)
+		MUST(!flexsc_loop_deadline(loop, &call_cb, 1000000));
+	request->done = request->nr < 0;
+	if (request->done)
 		return;
-	}
 	request->cb.callback = request_done;
 	MUST(!flexsc_loop_call(loop, &request->cb, (unsigned int)request->nr,
 			       request->args[0], request->args[1],
@@ -346,7 +350,7 @@ void pair_cancel(struct pair *p)
 	void *ret;
 
 	if (posts) {
-		ask(-1, 0, 0, 0);
+		ask(CANCEL, 0, 0, 0);
 		return;
 	}
 	pthread_cancel(p->caller);
@@ -359,13 +363,21 @@ void pair_cancel(struct pair *p)
 	p->done = true;
 }
 
+void pair_limit(void)
+{
+	ask(DEADLINE, 0, 0, 0);
+}
+
 /* What is seen. */
 
 static const char *result(int64_t ret)
 {
 	size_t length = pair.call->length;
 
-	if (ret == -ECANCELED && posts)
+	/* The oracle is interrupted. */
+	if (posts && limited && ret == -EINTR)
+		return "interrupted";
+	if (posts && ret == (limited ? -ETIME : -ECANCELED))
 		ret = -EINTR;
 	if (ret < 0)
 		return strerrorname_np((int)-ret);
@@ -519,6 +531,7 @@ int main(int argc, char **argv)
 		event++;
 	MUST(call->name && event->name);
 	cancels = !strcmp(event->name, "cancel");
+	limited = !strcmp(event->name, "deadline");
 	if (argc > 4)
 		pair_slower = (unsigned int)atoi(argv[4]);
 	/* A hang is bounded, whatever hangs. */

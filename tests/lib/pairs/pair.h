@@ -135,6 +135,7 @@ bool pair_wait(struct pair *pair, unsigned int ms);
 int64_t pair_post_here(long nr, uint64_t a, uint64_t b, uint64_t c);
 int64_t pair_post_elsewhere(long nr, uint64_t a, uint64_t b, uint64_t c);
 void pair_cancel(struct pair *pair);
+void pair_limit(void);	/* a posted call gets a deadline */
 bool pair_posts(void);
 __attribute__((noreturn)) void pair_broken(const char *what);
 #define MUST(condition)	((condition) ? (void)0 : pair_broken(#condition))
