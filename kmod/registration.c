@@ -169,7 +169,7 @@ static void registration_end_timers(struct registration *reg)
 	hrtimer_cancel(&reg->progress);
 }
 
-/* Nobody is left to wait, to idle, or to be woken, nor anything that wakes. */
+/* No thread waits or idles, and nothing is left that could wake one. */
 static void registration_check_deserted(struct registration *reg)
 {
 	WARN_ON_ONCE(hrtimer_active(&reg->timer));

@@ -3,9 +3,13 @@
  * An event control block (ECB) and all that belongs to it; its contract is
  * <linux/flexsc_ecb.h>. Which file owns what:
  *
- *	ecb.c		creation, mapping, waiting, the task work, the end
+ *	ecb.c		references, and how the owner is woken or gets its task work
+ *	ecb_work.c	the task work, the attendance, the end
+ *	ecb_file.c	creation, ioctls, mapping, waiting
  *	event.h		writing an event into the owner's memory
- *	watch.c		watched descriptors, and events that are held
+ *	watch.c		watches: memory, references, held events, lists of listeners
+ *	watch_ioctl.c	FLEXSC_ECB_WATCH, FORGET and FLUSH
+ *	poller.c	wait queues of watched files; how a watch begins and ends
  *	hook.c		how a close() of a watched descriptor is noticed
  *	accept.c	connections that are accepted when they are delivered
  *	upcall.c	notification: the owner's handler is called

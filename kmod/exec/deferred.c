@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The deferred list: entries that the waiter, or a thread that may not execute
- * them, leaves to syscall threads. It is linked through the entries' companions
+ * them, leaves to syscall threads. The list is linked through the entries' companions
  * and guarded by registration.lock. Any context but with a run queue's lock
  * held.
  */

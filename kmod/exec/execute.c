@@ -198,9 +198,8 @@ static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 }
 
 /*
- * Keep the entry from being executed by this thread now, if it must not be: an
- * entry that the waiter may not execute is deferred for syscall threads, or
- * given back to user mode if there are none. True: it was.
+ * May this thread not execute the entry now? True: the entry was deferred for
+ * syscall threads, or given back to user mode because no syscall thread is left.
  */
 static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
 			  u32 index, u8 flags)
@@ -336,8 +335,8 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 	while (!stop && (is_waiter ? ring_take(reg, &index) :
 				    entries_take(reg, thread, n, &index))) {
 		/*
-		 * After the entry is taken, not before: an owner sets its
-		 * credentials when it waits or kicks, then posts (U4), so a
+		 * After the entry is taken, not before. An owner sets its
+		 * credentials when it waits or kicks, then posts (U4). So a
 		 * thread that has taken the entry (E4) sees the new ones.
 		 */
 		if (unlikely(READ_ONCE(reg->cred) != cred) ||
@@ -361,7 +360,7 @@ static __always_inline void entries_count_batch(struct permit *permit, u64 n)
 	atomic64_add(n, &permit->counts[PERMIT_TAKEN]);
 }
 
-/* Execute submitted entries until there are none or the permit is lost. */
+/* Execute submitted entries until no entry is pending or the permit is lost. */
 void entries_execute(struct registration *reg, struct thread *thread)
 {
 	struct permit *permit = thread->permit;

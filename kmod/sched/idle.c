@@ -13,8 +13,8 @@
 
 /*
  * The idle thread to wake. Of the last WAKE_TRIES that went idle it is one that
- * is on the first free permit's core already; if there is none, the very last one
- * that went idle. NULL: none is idle.
+ * is on the first free permit's core already, or else the very last one that went
+ * idle. NULL: no thread is idle.
  */
 static struct thread *idle_first(struct registration *reg)
 {
@@ -109,8 +109,8 @@ void idle_wake_for_backlog(struct registration *reg)
 }
 
 /*
- * An idle thread should be there, to take over from a thread that blocks. True:
- * there is none, and none was requested yet, so user mode has to make one. The
+ * An idle thread should take over from a thread that blocks. True: no thread is
+ * idle, and none was requested yet, so user mode has to make one. The
  * next thread that serves for the first time ends the request: see
  * serve_arrive().
  */

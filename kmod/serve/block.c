@@ -2,7 +2,7 @@
 /*
  * What happens when a thread blocks in an entry, or leaves the kernel: it gives up its
  * permit, and others go on. The scheduler calls block_sched_out() with the run queue's
- * lock held and interrupts off. It may not wake a task or take a lock.
+ * lock held and interrupts off. So that function may not wake a task or take a lock.
  */
 #include "base/entry.h"
 #include "base/registration.h"

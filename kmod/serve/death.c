@@ -13,8 +13,8 @@
  *					ioctl would have done
  *
  * Until then the record is like that of a task that blocks: its permit is
- * free, its entry is BUSY, and a cancellation finds the task, to which the
- * record has a reference. The dead task's references to the file keep the
+ * free, and its entry is BUSY. A cancellation finds the task, because the record
+ * has a reference to it. The dead task's references to the file keep the
  * registration.
  */
 #include <linux/file.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Syscall threads (OSDI 2010, section 3.5): threads of the process in FLEXSC_IOC_SERVE.
- * They execute entries while they have a permit, and sleep while there are none.
+ * They execute entries while they have a permit, and sleep while no entry is pending.
  * base/registration.h draws their states. Process context.
  */
 #include <linux/hrtimer.h>

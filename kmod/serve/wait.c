@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4), KICK and WAKE. One thread at a
- * time is the waiter. It executes submitted entries itself, because that is cheaper than
- * to wake a syscall thread, and sleeps when there are none. It may block in an entry like
- * any other thread; syscall threads go on then, and recall.c gets a thread to user mode.
+ * time is the waiter. This thread executes submitted entries itself, because that is
+ * cheaper than to wake a syscall thread, and sleeps when no entry is pending. If it blocks
+ * in an entry, syscall threads go on, and recall.c gets a thread to user mode.
  * Process context.
  */
 #include <linux/sched/signal.h>
@@ -167,8 +167,8 @@ static bool wait_begin(struct registration *reg, struct thread *thread,
 }
 
 /*
- * The waiter has deferred entries: wake a syscall thread for them. If there is
- * none, and user mode can make one, return MORE instead of LOOK.
+ * The waiter has deferred entries: wake a syscall thread for them. If no thread
+ * is idle, and user mode can make one, return MORE instead of LOOK.
  */
 static noinline long wait_leave_deferred(struct registration *reg, long ret)
 {
