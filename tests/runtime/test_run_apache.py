@@ -104,7 +104,7 @@ def backend() -> Iterator[int]:
     yield int(server.server_address[1])
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(60)
 
 
 class Apache(Program):

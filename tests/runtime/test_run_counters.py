@@ -474,7 +474,7 @@ def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
 
 
 def test_stat_says_where_there_are_no_user_threads(tmp_path: Path) -> None:
-    sleeps = ["sh", "-c", "echo ready; sleep 10; true"]
+    sleeps = ["sh", "-c", "echo ready; sleep 100; true"]
     with started(Program("uring-1", sleeps, tmp_path / "log")) as program:
         program.wait_until(lambda: "ready" in program.said())
         done = flexsc("stat", str(program.process.pid))
@@ -505,7 +505,7 @@ def test_top_shows_live_processes(tmp_path: Path) -> None:
 
 
 def test_top_shows_servers_and_no_dead_process(tmp_path: Path) -> None:
-    script = "time.sleep(20)"
+    script = "time.sleep(100)"
     with started(Program("threads-1", python(script), tmp_path / "log")) as program:
         pid = program.process.pid
         assert eventually(lambda: flexsc("stat", str(pid)).returncode == 0)
@@ -523,7 +523,7 @@ def test_top_ends_at_a_key_and_leaves_the_terminal_as_it_was() -> None:
         ) as top:
             assert b"flexsc top" in os.read(master, 4096)
             os.write(master, b"q")
-            assert top.wait(10) == 0
+            assert top.wait(PATIENCE) == 0
         assert termios.tcgetattr(slave) == before
     finally:
         os.close(master)

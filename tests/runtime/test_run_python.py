@@ -83,7 +83,7 @@ start = threading.Barrier(21)
 waiting = threading.Condition()
 
 def work():
-    start.wait(10)
+    start.wait(60)
     while (n := tasks.get(timeout=60)) is not None:
         time.sleep(0.001 * (n % 3))
         results.put(n * n)
@@ -91,13 +91,13 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(20)]
 for thread in threads:
     thread.start()
-start.wait(10)
+start.wait(60)
 for n in range(1000):
     tasks.put(n, timeout=60)
 for _ in threads:
     tasks.put(None, timeout=60)
 for thread in threads:
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 assert sum(results.get() for _ in range(1000)) == sum(n * n for n in range(1000))
 with waiting:
@@ -280,7 +280,7 @@ async def main():
     came = asyncio.Event()
     loop.add_signal_handler(signal.SIGUSR1, came.set)
     os.kill(os.getpid(), signal.SIGUSR1)
-    await asyncio.wait_for(came.wait(), 5)
+    await asyncio.wait_for(came.wait(), 60)
     print("right")
 
 asyncio.run(main())

@@ -88,13 +88,13 @@ static void by_poll(void)
 {
 	struct pollfd fds[2] = { { pipes[0][0], POLLIN, 0 }, { -1, 0, 0 } };
 
-	check(poll(fds, 2, 5000) == 1, "poll");
+	check(poll(fds, 2, 60000) == 1, "poll");
 	read_from(0);
 }
 
 static void by_epoll(void)
 {
-	struct timespec limit = { 5, 0 };
+	struct timespec limit = { 60, 0 };
 	struct epoll_event event;
 
 	check(epoll_pwait2(set, &event, 1, &limit, NULL) == 1, "epoll_pwait2");
@@ -246,7 +246,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < sizeof(waits) / sizeof(*waits); i++)
 		if (!strcmp(waits[i].name, argv[1]))
 			chosen = &waits[i];
-	alarm(20);
+	alarm(60);
 	pthread_create(&other, NULL, answer, NULL);
 	for (int i = 0; i < ROUNDS; i++) {
 		chosen->tell();
