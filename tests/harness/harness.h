@@ -192,6 +192,8 @@ uint64_t test_random(void);
 /* A datagram socket with an address of its own on the loopback device. */
 struct sockaddr_in;
 int datagram_socket(struct sockaddr_in *address);
+/* A listening one; with these flags of socket(). */
+int listening_socket(struct sockaddr_in *address, int flags, int backlog);
 
 uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);

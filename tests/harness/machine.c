@@ -208,10 +208,10 @@ bool is_idle(void)
 	return busy < IDLE_LOOKS / 2;
 }
 
-int datagram_socket(struct sockaddr_in *address)
+static int bound_socket(struct sockaddr_in *address, int type)
 {
 	socklen_t size = sizeof(*address);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
 
 	*address = (struct sockaddr_in){
 		.sin_family = AF_INET,
@@ -220,5 +220,18 @@ int datagram_socket(struct sockaddr_in *address)
 	CHECK(fd >= 0);
 	CHECK_EQ(bind(fd, (struct sockaddr *)address, size), 0);
 	CHECK_EQ(getsockname(fd, (struct sockaddr *)address, &size), 0);
+	return fd;
+}
+
+int datagram_socket(struct sockaddr_in *address)
+{
+	return bound_socket(address, SOCK_DGRAM);
+}
+
+int listening_socket(struct sockaddr_in *address, int flags, int backlog)
+{
+	int fd = bound_socket(address, SOCK_STREAM | flags);
+
+	CHECK_EQ(listen(fd, backlog), 0);
 	return fd;
 }

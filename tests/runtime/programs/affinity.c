@@ -114,8 +114,7 @@ TEST_LIMIT(a_thread_made_with_an_affinity_has_it, 60)
 						(void *)(intptr_t)cores[i]), 0);
 			CHECK_EQ(pthread_attr_destroy(&attr), 0);
 		}
-		for (int i = 0; i < count; i++)
-			join(threads[i]);
+		join_all(threads, count);
 	}
 	has(&all);
 }
@@ -165,11 +164,9 @@ TEST_LIMIT(a_thread_binds_itself, 60)
 	pthread_t threads[4];
 
 	find_cores();
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(bind_oneself, NULL);
+	start_all(threads, 4, bind_oneself, NULL);
 	bind_oneself(NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 }
 
 TEST_LIMIT(a_program_binds_itself_before_its_threads, 60)
@@ -387,8 +384,7 @@ TEST_LIMIT(a_new_thread_has_its_maker_s_affinity, 60)
 	for (int i = 0; i < count; i++)
 		threads[i] = start(make_children, (void *)(intptr_t)cores[i]);
 	make_children((void *)(intptr_t)cores[1]);
-	for (int i = 0; i < count; i++)
-		join(threads[i]);
+	join_all(threads, count);
 }
 
 /* As taskset(1) does it, for all threads that /proc shows. */
@@ -442,8 +438,7 @@ static void bind_by(void (*bind)(const cpu_set_t *))
 
 	find_cores();
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(wait_and_stay, &sem);
+	start_all(threads, 4, wait_and_stay, &sem);
 	settle();
 	set = only(cores[1]);
 	bind(&set);
@@ -451,8 +446,7 @@ static void bind_by(void (*bind)(const cpu_set_t *))
 		CHECK_EQ(sem_post(&sem), 0);
 	stays_on(cores[1]);
 	join(start(stay_on, (void *)(intptr_t)cores[1]));
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 	bind(&all);
 	have_all(NULL);
 	join(start(have_all, NULL));

@@ -22,11 +22,6 @@ static void *allocate(void *arg)
 
 TEST(an_allocator_makes_itself_with_its_lock_held)
 {
-	pthread_t threads[8];
-
 	allocate(NULL);
-	for (int i = 0; i < 8; i++)
-		threads[i] = start(allocate, NULL);
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
+	run_all(8, allocate, NULL);
 }

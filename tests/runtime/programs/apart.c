@@ -371,16 +371,12 @@ static void each_uses_a_ring(struct use use)
 {
 	struct io_uring_params params = { .flags = use.flags };
 	struct io_uring ring;
-	pthread_t threads[USERS];
 	int err = io_uring_queue_init_params(8, &ring, &params);
 
 	if (err)
 		SKIP("io_uring_setup: %s", strerror(-err));
 	io_uring_queue_exit(&ring);
-	for (int i = 0; i < USERS; i++)
-		threads[i] = start(use_ring, &use);
-	for (int i = 0; i < USERS; i++)
-		join(threads[i]);
+	run_all(USERS, use_ring, &use);
 }
 
 TEST(rings_are_used_by_many_threads)

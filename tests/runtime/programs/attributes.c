@@ -126,11 +126,6 @@ static void child(void)
 	in_child++;
 }
 
-static void *nothing(void *arg)
-{
-	return arg;
-}
-
 static void *fork_here(void *arg)
 {
 	int pid, status;
@@ -149,15 +144,10 @@ static void *fork_here(void *arg)
 /* One is registered before the runtime's, one after. */
 TEST(a_child_s_handlers_run_in_it)
 {
-	pthread_t threads[4];
-
 	CHECK_EQ(pthread_atfork(prepare, parent, child), 0);
 	join(start(nothing, NULL));
 	CHECK_EQ(pthread_atfork(NULL, NULL, child), 0);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(fork_here, NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	run_all(4, fork_here, NULL);
 	CHECK_EQ(prepared, 4);
 	CHECK_EQ(in_child, 0);
 }

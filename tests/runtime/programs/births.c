@@ -223,7 +223,7 @@ static void *wait_for_post(void *arg)
 #define MOST	200
 
 /* Until there is no room; those that there are, are in order. */
-static unsigned int start_all(pthread_t *threads)
+static unsigned int start_most(pthread_t *threads)
 {
 	pthread_attr_t attr = attributes(PTHREAD_CREATE_JOINABLE);
 	unsigned int n = 0;
@@ -257,7 +257,7 @@ static void *start_until_none_is_left(void *arg)
 	unsigned int n = 0, maps = 0;
 
 	for (int round = 0; round < 8; round++) {
-		unsigned int now = start_all(threads);
+		unsigned int now = start_most(threads);
 
 		end_all(threads, now);
 		CHECK(now >= 8);
@@ -358,11 +358,6 @@ static long waits(void)
 
 	CHECK_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
 	return usage.ru_nvcsw;
-}
-
-static void *nothing(void *arg)
-{
-	return arg;
 }
 
 static long waits_of_first(void)

@@ -232,17 +232,8 @@ static void *be_client(void *arg)
 TEST(servers_and_clients_in_one_process)
 {
 	pthread_t servers[32], clients[32];
-	socklen_t length = sizeof(address);
 
-	listener = socket(AF_INET, SOCK_STREAM, 0);
-	address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	CHECK_EQ(bind(listener, (struct sockaddr *)&address, length), 0);
-	CHECK_EQ(listen(listener, 64), 0);
-	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &length),
-		 0);
+	listener = listening_socket(&address, 0, 64);
 	for (long i = 0; i < 32; i++) {
 		servers[i] = start(serve_one, NULL);
 		clients[i] = start(be_client, (void *)i);
@@ -346,13 +337,8 @@ static void *use_files(void *arg)
 
 TEST(files_are_read_and_written)
 {
-	pthread_t threads[8];
-
 	enter_scratch();
-	for (int i = 0; i < 8; i++)
-		threads[i] = start(use_files, NULL);
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
+	run_all(8, use_files, NULL);
 	leave_scratch();
 }
 
@@ -383,19 +369,6 @@ TEST(a_shutdown_ends_a_receive)
 	await_begun(1);
 	CHECK_EQ(shutdown(pair[0], SHUT_RDWR), 0);
 	CHECK(join(thread) == NULL);
-}
-
-TEST(a_closed_descriptor_s_call_goes_on)
-{
-	pthread_t thread;
-
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	thread = start(blocked, &pair[0]);
-	await_begun(1);
-	CHECK_EQ(close(pair[0]), 0);
-	settle();
-	CHECK_EQ(write(pair[1], "x", 1), 1);
-	CHECK(join(thread) == (void *)1L);
 }
 
 static void *send_all(void *arg)
@@ -434,8 +407,7 @@ TEST(a_closed_descriptor_s_calls_keep_its_file)
 
 		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 		fd = pair[0];
-		for (int i = 0; i < 3; i++)
-			readers[i] = start(blocked, &fd);
+		start_all(readers, 3, blocked, &fd);
 		writer = start(send_all, &fd);
 		await_begun(4 * (how + 1));
 		close_somehow(fd, how, other[0]);
@@ -469,28 +441,6 @@ TEST(a_child_s_descriptors_are_its_own)
 	test_reap(pid);
 	CHECK_EQ(write(pair[1], "x", 1), 1);
 	CHECK(join(thread) == (void *)1L);
-}
-
-static void *wait_for_child(void *arg)
-{
-	int status;
-
-	CHECK_EQ(waitpid((pid_t)(long)arg, &status, 0), (pid_t)(long)arg);
-	return (void *)(long)WEXITSTATUS(status);
-}
-
-TEST(a_thread_waits_for_a_child)
-{
-	int pid = fork();
-	pthread_t thread;
-
-	CHECK(pid >= 0);
-	if (!pid) {
-		usleep(50000);
-		_exit(9);
-	}
-	thread = start(wait_for_child, (void *)(long)pid);
-	CHECK(join(thread) == (void *)9L);
 }
 
 /* Who waits for its own children only has to be who made them. */

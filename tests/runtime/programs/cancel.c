@@ -346,8 +346,7 @@ TEST(many_are_cancelled)
 		pthread_t threads[20];
 
 		sem_init(&sem, 0, 0);
-		for (int j = 0; j < 20; j++)
-			threads[j] = start(be_cancelled, &sem);
+		start_all(threads, 20, be_cancelled, &sem);
 		for (int j = 0; j < 20; j++)
 			pthread_cancel(threads[j]);
 		for (int j = 0; j < 20; j++)
@@ -425,8 +424,7 @@ TEST(a_thread_that_ends_is_cancelled_too)
 			threads[i] = start(end_soon, (void *)(round % 50 + i));
 		for (unsigned int i = 0; i < 16; i++)
 			CHECK_EQ(pthread_cancel(threads[i]), 0);
-		for (unsigned int i = 0; i < 16; i++)
-			join(threads[i]);
+		join_all(threads, 16);
 	}
 }
 
@@ -475,7 +473,6 @@ static void *cancel_beginners(void *arg)
 TEST_LIMIT(a_handler_s_cancellation_point_ends_a_thread_that_begins, 60)
 {
 	struct sigaction action = { .sa_handler = point_in_handler };
-	pthread_t makers[MAKERS];
 
 	/*
 	 * A thread that leaves an interrupted cancellation point, as it is cancelled,
@@ -484,8 +481,5 @@ TEST_LIMIT(a_handler_s_cancellation_point_ends_a_thread_that_begins, 60)
 	if (!preloaded())
 		SKIP("glibc hangs: natively in one of 150 runs");
 	CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
-	for (int i = 0; i < MAKERS; i++)
-		makers[i] = start(cancel_beginners, NULL);
-	for (int i = 0; i < MAKERS; i++)
-		join(makers[i]);
+	run_all(MAKERS, cancel_beginners, NULL);
 }

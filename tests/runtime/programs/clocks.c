@@ -148,12 +148,10 @@ TEST_LIMIT(a_thread_that_waits_does_not_count_what_others_compute, 60)
 {
 	pthread_t threads[3];
 
-	for (int i = 0; i < 3; i++)
-		threads[i] = start(compute_until_over, NULL);
+	start_all(threads, 3, compute_until_over, NULL);
 	join(start(only_wait, NULL));
 	over = true;
-	for (int i = 0; i < 3; i++)
-		join(threads[i]);
+	join_all(threads, 3);
 }
 
 static void *read_often(void *arg)

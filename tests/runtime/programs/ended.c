@@ -116,13 +116,8 @@ static void *kill_and_cancel(void *arg)
 
 TEST_LIMIT(a_thread_may_be_told_while_it_ends, 60)
 {
-	pthread_t threads[4];
-
 	handle_signals();
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(kill_and_cancel, NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	run_all(4, kill_and_cancel, NULL);
 }
 
 /* One that waits. */

@@ -93,8 +93,7 @@ TEST(a_fault_s_signal_may_be_sent_while_threads_signal_each_other)
 	pthread_t threads[3], self = pthread_self();
 
 	install(SIGBUS, 0);
-	for (int i = 0; i < 3; i++)
-		threads[i] = start(kill_each_other, &self);
+	start_all(threads, 3, kill_each_other, &self);
 	while (stage < 3)
 		usleep(100);
 	block(SIG_BLOCK, SIGBUS);
@@ -105,8 +104,7 @@ TEST(a_fault_s_signal_may_be_sent_while_threads_signal_each_other)
 	}
 	CHECK_EQ(handled, 300);
 	begun = true;
-	for (int i = 0; i < 3; i++)
-		join(threads[i]);
+	join_all(threads, 3);
 }
 
 /* What faults raise, sent. */
@@ -203,16 +201,14 @@ static void faults_reach_who_waits(void)
 	waited = 0;
 	over = false;
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(run_open_then_block, NULL);
+	start_all(threads, 4, run_open_then_block, NULL);
 	while (stage < 4)
 		usleep(100);
 	taker = start(take_faults, NULL);
 	send_all_faults();
 	join(taker);
 	over = true;
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 	CHECK_EQ(handled, 0);
 }
 
@@ -231,8 +227,7 @@ TEST(a_fault_s_signal_that_is_sent_stays_until_somebody_takes_it)
 	pthread_t threads[4];
 
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(run_open_then_block, NULL);
+	start_all(threads, 4, run_open_then_block, NULL);
 	while (stage < 4)
 		usleep(100);
 	for (int i = 0; i < FAULTS * 60; i++) {
@@ -251,8 +246,7 @@ TEST(a_fault_s_signal_that_is_sent_stays_until_somebody_takes_it)
 	CHECK_EQ(handled, 1);
 	CHECK(pthread_equal(ran_in, pthread_self()));
 	over = true;
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 }
 
 static void *block_and_stay(void *arg)
@@ -289,8 +283,7 @@ TEST(a_fault_s_signal_that_is_sent_comes_to_none_that_blocks_it)
 		CHECK_EQ(where, 4);
 	}
 	over = true;
-	for (int i = 0; i < 3; i++)
-		join(threads[i]);
+	join_all(threads, 3);
 	CHECK_EQ(handled, 300);
 }
 
@@ -313,8 +306,7 @@ TEST(a_fault_is_handled_also_after_signals_that_nobody_took)
 	pthread_t threads[4];
 
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(run_open_then_block, NULL);
+	start_all(threads, 4, run_open_then_block, NULL);
 	while (stage < 4)
 		usleep(100);
 	CHECK_EQ(kill(getpid(), SIGSEGV), 0);
@@ -323,8 +315,7 @@ TEST(a_fault_is_handled_also_after_signals_that_nobody_took)
 	sigaction(SIGSEGV, &action, NULL);
 	join(start(jump_after_faults, NULL));
 	over = true;
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 }
 
 static void *be_killed(void *arg)

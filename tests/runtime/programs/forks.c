@@ -344,11 +344,9 @@ TEST(each_way_from_any_thread)
 {
 	pthread_t threads[2];
 
-	for (int i = 0; i < 2; i++)
-		threads[i] = start(each_way, NULL);
+	start_all(threads, 2, each_way, NULL);
 	each_way(NULL);
-	for (int i = 0; i < 2; i++)
-		join(threads[i]);
+	join_all(threads, 2);
 	each_way(NULL);
 }
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* futex(2) as programs call it themselves. */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -32,43 +29,6 @@ static long wake(_Atomic uint32_t *word, uint32_t n)
 	return futex(word, FUTEX_WAKE, n, 0, NULL, 0);
 }
 
-/* Do all kernel threads of the process sleep, but the one that looks? */
-static bool all_sleep(void)
-{
-	DIR *folder = opendir("/proc/self/task");
-	struct dirent *entry;
-	int running = 0;
-
-	CHECK(folder);
-	while ((entry = readdir(folder))) {
-		char path[300], text[512];
-		FILE *file;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "/proc/self/task/%s/stat",
-			 entry->d_name);
-		file = fopen(path, "re");
-		if (!file)
-			continue;
-		if (fgets(text, sizeof(text), file))
-			running += strstr(text, ") R ") != NULL;
-		fclose(file);
-	}
-	closedir(folder);
-	return running <= 1;
-}
-
-/* A thread that has said that it will wait may not be waiting yet. */
-static void await_sleep(void)
-{
-	settle();
-	for (int quiet = 0, looks = 0; quiet < 3 && looks < 5000; looks++) {
-		quiet = all_sleep() ? quiet + 1 : 0;
-		usleep(1000);
-	}
-}
-
 static void *await(void *arg)
 {
 	waiting++;
@@ -80,11 +40,12 @@ static void *await(void *arg)
 static void start_waiters(pthread_t *threads, _Atomic uint32_t *word, int n)
 {
 	waiting = 0;
-	for (int i = 0; i < n; i++)
-		threads[i] = start(await, (void *)word);
+	start_all(threads, n, await, (void *)word);
 	while (waiting < n)
 		usleep(1000);
-	await_sleep();
+	/* A thread that has said that it will wait may not be waiting yet. */
+	settle();
+	await_quiet();
 }
 
 static void expect_woken(int n)
@@ -93,12 +54,6 @@ static void expect_woken(int n)
 		usleep(1000);
 	settle();
 	CHECK_EQ(woken, n);
-}
-
-static void join_all(pthread_t *threads, int n)
-{
-	for (int i = 0; i < n; i++)
-		join(threads[i]);
 }
 
 TEST(as_many_are_woken_as_asked_for)

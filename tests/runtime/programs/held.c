@@ -23,16 +23,6 @@
 
 #define THREADS	8
 
-static void in_threads(void *(*run)(void *))
-{
-	pthread_t threads[THREADS];
-
-	for (long i = 0; i < THREADS; i++)
-		threads[i] = start(run, (void *)i);
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
-}
-
 static void *load(void *arg)
 {
 	static const char *const others[] = { "libm.so.6", "libresolv.so.2",
@@ -54,7 +44,7 @@ static void *load(void *arg)
 
 TEST(a_library_may_wait_while_it_is_loaded)
 {
-	in_threads(load);
+	run_numbered(THREADS, load);
 }
 
 static int loading[2];
@@ -212,15 +202,13 @@ TEST(a_stream_s_lock_is_held_while_one_reads)
 	CHECK_EQ(pipe(fds), 0);
 	in = fdopen(fds[0], "r");
 	out = fdopen(fds[1], "w");
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(read_line, NULL);
+	start_all(threads, THREADS, read_line, NULL);
 	for (int i = 0; i < THREADS; i++) {
 		usleep(2000);
 		fprintf(out, "line %d\n", i);
 		fflush(out);
 	}
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
+	join_all(threads, THREADS);
 }
 
 static void *hold_stream(void *arg)
@@ -241,7 +229,7 @@ TEST(a_stream_can_be_held_over_a_wait)
 
 	out = tmpfile();
 	CHECK(out);
-	in_threads(hold_stream);
+	run_numbered(THREADS, hold_stream);
 	rewind(out);
 	for (int i = 0; i < THREADS * 20; i++) {
 		CHECK_EQ(getc(out), 'a');
@@ -310,24 +298,18 @@ static void *look_up(void *arg)
 
 TEST(names_are_looked_up_by_many)
 {
-	socklen_t length = sizeof(server_address);
 	pthread_t thread;
 
-	server = socket(AF_INET, SOCK_DGRAM, 0);
-	server_address.sin_family = AF_INET;
-	server_address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	CHECK_EQ(bind(server, (struct sockaddr *)&server_address, length), 0);
-	CHECK_EQ(getsockname(server, (struct sockaddr *)&server_address,
-			     &length), 0);
+	server = datagram_socket(&server_address);
 	thread = start(answer, NULL);
-	in_threads(ask);
+	run_numbered(THREADS, ask);
 	join(thread);
-	in_threads(look_up);
+	run_numbered(THREADS, look_up);
 }
 
 /* Limits. */
 
-static void *nothing(void *arg)
+static void *end_at_once(void *arg)
 {
 	usleep(100);
 	return arg;
@@ -362,8 +344,7 @@ static int make_many(int n)
 	}
 	all_made = true;
 	CHECK(!err || err == EAGAIN || err == ENOMEM);
-	for (int i = 0; i < made; i++)
-		join(threads[i]);
+	join_all(threads, made);
 	free(threads);
 	return made;
 }
@@ -535,12 +516,11 @@ static void begin_again(rlim_t most)
 	for (int i = 0; i < 20; i++) {
 		pthread_t other;
 
-		if (!pthread_create(&other, NULL, nothing, NULL))
+		if (!pthread_create(&other, NULL, end_at_once, NULL))
 			join(other);
 	}
 	all_made = true;
-	for (int i = 0; i < made; i++)
-		join(closers[i]);
+	join_all(closers, made);
 }
 
 TEST(a_process_begins_again_near_its_limit)
@@ -571,7 +551,7 @@ static atomic_bool stop;
 static void *come_and_go(void *arg)
 {
 	while (!stop)
-		join(start(nothing, arg));
+		join(start(end_at_once, arg));
 	return arg;
 }
 
@@ -581,16 +561,14 @@ TEST(identity_changes_while_threads_come_and_go)
 
 	if (geteuid())
 		SKIP("only root can become somebody else");
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(come_and_go, NULL);
+	start_all(threads, 4, come_and_go, NULL);
 	for (unsigned int i = 0; i < 50; i++) {
 		usleep(200);
 		CHECK_EQ(setresuid((uid_t)-1, i % 2 ? 64323 : 0, 0), 0);
 		CHECK_EQ(geteuid(), i % 2 ? 64323 : 0);
 	}
 	stop = true;
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 }
 
 static atomic_int calls_home;

@@ -159,12 +159,10 @@ TEST(capabilities_are_a_thread_s_own)
 	if (geteuid())
 		SKIP("takes root");
 	make_secret();
-	for (int i = 0; i < 4; i++)
-		strong[i] = start(keep_caps, weak);
+	start_all(strong, 4, keep_caps, weak);
 	for (int i = 0; i < 2; i++)
 		weak[i].thread = start(give_up_caps, &weak[i]);
-	for (int i = 0; i < 4; i++)
-		join(strong[i]);
+	join_all(strong, 4);
 	CHECK(can_read_secret());
 	for (int i = 0; i < 2; i++)
 		weak[i].ends = true;
@@ -318,11 +316,9 @@ TEST(a_personality_is_a_thread_s_own)
 {
 	pthread_t others[4];
 
-	for (int i = 0; i < 4; i++)
-		others[i] = start(see_new_system, NULL);
+	start_all(others, 4, see_new_system, NULL);
 	join(start(want_old_system, NULL));
-	for (int i = 0; i < 4; i++)
-		join(others[i]);
+	join_all(others, 4);
 	join(start(see_new_system, NULL));
 }
 
@@ -356,8 +352,7 @@ TEST(a_change_of_user_wakes_each_thread_few_times)
 	int p[2];
 
 	CHECK_EQ(pipe(p), 0);
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(wait_for_end, &p[0]);
+	start_all(threads, THREADS, wait_for_end, &p[0]);
 	await_quiet();
 	before = switches();
 	for (int i = 0; i < CALLS; i++)
@@ -366,6 +361,5 @@ TEST(a_change_of_user_wakes_each_thread_few_times)
 	test_note("%ld voluntary context switches", after - before);
 	CHECK(after - before <= MOST * THREADS * CALLS);
 	CHECK_EQ(close(p[1]), 0);
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
+	join_all(threads, THREADS);
 }

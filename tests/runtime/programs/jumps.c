@@ -53,17 +53,6 @@ static void block(int how, int signo)
 	CHECK_EQ(pthread_sigmask(how, &set, NULL), 0);
 }
 
-static void *in_threads(void *(*run)(void *))
-{
-	pthread_t threads[4];
-
-	for (long i = 0; i < 4; i++)
-		threads[i] = start(run, (void *)i);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
-	return NULL;
-}
-
 /* Masks. */
 
 static void *keep_mask(void *arg)
@@ -87,7 +76,7 @@ static void *keep_mask(void *arg)
 
 TEST(a_jump_restores_the_mask)
 {
-	in_threads(keep_mask);
+	run_numbered(4, keep_mask);
 }
 
 static __thread ucontext_t back, other;
@@ -124,7 +113,7 @@ static void *switch_contexts(void *arg)
 
 TEST(contexts_have_masks)
 {
-	in_threads(switch_contexts);
+	run_numbered(4, switch_contexts);
 }
 
 static void count(int signo)
@@ -164,7 +153,7 @@ static void *create_and_kill(void *arg)
 TEST(what_libc_blocks_for_itself_comes_back)
 {
 	handle(SIGUSR1, count, 0);
-	in_threads(create_and_kill);
+	run_numbered(4, create_and_kill);
 }
 
 /* Jumping out of handlers. */
@@ -198,7 +187,7 @@ static void *jump_often(void *arg)
 TEST(a_jump_out_of_a_handler_ends_it)
 {
 	handle(SIGUSR1, leap, 0);
-	in_threads(jump_often);
+	run_numbered(4, jump_often);
 }
 
 static int fds[2];
@@ -247,7 +236,7 @@ static void *jump_from_stack(void *arg)
 TEST(a_jump_out_of_a_signal_s_stack_ends_it)
 {
 	handle(SIGUSR1, leap, SA_ONSTACK);
-	in_threads(jump_from_stack);
+	run_numbered(4, jump_from_stack);
 }
 
 /* Faults. */
@@ -283,7 +272,7 @@ static void *overflow_often(void *arg)
 TEST(a_stack_s_overflow_is_handled_on_the_signal_s)
 {
 	handle(SIGSEGV, leap, SA_ONSTACK);
-	in_threads(overflow_often);
+	run_numbered(4, overflow_often);
 }
 
 static int end_of(void *(*run)(void *))
@@ -376,7 +365,7 @@ TEST(a_fault_that_is_put_right_goes_on)
 
 	CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
 	handle(SIGTRAP, count, 0);
-	in_threads(fault_and_go_on);
+	run_numbered(4, fault_and_go_on);
 }
 
 static void *recurse_near_end(void *arg)
@@ -394,13 +383,14 @@ TEST(a_small_stack_is_large_enough)
 	pthread_attr_t attr;
 	pthread_t threads[8];
 
+	/* The loader looks for functions on the stack of the first caller. */
+	now_ns();
 	pthread_attr_init(&attr);
 	CHECK_EQ(pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN), 0);
 	for (int i = 0; i < 8; i++)
 		CHECK_EQ(pthread_create(&threads[i], &attr, recurse_near_end,
 					NULL), 0);
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
+	join_all(threads, 8);
 }
 
 /* Handlers, as they are asked for in all kinds of processes. */
@@ -430,7 +420,7 @@ TEST(handlers_survive_a_child)
 	int pid, status;
 
 	handle(SIGUSR1, leap, 0);
-	in_threads(spawn_true);
+	run_numbered(4, spawn_true);
 	CHECK(has_handler(SIGUSR1, leap));
 	pid = fork();
 	CHECK(pid >= 0);

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -28,13 +27,11 @@ TEST(a_thread_that_computes_stops_nobody)
 {
 	pthread_t threads[8];
 
-	for (int i = 0; i < 8; i++)
-		threads[i] = start(spin, NULL);
+	start_all(threads, 8, spin, NULL);
 	for (int i = 0; i < 10; i++)
 		usleep(1000);
 	stop = true;
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
+	join_all(threads, 8);
 }
 
 static void *open_fifo(void *arg)
@@ -55,14 +52,12 @@ TEST(a_call_that_waits_unexpectedly_stops_nobody)
 
 	enter_scratch();
 	CHECK_EQ(mkfifo("fifo", 0600), 0);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(open_fifo, (void *)"fifo");
+	start_all(threads, 4, open_fifo, (void *)"fifo");
 	for (int i = 0; i < 10; i++)
 		usleep(1000);
 	fd = open("fifo", O_WRONLY);
 	CHECK_EQ(write(fd, "xxxx", 4), 4);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 	close(fd);
 	leave_scratch();
 }
@@ -100,12 +95,7 @@ static void *wait_unexpectedly(void *arg)
 
 TEST(a_call_that_waits_unexpectedly_ends_as_it_should)
 {
-	pthread_t threads[4];
-
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(wait_unexpectedly, NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	run_all(4, wait_unexpectedly, NULL);
 }
 
 /* As libc makes calls: the number is set just before. */
@@ -147,13 +137,11 @@ TEST(a_call_that_begins_as_its_thread_is_moved_isn_t_interrupted)
 	uint64_t end = now_ns() + 3 * SECOND;
 	pthread_t threads[4];
 
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(compute_then_wait, NULL);
+	start_all(threads, 4, compute_then_wait, NULL);
 	while (now_ns() < end)
 		usleep(10000);
 	moved_enough = true;
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 }
 
 static atomic_int interrupted;
@@ -226,79 +214,6 @@ TEST(a_child_may_use_its_parent_s_numbers)
 	test_reap(pid);
 }
 
-/*
- * As vfork() does, but from a place that nobody intercepts: until the child
- * ends no signal gets the caller out of the kernel. It runs beside it, on a
- * stack of its own.
- */
-static long wait_like_vfork(void (*child)(void), char *stack)
-{
-	register uint64_t tls __asm__("r8") = 0, tid __asm__("r10") = 0;
-	long ret;
-
-	__asm__ volatile("syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "call *%[child]\n"
-			 "1:"
-			 : "=a"(ret)
-			 : "a"(SYS_clone), "S"(stack), "d"(0), "r"(tid),
-			   "r"(tls), [child] "b"(child),
-			   "D"(CLONE_VM | CLONE_VFORK | SIGCHLD)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-static char child_stack[16384] __attribute__((aligned(16)));
-static sem_t behind;
-static atomic_bool ran;
-
-/* With nothing of libc's, whose thread it isn't. */
-static void end_when_it_ran(void)
-{
-	const struct timespec moment = { 0, 1000000 };
-
-	for (int i = 0; i < 5000 && !ran; i++)
-		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
-	raw_syscall(SYS_exit, !ran, 0, 0, 0, 0, 0);
-}
-
-static void *run_behind(void *arg)
-{
-	CHECK_EQ(sem_wait(&behind), 0);
-	ran = true;
-	return arg;
-}
-
-/* Whom it has woken is queued where it runs itself. */
-static void *wake_and_block(void *arg)
-{
-	CHECK_EQ(sem_post(&behind), 0);
-	*(long *)arg = wait_like_vfork(end_when_it_ran,
-				      child_stack + sizeof(child_stack));
-	return NULL;
-}
-
-TEST(a_call_that_nothing_ends_stops_no_more_than_a_carrier)
-{
-	pthread_t woken, blocked;
-	int status;
-	long pid;
-
-	CHECK_EQ(sem_init(&behind, 0, 0), 0);
-	for (int i = 0; i < 20; i++) {
-		ran = false;
-		woken = start(run_behind, NULL);
-		settle();
-		blocked = start(wake_and_block, &pid);
-		join(blocked);
-		join(woken);
-		CHECK(pid > 0);
-		CHECK_EQ(waitpid((pid_t)pid, &status, 0), pid);
-		CHECK_EQ(status, 0);
-	}
-}
-
 enum { HEAVY = 20, TRIPS = 100 };
 
 static atomic_int heavy_runs;
@@ -355,8 +270,7 @@ TEST(who_does_little_waits_for_few)
 	if (!preloaded() || !carriers || strcmp(carriers, "1"))
 		SKIP("only one carrier runs one after the other");
 	CHECK_EQ(pipe(free_fds) | pipe(there) | pipe(back), 0);
-	for (int i = 0; i < HEAVY; i++)
-		heavy[i] = start(work_and_wait, &free_fds[1]);
+	start_all(heavy, HEAVY, work_and_wait, &free_fds[1]);
 	while (heavy_runs < 5 * HEAVY)
 		usleep(1000);
 	other = start(answer, NULL);
@@ -365,8 +279,7 @@ TEST(who_does_little_waits_for_few)
 	runs = heavy_runs - runs;
 	heavy_ends = true;
 	join(other);
-	for (int i = 0; i < HEAVY; i++)
-		join(heavy[i]);
+	join_all(heavy, HEAVY);
 	/* In turn, all of them would run at least once in each trip. */
 	CHECK(runs < HEAVY * TRIPS);
 }

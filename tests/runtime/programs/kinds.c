@@ -92,12 +92,7 @@ static void *read_records(void *arg)
 
 static void share(void *(*run)(void *))
 {
-	pthread_t threads[SHARERS];
-
-	for (intptr_t i = 0; i < SHARERS; i++)
-		threads[i] = start(run, (void *)i);
-	for (int i = 0; i < SHARERS; i++)
-		join(threads[i]);
+	run_numbered(SHARERS, run);
 }
 
 TEST_LIMIT(a_shared_position_counts_every_byte_once, 60)
@@ -408,26 +403,21 @@ static void *accept_one(void *arg)
 
 TEST(a_receive_waits_for_as_much_as_the_socket_says)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	socklen_t size = sizeof(addr);
+	struct sockaddr_in addr;
 	int pair[2], listener, client;
 	pthread_t acceptor;
 
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &four,
 			    sizeof(four)), 0);
 	send_halves(pair[1], pair[0]);
 	/* A connection has what its listener has. */
-	listener = socket(AF_INET, SOCK_STREAM, 0);
+	listener = listening_socket(&addr, 0, 1);
 	CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVLOWAT, &four,
 			    sizeof(four)), 0);
-	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
-	CHECK_EQ(listen(listener, 1), 0);
-	CHECK_EQ(getsockname(listener, (struct sockaddr *)&addr, &size), 0);
 	acceptor = start(accept_one, &listener);
 	client = socket(AF_INET, SOCK_STREAM, 0);
-	CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
+	CHECK_EQ(connect(client, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	send_halves(client, (int)(intptr_t)join(acceptor));
 }
 

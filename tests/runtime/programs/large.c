@@ -33,11 +33,9 @@ TEST(threads_have_much_of_their_own)
 	CHECK_EQ(pipe(fds), 0);
 	fds[2] = memfd_create("large", 0);
 	CHECK(fds[2] >= 0);
-	for (int i = 0; i < 8; i++)
-		threads[i] = start(use_it, fds);
+	start_all(threads, 8, use_it, fds);
 	usleep(10000);
 	for (int i = 0; i < 8; i++)
 		CHECK_EQ(write(fds[1], "x", 1), 1);
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
+	join_all(threads, 8);
 }

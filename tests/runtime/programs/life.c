@@ -43,13 +43,11 @@ TEST(a_thousand_live_at_once)
 {
 	pthread_t threads[1000];
 
-	for (int i = 0; i < 1000; i++)
-		threads[i] = start(live, NULL);
+	start_all(threads, 1000, live, NULL);
 	while (alive < 1000)
 		usleep(1000);
 	leave = true;
-	for (int i = 0; i < 1000; i++)
-		join(threads[i]);
+	join_all(threads, 1000);
 }
 
 static void *look_at_stack(void *arg)
@@ -251,12 +249,7 @@ TEST(threads_end_by_system_call)
 
 TEST(a_thread_has_one_identity)
 {
-	pthread_t threads[8];
-
-	for (int i = 0; i < 8; i++)
-		threads[i] = start(ids_are_mine, NULL);
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
+	run_all(8, ids_are_mine, NULL);
 }
 
 static pthread_key_t key;
@@ -285,13 +278,8 @@ static void *use_locals(void *arg)
 
 TEST(locals_stay_with_their_thread)
 {
-	pthread_t threads[16];
-
 	pthread_key_create(&key, destroy);
-	for (int i = 0; i < 16; i++)
-		threads[i] = start(use_locals, NULL);
-	for (int i = 0; i < 16; i++)
-		join(threads[i]);
+	run_all(16, use_locals, NULL);
 	CHECK_EQ(destroyed, 16);
 	CHECK_EQ(local, 5);
 }
@@ -323,12 +311,7 @@ static void *round_as_told(void *arg)
 
 TEST(floating_point_modes_stay_with_their_thread)
 {
-	pthread_t threads[8];
-
-	for (long i = 0; i < 8; i++)
-		threads[i] = start(round_as_told, (void *)i);
-	for (int i = 0; i < 8; i++)
-		join(threads[i]);
+	run_numbered(8, round_as_told);
 }
 
 TEST(out_of_memory_is_an_error_code)

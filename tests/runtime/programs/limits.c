@@ -104,32 +104,26 @@ static void *accept_any(void *arg)
 
 TEST(accepts_with_a_time_limit_stop_nobody)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET };
 	const struct timeval limit = { .tv_sec = 60 };
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-	socklen_t size = sizeof(addr);
+	struct sockaddr_in addr;
+	int listener = listening_socket(&addr, 0, HOLDERS);
 	pthread_t threads[HOLDERS];
 
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
-	CHECK_EQ(listen(listener, HOLDERS), 0);
-	CHECK_EQ(getsockname(listener, (struct sockaddr *)&addr, &size), 0);
 	CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit,
 			    sizeof(limit)), 0);
 	begun = 0;
-	for (int i = 0; i < HOLDERS; i++)
-		threads[i] = start(accept_any, &listener);
+	start_all(threads, HOLDERS, accept_any, &listener);
 	while (begun < HOLDERS)
 		usleep(1000);
 	one_receives(SO_RCVTIMEO, &limit, sizeof(limit));
 	for (int i = 0; i < HOLDERS; i++) {
 		int client = socket(AF_INET, SOCK_STREAM, 0);
 
-		CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
+		CHECK_EQ(connect(client, (struct sockaddr *)&addr,
+				 sizeof(addr)), 0);
 		close(client);
 	}
-	for (int i = 0; i < HOLDERS; i++)
-		join(threads[i]);
+	join_all(threads, HOLDERS);
 	close(listener);
 }
 

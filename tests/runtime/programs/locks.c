@@ -31,12 +31,7 @@ static void *add(void *arg)
 
 TEST(a_mutex_excludes)
 {
-	pthread_t threads[THREADS];
-
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(add, (void *)5000L);
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
+	run_all(THREADS, add, (void *)5000L);
 	CHECK_EQ(counter, THREADS * 5000);
 }
 
@@ -83,8 +78,7 @@ TEST(a_broadcast_wakes_all)
 	pthread_t threads[THREADS];
 	int waiting = 0;
 
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(wait_for_it, &waiting);
+	start_all(threads, THREADS, wait_for_it, &waiting);
 	for (int seen = 0; seen < THREADS; usleep(1000)) {
 		pthread_mutex_lock(&mutex);
 		seen = waiting;
@@ -131,12 +125,7 @@ static void *timed_waits(void *arg)
 
 TEST(timed_waits_time_out)
 {
-	pthread_t threads[4];
-
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(timed_waits, NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	run_all(4, timed_waits, NULL);
 }
 
 static void *timed_lock(void *arg)
@@ -232,12 +221,7 @@ static void *read_and_write(void *arg)
 
 TEST(readers_share_and_writers_do_not)
 {
-	pthread_t threads[THREADS];
-
-	for (long i = 0; i < THREADS; i++)
-		threads[i] = start(read_and_write, (void *)i);
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
+	run_numbered(THREADS, read_and_write);
 }
 
 static pthread_barrier_t barrier;
@@ -257,13 +241,8 @@ static void *pass_barriers(void *arg)
 
 TEST(a_barrier_holds_all_back)
 {
-	pthread_t threads[THREADS];
-
 	pthread_barrier_init(&barrier, NULL, THREADS);
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(pass_barriers, NULL);
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
+	run_all(THREADS, pass_barriers, NULL);
 	CHECK_EQ(serial, 64);
 	CHECK_EQ(pthread_barrier_destroy(&barrier), 0);
 }
@@ -307,15 +286,11 @@ static void *add_inheriting(void *arg)
 TEST(a_mutex_with_priority_inheritance_excludes)
 {
 	pthread_mutexattr_t attr;
-	pthread_t threads[4];
 
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
 	CHECK_EQ(pthread_mutex_init(&inheriting, &attr), 0);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(add_inheriting, NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	run_all(4, add_inheriting, NULL);
 	CHECK_EQ(inherited, 2000);
 }
 
@@ -339,13 +314,9 @@ static void *use_libc(void *arg)
 TEST(libc_locks_switch_too)
 {
 	FILE *file = tmpfile();
-	pthread_t threads[THREADS];
 	int lines = 0, c;
 
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(use_libc, file);
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
+	run_all(THREADS, use_libc, file);
 	rewind(file);
 	while ((c = getc(file)) != EOF)
 		lines += c == '\n';

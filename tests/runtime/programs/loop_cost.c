@@ -21,11 +21,6 @@
 static int set, pair[2];
 static aio_context_t context;
 
-static void *nothing(void *arg)
-{
-	return arg;
-}
-
 static void make_loop(void)
 {
 	static const char much[1024];

@@ -346,8 +346,7 @@ TEST_LIMIT(a_loop_answers_threads_that_block, 60)
 
 		for (int i = 0; i < PAIRS; i++)
 			threads[i] = start(ask, &loop.there[i]);
-		for (int i = 0; i < PAIRS; i++)
-			join(threads[i]);
+		join_all(threads, PAIRS);
 		join(thread);
 		end_loop(&loop);
 	}
@@ -925,21 +924,6 @@ TEST(what_is_peeked_at_stays)
 static struct sockaddr_in address;
 static atomic_int served;
 
-static int listener(void)
-{
-	socklen_t size = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	CHECK_EQ(bind(fd, (struct sockaddr *)&address, size), 0);
-	CHECK_EQ(listen(fd, CLIENTS), 0);
-	CHECK_EQ(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-	return fd;
-}
-
 static void serve_one(int fd)
 {
 	int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK);
@@ -971,10 +955,9 @@ static void *serve(void *arg)
 TEST(an_exclusive_listener_serves_all)
 {
 	pthread_t threads[SERVERS];
-	int fd = listener();
+	int fd = listening_socket(&address, SOCK_NONBLOCK, CLIENTS);
 
-	for (int i = 0; i < SERVERS; i++)
-		threads[i] = start(serve, &fd);
+	start_all(threads, SERVERS, serve, &fd);
 	for (int i = 0; i < CLIENTS; i++) {
 		int client = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -983,8 +966,7 @@ TEST(an_exclusive_listener_serves_all)
 		hear(client);
 		CHECK_EQ(close(client), 0);
 	}
-	for (int i = 0; i < SERVERS; i++)
-		join(threads[i]);
+	join_all(threads, SERVERS);
 	CHECK_EQ(served, CLIENTS);
 	CHECK_EQ(close(fd), 0);
 }

@@ -39,13 +39,8 @@ static void *add(void *arg)
 
 TEST(a_mtx_excludes)
 {
-	pthread_t threads[THREADS];
-
 	CHECK_EQ(mtx_init(&lock, mtx_plain), thrd_success);
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(add, NULL);
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
+	run_all(THREADS, add, NULL);
 	CHECK_EQ(sum, THREADS * ROUNDS);
 }
 
@@ -91,8 +86,7 @@ TEST(a_cnd_wakes_all)
 	for (uintptr_t i = 0; i < THREADS; i++)
 		threads[i] = start(await, (void *)(i % 2));
 	join(start(change, NULL));
-	for (int i = 0; i < THREADS; i++)
-		join(threads[i]);
+	join_all(threads, THREADS);
 }
 
 static tss_t key;

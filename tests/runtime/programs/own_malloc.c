@@ -307,8 +307,7 @@ static void use_everywhere(void)
 	begin_readers(readers, fds);
 	use_often((void *)99);
 	end_readers(readers, fds);
-	for (int i = 0; i < 12; i++)
-		join(threads[i]);
+	join_all(threads, 12);
 	CHECK(allocations > 1000);
 }
 

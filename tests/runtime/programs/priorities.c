@@ -103,8 +103,7 @@ TEST(a_thread_is_made_with_the_priority_asked_for)
 	for (int i = 0; i < 4; i++)
 		threads[i] = start_with(&each[i], PTHREAD_EXPLICIT_SCHED);
 	check_own((struct schedule){ SCHED_OTHER, 0 });
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 }
 
 static void set_own(int policy, int priority)
@@ -150,14 +149,11 @@ static void *stay_usual(void *arg)
 TEST(a_priority_is_a_thread_s_own)
 {
 	atomic_bool ends = false;
-	pthread_t other, threads[2];
+	pthread_t other;
 
 	need_priorities();
 	other = start(stay_usual, &ends);
-	for (int i = 0; i < 2; i++)
-		threads[i] = start(change_mine, NULL);
-	for (int i = 0; i < 2; i++)
-		join(threads[i]);
+	run_all(2, change_mine, NULL);
 	ends = true;
 	join(other);
 	check_own((struct schedule){ SCHED_OTHER, 0 });

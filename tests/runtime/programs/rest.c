@@ -47,11 +47,9 @@ static void use_threads(void)
 
 	CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
 	received = 0;
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(receive, NULL);
+	start_all(threads, 4, receive, NULL);
 	CHECK_EQ(write(ends[1], "four", 4), 4);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 	CHECK_EQ(received, 4);
 	close(ends[0]);
 	close(ends[1]);

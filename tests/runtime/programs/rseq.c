@@ -70,11 +70,9 @@ static void ask_everywhere(unsigned int *size)
 	pthread_t threads[4];
 
 	is_as_said();
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(ask, size);
+	start_all(threads, 4, ask, size);
 	ask(size);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 }
 
 TEST(an_area_is_what_libc_says_of_it)

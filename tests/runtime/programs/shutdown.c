@@ -166,7 +166,6 @@ static void *ask(void *arg)
 static void prepare(void)
 {
 	struct sigaction action = { .sa_handler = ignore };
-	socklen_t size = sizeof(address);
 	pthread_mutexattr_t attr;
 
 	CHECK_EQ(sigaction(SIGHUP, &action, NULL), 0);
@@ -177,12 +176,7 @@ static void prepare(void)
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	CHECK_EQ(pthread_mutex_init(turn, &attr), 0);
-	listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	address.sin_family = AF_INET;
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	CHECK_EQ(bind(listening, (struct sockaddr *)&address, size), 0);
-	CHECK_EQ(listen(listening, 100), 0);
-	CHECK_EQ(getsockname(listening, (struct sockaddr *)&address, &size), 0);
+	listening = listening_socket(&address, 0, 100);
 }
 
 /* Those that nobody has accepted. */
@@ -231,8 +225,7 @@ TEST_LIMIT(all_threads_of_a_server_end_when_it_is_told_to, 60)
 		atomic_store(&clients_end, true);
 		for (unsigned int j = 0; j < SERVERS; j++)
 			end(&servers[j]);
-		for (unsigned int j = 0; j < 2; j++)
-			join(clients[j]);
+		join_all(clients, 2);
 		drain();
 	}
 }

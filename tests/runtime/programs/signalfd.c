@@ -96,8 +96,7 @@ static void others_see_theirs(int fd)
 	pthread_t threads[2];
 
 	stage = 0;
-	for (int i = 0; i < 2; i++)
-		threads[i] = start(see_all, &fd);
+	start_all(threads, 2, see_all, &fd);
 	while (stage < 2)
 		usleep(1000);
 	settle();

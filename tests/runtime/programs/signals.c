@@ -259,8 +259,7 @@ TEST(a_rain_of_signals_disturbs_nothing)
 		CHECK_EQ(pipe(pipes[i]), 0);
 		threads[i] = start(work_under_fire, pipes[i]);
 	}
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	join_all(threads, 4);
 	setitimer(ITIMER_REAL, &never, NULL);
 }
 
@@ -383,8 +382,7 @@ TEST(who_waits_after_signals_uses_no_time)
 	CHECK_EQ(sem_init(&go, 0, 0), 0);
 	CHECK_EQ(sem_init(&back, 0, 0), 0);
 	thread = start(echo, &back);
-	for (int i = 0; i < 3; i++)
-		sleepers[i] = start(sleep_on, NULL);
+	start_all(sleepers, 3, sleep_on, NULL);
 	for (int i = 0; i < 500; i++) {
 		CHECK_EQ(sem_post(&go), 0);
 		CHECK_EQ(sem_wait(&back), 0);

@@ -202,12 +202,8 @@ static void *break_pipes(void *arg)
 TEST(what_a_broken_pipe_raises_stays_with_its_thread_while_it_is_blocked)
 {
 	struct sigaction action = { .sa_handler = break_pipes_in_handler };
-	pthread_t threads[4];
 
 	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
 	block(SIG_BLOCK, SIGPIPE);
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(break_pipes, NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	run_all(4, break_pipes, NULL);
 }

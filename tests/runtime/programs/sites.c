@@ -221,13 +221,7 @@ static void wait_and_wake(enum vectors vectors)
 		threads[2 * i] = start(wait_at_site, &pairs[i]);
 		threads[2 * i + 1] = start(wake_at_site, &pairs[i]);
 	}
-	for (int i = 0; i < 2 * PAIRS; i++)
-		join(threads[i]);
-}
-
-static void *nothing(void *arg)
-{
-	return arg;
+	join_all(threads, 2 * PAIRS);
 }
 
 /* Its last instruction before the call has become a jump. */

@@ -12,21 +12,6 @@
 
 static struct sockaddr_in address;
 
-static int listener(int backlog)
-{
-	socklen_t size = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	CHECK_EQ(bind(fd, (struct sockaddr *)&address, size), 0);
-	CHECK_EQ(listen(fd, backlog), 0);
-	CHECK_EQ(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-	return fd;
-}
-
 static int connect_to(int fd)
 {
 	return connect(fd, (struct sockaddr *)&address, sizeof(address)) ?
@@ -51,7 +36,7 @@ static void *connect_for_a_time(void *arg)
 /* Whoever comes when the queue is full isn't answered. */
 TEST(a_connect_gives_up_in_time)
 {
-	int fd = listener(0), filling[BACKLOG];
+	int fd = listening_socket(&address, 0, 0), filling[BACKLOG];
 
 	for (int i = 0; i < BACKLOG; i++) {
 		filling[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -85,7 +70,7 @@ static void *accept_with_flags(void *arg)
 
 TEST(an_accepted_socket_has_the_flags_asked_for)
 {
-	int fd = listener(BACKLOG), client;
+	int fd = listening_socket(&address, 0, BACKLOG), client;
 	pthread_t thread = start(accept_with_flags, &fd);
 
 	settle();

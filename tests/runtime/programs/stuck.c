@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ struct hang {
 	char stack[16384] __attribute__((aligned(16)));
 };
 
-enum { EXPIRES_MS = 10000 };
+enum { EXPIRES_MS = 20000 };
 
 static void hang_child(struct hang *hang)
 {
@@ -196,11 +197,6 @@ static void accept_one(struct waiter *w)
 	close(fd);
 }
 
-static void *nothing(void *arg)
-{
-	return arg;
-}
-
 static void join_one(struct waiter *w)
 {
 	(void)w;
@@ -293,18 +289,6 @@ static void be_waker(void)
 	test_leave();
 }
 
-static void listen_on_loopback(void)
-{
-	socklen_t size = sizeof(address);
-
-	address.sin_family = AF_INET;
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	listener = socket(AF_INET, SOCK_STREAM, 0);
-	CHECK_EQ(bind(listener, (struct sockaddr *)&address, size), 0);
-	CHECK_EQ(listen(listener, 100), 0);
-	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-}
-
 /* One waiter doesn't go on. The message shows whether the others do. */
 static void fail_to_wait(enum kind kind, const long *until, long n, long rounds)
 {
@@ -346,7 +330,7 @@ static int begin_waiting(void)
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(shared != MAP_FAILED);
 	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
-	listen_on_loopback();
+	listener = listening_socket(&address, 0, 100);
 	for (int i = 0; i < WAITERS; i++) {
 		int pair[2];
 
@@ -398,8 +382,7 @@ static void let_go(const pthread_t *threads, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		hangs[i].let = true;
-	for (unsigned int i = 0; i < n; i++)
-		join(threads[i]);
+	join_all(threads, n);
 	free(hangs);
 }
 
@@ -426,6 +409,41 @@ TEST_LIMIT(all_go_on_while_one_call_hangs, 60)
 TEST_LIMIT(all_go_on_while_more_calls_hang_than_there_are_carriers, 60)
 {
 	all_go_on_while_calls_hang(carriers() + 1);
+}
+
+/* Whom a thread has woken is queued where it runs itself, and then hangs. */
+
+static sem_t behind;
+
+static void *run_behind(void *arg)
+{
+	struct hang *hang = arg;
+
+	CHECK_EQ(sem_wait(&behind), 0);
+	hang->let = true;
+	return NULL;
+}
+
+static void *wake_and_hang(void *arg)
+{
+	CHECK_EQ(sem_post(&behind), 0);
+	hang_here(arg);
+	return NULL;
+}
+
+TEST_LIMIT(who_is_queued_behind_a_call_that_hangs_goes_on, 60)
+{
+	CHECK_EQ(sem_init(&behind, 0, 0), 0);
+	for (int i = 0; i < 20; i++) {
+		struct hang *hang = calloc(1, sizeof(*hang));
+		pthread_t woken = start(run_behind, hang);
+
+		settle();
+		join(start(wake_and_hang, hang));
+		join(woken);
+		CHECK(!hang->expired);
+		free(hang);
+	}
 }
 
 /* /proc/.../status then has a line of 700 KB, before what the monitor looks for. */
@@ -472,8 +490,7 @@ TEST_LIMIT(calls_that_hang_again_and_again_lose_nothing, 60)
 	while (now_ns() < end)
 		all_go_on(1, NULL, 0);
 	end_waiting(pid);
-	for (int i = 0; i < HANGERS; i++)
-		join(threads[i]);
+	join_all(threads, HANGERS);
 }
 
 /* The longest time between two looks of a thread that sleeps for 1 ms. */
@@ -657,8 +674,7 @@ TEST_LIMIT(transfers_go_on_while_a_call_hangs, 60)
 	begin_to_hang(&hanging, 1);
 	for (int i = 0; i < TRANSFERRERS; i++)
 		transfer_part(&transfers[i], TRANSFER / 16, TRANSFER / 16 * 15);
-	for (int i = 0; i < TRANSFERRERS; i++)
-		join(threads[i]);
+	join_all(threads, TRANSFERRERS);
 	CHECK(!hangs[0].expired);
 	let_go(&hanging, 1);
 	for (int i = 0; i < TRANSFERRERS; i++)
@@ -697,17 +713,15 @@ TEST_LIMIT(each_connection_is_accepted_at_once_while_a_call_hangs, 60)
 	enum { ACCEPTERS = 24 };
 	pthread_t accepters[ACCEPTERS], hanging;
 
-	listen_on_loopback();
-	for (int i = 0; i < ACCEPTERS; i++)
-		accepters[i] = start(accept_one_only, NULL);
+	listener = listening_socket(&address, 0, 100);
+	start_all(accepters, ACCEPTERS, accept_one_only, NULL);
 	await_quiet();
 	begin_to_hang(&hanging, 1);
 	for (int i = 0; i < ACCEPTERS; i++)
 		be_accepted();
 	CHECK(!hangs[0].expired);
 	let_go(&hanging, 1);
-	for (int i = 0; i < ACCEPTERS; i++)
-		join(accepters[i]);
+	join_all(accepters, ACCEPTERS);
 }
 
 /*
@@ -730,7 +744,7 @@ TEST_LIMIT(an_accept_that_stays_keeps_no_connection_from_others, 60)
 	enum { ROUNDS = 12 };
 	pthread_t stays, goes_on, hanging;
 
-	listen_on_loopback();
+	listener = listening_socket(&address, 0, 100);
 	for (int i = 0; i < ROUNDS; i++) {
 		long copy = dup(listener);
 
@@ -763,7 +777,7 @@ TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60
 	int numbers[ACCEPTERS], first, second, fd;
 	struct sockaddr_in first_address;
 
-	listen_on_loopback();
+	listener = listening_socket(&address, 0, 100);
 	first = listener;
 	first_address = address;
 	for (int i = 0; i < ACCEPTERS; i++) {
@@ -776,8 +790,7 @@ TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60
 	settle();
 	settle();
 	settle();
-	address = (struct sockaddr_in){ 0 };
-	listen_on_loopback();
+	listener = listening_socket(&address, 0, 100);
 	second = listener;
 	for (int i = 0; i < ACCEPTERS; i++)
 		CHECK_EQ(dup2(second, numbers[i]), numbers[i]);
@@ -789,8 +802,7 @@ TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60
 		be_accepted();
 	CHECK(!hangs[0].expired);
 	let_go(&hanging, 1);
-	for (int i = 0; i < ACCEPTERS; i++)
-		join(accepters[i]);
+	join_all(accepters, ACCEPTERS);
 	accept_by((void *)(long)second);
 	CHECK_EQ(close(fd), 0);
 	CHECK_EQ(close(first), 0);
@@ -826,15 +838,13 @@ TEST_LIMIT(connections_to_a_local_socket_are_made_while_a_call_hangs, 60)
 	local_size = sizeof(local);
 	CHECK_EQ(getsockname(fd, (struct sockaddr *)&local, &local_size), 0);
 	join(start(connect_locally, NULL));
-	for (int i = 0; i < CONNECTORS; i++)
-		connectors[i] = start(connect_locally, NULL);
+	start_all(connectors, CONNECTORS, connect_locally, NULL);
 	await_quiet();
 	begin_to_hang(&hanging, 1);
 	settle();
 	for (int i = 0; i < CONNECTORS + 1; i++)
 		CHECK_EQ(close(accept(fd, NULL, NULL)), 0);
-	for (int i = 0; i < CONNECTORS; i++)
-		join(connectors[i]);
+	join_all(connectors, CONNECTORS);
 	CHECK(!hangs[0].expired);
 	let_go(&hanging, 1);
 	CHECK_EQ(close(fd), 0);
@@ -914,10 +924,9 @@ TEST_LIMIT(an_accept_that_polls_again_goes_on_when_another_call_hangs, 60)
 	enum { ROUNDS = 12, ACCEPTERS = 4 };
 	pthread_t accepters[ACCEPTERS], hanging[2];
 
-	listen_on_loopback();
+	listener = listening_socket(&address, 0, 100);
 	for (int i = 0; i < ROUNDS; i++) {
-		for (int j = 0; j < ACCEPTERS; j++)
-			accepters[j] = start(accept_one_only, NULL);
+		start_all(accepters, ACCEPTERS, accept_one_only, NULL);
 		await_quiet();
 		hangs = calloc(2, sizeof(*hangs));
 		hanging[0] = start(hang_once, &hangs[0]);
@@ -928,8 +937,7 @@ TEST_LIMIT(an_accept_that_polls_again_goes_on_when_another_call_hangs, 60)
 		await_hang(1);
 		for (int j = 1; j < ACCEPTERS; j++)
 			be_accepted();
-		for (int j = 0; j < ACCEPTERS; j++)
-			join(accepters[j]);
+		join_all(accepters, ACCEPTERS);
 		CHECK(!hangs[0].expired && !hangs[1].expired);
 		let_go(hanging, 2);
 	}
@@ -1072,12 +1080,9 @@ static int mount_own(void)
 static void use_what_it_serves(void)
 {
 	int over = mount_own();
-	pthread_t users[8], server = start(serve_all, NULL);
+	pthread_t server = start(serve_all, NULL);
 
-	for (long i = 0; i < 8; i++)
-		users[i] = start(use_files, (void *)i);
-	for (int i = 0; i < 8; i++)
-		join(users[i]);
+	run_numbered(8, use_files);
 	CHECK_EQ(write(over, "x", 1), 1);
 	/* Its read ends with the mount. */
 	join(server);
@@ -1158,7 +1163,7 @@ static void make_watched(void)
 
 TEST_LIMIT(a_program_opens_files_that_it_permits_itself_to_open, 40)
 {
-	pthread_t openers[OPENERS], server;
+	pthread_t server;
 
 	group = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC,
 			      O_RDONLY | O_CLOEXEC);
@@ -1169,10 +1174,7 @@ TEST_LIMIT(a_program_opens_files_that_it_permits_itself_to_open, 40)
 			       FAN_OPEN_PERM | FAN_EVENT_ON_CHILD, AT_FDCWD,
 			       watched), 0);
 	server = start(permit_all, NULL);
-	for (long i = 0; i < OPENERS; i++)
-		openers[i] = start(open_watched, (void *)i);
-	for (int i = 0; i < OPENERS; i++)
-		join(openers[i]);
+	run_numbered(OPENERS, open_watched);
 	join(server);
 	CHECK_EQ(rmdir(watched), 0);
 }
@@ -1220,8 +1222,7 @@ TEST_LIMIT(a_wait_keeps_its_file_when_its_number_is_used_again, 40)
 		CHECK_EQ(write(old[i][1], "o", 1), 1);
 	settle();
 	let_go(&hanging, 1);
-	for (int i = 0; i < READERS; i++)
-		join(readers[i]);
+	join_all(readers, READERS);
 }
 
 /*

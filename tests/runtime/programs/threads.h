@@ -31,6 +31,43 @@ static inline void *join(pthread_t thread)
 	return ret;
 }
 
+static inline void start_all(pthread_t *threads, unsigned int n,
+			     void *(*run)(void *), void *arg)
+{
+	for (unsigned int i = 0; i < n; i++)
+		threads[i] = start(run, arg);
+}
+
+static inline void join_all(const pthread_t *threads, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		join(threads[i]);
+}
+
+/* Have n threads run this at a time, until all have ended. */
+static inline void run_all(unsigned int n, void *(*run)(void *), void *arg)
+{
+	pthread_t threads[n];
+
+	start_all(threads, n, run, arg);
+	join_all(threads, n);
+}
+
+/* The same; each gets its number. */
+static inline void run_numbered(unsigned int n, void *(*run)(void *))
+{
+	pthread_t threads[n];
+
+	for (uintptr_t i = 0; i < n; i++)
+		threads[i] = start(run, (void *)i);
+	join_all(threads, n);
+}
+
+static inline void *nothing(void *arg)
+{
+	return arg;
+}
+
 /* The time so many milliseconds from now. */
 static inline struct timespec in_ms(clockid_t clock, long ms)
 {

@@ -236,8 +236,7 @@ TEST(waits_for_a_time_end_where_memory_does)
 	CHECK_EQ(setrlimit(RLIMIT_DATA, &data), 0);
 	computed = process_ns();
 	pthread_barrier_wait(&crowd_goes);
-	for (unsigned int i = 0; i < crowd; i++)
-		join(threads[i]);
+	join_all(threads, crowd);
 	CHECK(process_ns() - computed < CROWD_WAITS_MS * MS * 3 / 4);
 	free(threads);
 }

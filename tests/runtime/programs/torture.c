@@ -450,12 +450,10 @@ TEST_LIMIT(no_wake_up_is_lost, 3600)
 		tormentors[i] = start(torment, (void *)(10000 + i * 100));
 	rain(seconds);
 	stop = true;
-	for (unsigned int i = 0; i < 2; i++)
-		join(tormentors[i]);
+	join_all(tormentors, 2);
 	for (unsigned int i = 0; i < CHANNELS; i++)
 		finish(&channels[i], i);
-	for (unsigned int i = 0; i < BARRIER; i++)
-		join(met[i]);
+	join_all(met, BARRIER);
 	CHECK(handled > 0);
 	test_note("%ld signals, %ld rounds", handled, arrived / BARRIER);
 }

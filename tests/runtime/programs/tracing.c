@@ -93,12 +93,7 @@ static void *trace_a_child(void *arg)
 
 TEST(a_thread_traces_its_child)
 {
-	pthread_t threads[4];
-
-	for (long i = 0; i < 4; i++)
-		threads[i] = start(trace_a_child, (void *)i);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	run_numbered(4, trace_a_child);
 }
 
 static void *attach_to_a_child(void *arg)
@@ -130,12 +125,7 @@ static void *attach_to_a_child(void *arg)
 
 TEST(a_thread_attaches_to_its_child)
 {
-	pthread_t threads[4];
-
-	for (int i = 0; i < 4; i++)
-		threads[i] = start(attach_to_a_child, NULL);
-	for (int i = 0; i < 4; i++)
-		join(threads[i]);
+	run_all(4, attach_to_a_child, NULL);
 }
 
 /* As debuggers begin: it stops where the new program does. */
@@ -172,10 +162,5 @@ static void *trace_a_program(void *arg)
 
 TEST(a_thread_traces_a_program_s_calls)
 {
-	pthread_t threads[2];
-
-	for (int i = 0; i < 2; i++)
-		threads[i] = start(trace_a_program, NULL);
-	for (int i = 0; i < 2; i++)
-		join(threads[i]);
+	run_all(2, trace_a_program, NULL);
 }
