@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Of tests that take long, those that run.py runs, with --all and without."""
 
-# Files of pytest that only --all runs: further programs under flexsc run, which find
+# Files of pytest that only --all runs, beside the tests that are marked "long": further programs under flexsc run, which find
 # little that Apache and Python don't; and the study's, but for its units.
 LONG_FILES = (
     "test_run_bind",
@@ -18,29 +18,6 @@ LONG_FILES = (
     "test_study_workload",
     "test_webserver",
     "test_webserver_work",
-)
-
-# Tests of other files that only --all runs: the study's measurements, and nginx of
-# the next release.
-LONG_TESTS = (
-    "test_a_bench_that_is_told_to_end_leaves_no_folder",
-    "test_a_bench_without_its_terminal_goes_on",
-    "test_a_program_with_an_event_loop_is_measured",
-    "test_a_sweep_goes_through_numbers_of_clients",
-    "test_counters_are_read_while_a_program_is_loaded",
-    "test_models_are_offered_sessions",
-    "test_models_have_silent_clients",
-    "test_models_read_from_the_disk",
-    "test_nginx_is_measured_with_the_module",
-    "test_programs_that_are_there_are_measured",
-    "test_the_calls_and_instructions_of_a_request_are_counted",
-    "test_the_cost_of_calls_is_measured",
-    "test_the_next_release_answers_alike",
-    "test_the_next_release_reloads_and_upgrades",
-    "test_the_study_compares_models",
-    "test_the_study_tells_how_evenly_copies_share",
-    "test_the_study_tells_where_time_goes",
-    "test_the_study_weighs_idle_connections",
 )
 
 # Of others' tests those that are quick, and of everything some. sem_post/8-1 lets

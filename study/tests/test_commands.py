@@ -140,6 +140,7 @@ def test_the_file_of_plain_calls_is_removed(tmp_path: Path) -> None:
     assert "No such file or directory" in done.stderr
 
 
+@pytest.mark.long
 def test_the_cost_of_calls_is_measured(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")
@@ -202,6 +203,7 @@ def networked(kind: str, *args: str, patience: int = TIMEOUT, **env: str) -> str
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
 @pytest.mark.parametrize("kind", ["lo", "veth"])
 def test_a_program_with_an_event_loop_is_measured(tmp_path: Path, kind: str) -> None:
@@ -233,6 +235,7 @@ def test_a_program_with_an_event_loop_is_measured(tmp_path: Path, kind: str) -> 
     assert len(found["measurements"]) == 4
 
 
+@pytest.mark.long
 def test_the_calls_and_instructions_of_a_request_are_counted(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")
@@ -281,6 +284,7 @@ else:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
 def test_counters_are_read_while_a_program_is_loaded(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
@@ -318,6 +322,7 @@ def test_a_program_whose_tools_are_missing_is_not_counted(tmp_path: Path) -> Non
     assert "counts: bind is left out: perf isn't installed" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "modes"),
     [
@@ -350,6 +355,7 @@ def test_nginx_is_measured_with_the_module(
         assert 0 < us < 1e6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["lo", "napi"])
 def test_the_study_compares_models(tmp_path: Path, kind: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
@@ -373,6 +379,7 @@ def test_the_study_compares_models(tmp_path: Path, kind: str) -> None:
         assert 0 < samples["cpu_us"][0] < 1e6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "workload"), [("lo", "pages"), ("napi", "specweb")])
 def test_models_are_offered_sessions(tmp_path: Path, kind: str, workload: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
@@ -448,6 +455,7 @@ def test_programs_have_names() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
 def test_a_sweep_goes_through_numbers_of_clients(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
@@ -465,6 +473,7 @@ def test_a_sweep_goes_through_numbers_of_clients(tmp_path: Path) -> None:
     assert "bind, 256 kept" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flexsc run is for x86-64")
 def test_programs_that_are_there_are_measured(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:

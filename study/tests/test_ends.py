@@ -42,6 +42,7 @@ def ended(process: subprocess.Popen[str], number: int) -> int:
     return process.returncode
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_bench_that_is_told_to_end_leaves_no_folder(
     tmp_path: Path, name: str
@@ -51,6 +52,7 @@ def test_a_bench_that_is_told_to_end_leaves_no_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_bench_without_its_terminal_goes_on(tmp_path: Path) -> None:
     process = begun(tmp_path, "nohup")
     process.send_signal(signal.SIGHUP)

@@ -1219,6 +1219,7 @@ def following(shared: Path, nginx: Nginx) -> Which:
     return Which(str(program), module)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keep", [0, 4])
 def test_the_next_release_answers_alike(
     following: Which, shared: Path, keep: int
@@ -1236,6 +1237,7 @@ def test_the_next_release_answers_alike(
             assert calls(server, "/cached/small", 3, 32) < 4
 
 
+@pytest.mark.long
 def test_the_next_release_reloads_and_upgrades(following: Which, shared: Path) -> None:
     root = shared / "next"
     with started(Nginx(root, shared, load=True, which=following)) as own:
