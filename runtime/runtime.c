@@ -15,6 +15,7 @@
 #include "lib/base/valgrind.h"
 #include "lib/engine/uring_kills.h"
 #include "lib/files/fds.h"
+#include "lib/files/guard.h"
 #include "lib/files/private_fd.h"
 #include "runtime/base/heap.h"
 #include "runtime/calls/cpuclock.h"
@@ -90,6 +91,9 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
+	/* Before anything here closes a descriptor; lib/run/fork.c may come later. */
+	flexsc__own_fds_forked();
+	flexsc__guards_forked();
 	flexsc__heap_forked();
 	flexsc__actions_forked();
 	if (!runtime_runs())

@@ -8,9 +8,12 @@
 #ifndef FLEXSC_PARTIAL_H
 #define FLEXSC_PARTIAL_H
 
+#include <limits.h>
 #include <linux/flexsc.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "call_info.h"
 
 /* Does a loop's owner post the rest itself? Under flexsc run: runtime/calls/parts.c. */
 #ifdef FLEXSC_IN_RUNTIME
@@ -23,6 +26,19 @@ struct partial;
 
 /* Does the entry's call transfer data in parts? */
 bool flexsc__partial(const struct flexsc_entry *entry);
+
+/*
+ * Is a write so short that it has no rest? A pipe takes so many bytes whole. So
+ * does a socket, which is ready when a third of its buffer is free, and whose
+ * buffer is never smaller than this.
+ */
+static inline bool write_is_short(const struct flexsc_entry *entry)
+{
+	const struct call_info *row = flexsc__call_info(entry->nr);
+
+	return row->length == LENGTH_BYTES && !row->source_arg &&
+	       entry->args[row->length_arg] <= PIPE_BUF;
+}
 
 /*
  * The entry's call has transferred res bytes. True: that wasn't all, and the

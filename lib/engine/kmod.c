@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 #include "lib/pool/cancelpoint.h"
-#include "lib/pool/closing.h"
+#include "lib/files/closing.h"
 #include "lib/base/cores.h"
 #include "engine.h"
 #include "lib/files/fds.h"
@@ -362,11 +362,6 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	return err;
 }
 
-static void kmod_hold(struct flexsc_loop *loop, int fd)
-{
-	flexsc__writes_hold(loop, &kmod_of(loop)->writes, fd);
-}
-
 static bool kmod_stirs(const struct flexsc_loop *loop)
 {
 	return __atomic_load_n(&kmod_of(loop)->shared->completions.head,
@@ -449,7 +444,6 @@ static int kmod_open(struct flexsc_loop *loop)
 	if (!kmod)
 		return -ENOMEM;
 	kmod->loop = loop;
-	flexsc__writes_init(&kmod->writes);
 	kmod->max = flexsc__kmod_threads_max(loop);
 	kmod->signo = flexsc__cancel_signal();
 	kmod->fd = flexsc__own_fd(open(KMOD_DEVICE, O_RDWR | O_CLOEXEC));
@@ -506,7 +500,6 @@ const struct engine flexsc__engine_kmod = {
 	.attach = kmod_attach,
 	.is_silent = kmod_is_silent,
 	.cancel = kmod_cancel,
-	.hold = kmod_hold,
 	.close = kmod_close,
 	.forked = kmod_forked,
 };

@@ -15,13 +15,13 @@
 #include "lib/loop/loop.h"
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
-#include "writes.h"
+#include "lib/loop/guarded.h"
 #include "lib/loop/stats.h"
 
 /* How an entry is executed, in call->route. */
 enum route {
 	BY_KERNEL,
-	BY_KERNEL_IN_PARTS,	/* may go there again: see writes.h */
+	BY_KERNEL_IN_PARTS,	/* may go there again; guarded */
 	BY_KERNEL_CLOSING,	/* calls may wait for what it closes */
 	BY_POOL,	/* the kernel had no thread left for it */
 };
@@ -50,7 +50,6 @@ struct kmod {
 	uint64_t seen;		/* completions taken from the queue */
 	struct call_list to_pool;
 	struct call_list again;	/* entries that came back INTERRUPTED */
-	struct writes writes;
 	cpu_set_t cores;
 	bool pinned;
 	bool no_more;		/* no thread could be made, the last time */

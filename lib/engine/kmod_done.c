@@ -6,7 +6,7 @@
 #include "lib/base/compiler.h"
 #include "lib/calls/partial.h"
 #include "lib/calls/call_info.h"
-#include "lib/pool/closing.h"
+#include "lib/files/closing.h"
 #include "kmod.h"
 #include "kmod_bounce.h"
 #include "kmod_threads.h"
@@ -14,7 +14,7 @@
 void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index)
 {
 	call_of(loop, index)->route = BY_KERNEL_IN_PARTS;
-	flexsc__write_begin(loop, &kmod_of(loop)->writes, index);
+	flexsc__call_guard(loop, index);
 }
 
 int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
@@ -26,15 +26,15 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 		flexsc__closing_end(entry_of(loop, index));
 	if (call->route != BY_KERNEL_IN_PARTS)
 		return ret;
-	flexsc__write_end(loop, &kmod_of(loop)->writes, index);
+	flexsc__call_unguard(loop, index);
 	return flexsc__partial_result(entry_of(loop, index), &call->partial,
 				      ret);
 }
 
 /*
- * Submit the entry once more, to a syscall thread. Until then the kernel holds
- * none of its files, so a write gets copies of its descriptors. A call that
- * closes a descriptor keeps the number, which is what it closes.
+ * Submit the entry once more, to a syscall thread. Until then the kernel holds none of
+ * its files, so a write gets copies of its descriptors. A thread of the pool writes the
+ * rest to a file on a disk, because it can look at the guard when it makes the call.
  */
 static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 {
@@ -43,8 +43,12 @@ static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 	if (call_of(loop, index)->route == BY_KERNEL &&
 	    !closes(entry_of(loop, index)))
 		flexsc__kmod_in_parts(loop, index);
-	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS)
-		flexsc__write_continue(loop, &kmod->writes, index);
+	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS &&
+	    !flexsc__call_keep(loop, index) &&
+	    flexsc__kmod_to_pool(loop, index)) {
+		entry_submit_again(entry_of(loop, index));
+		return;
+	}
 	entry_submit_again(entry_of(loop, index));
 	calls_append(loop, &kmod->again, index);
 }

@@ -9,7 +9,7 @@
 #include "lib/base/compiler.h"
 #include "kmod.h"
 
-/* The entry may go to the kernel again, with the rest: see writes.h. */
+/* The entry may go to the kernel again, with the rest. */
 COLD void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index);
 
 /* The kernel has completed the call with ret; returns the call's result. */

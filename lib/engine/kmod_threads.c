@@ -341,9 +341,6 @@ bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index)
 
 	if (!loop_pool(loop) && flexsc__pool_create(loop, pool_share(loop)))
 		return false;
-	if (call->route == BY_KERNEL_IN_PARTS &&
-	    !flexsc__write_to_pool(loop, &kmod->writes, index))
-		return false;
 	call->route = BY_POOL;
 	calls_append(loop, &kmod->to_pool, index);
 	return true;

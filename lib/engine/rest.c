@@ -8,7 +8,7 @@
 #include "lib/loop/event.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/stats.h"
-#include "lib/pool/closing.h"
+#include "lib/files/closing.h"
 #include "lib/pool/pool.h"
 
 static inline int64_t rest_make(const struct flexsc_entry *entry)

@@ -169,11 +169,6 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	return unlikely(err) && ring->failed ? uring_wait_failed(loop) : 0;
 }
 
-static void uring_hold(struct flexsc_loop *loop, int fd)
-{
-	flexsc__writes_hold(loop, &uring_of(loop)->writes, fd);
-}
-
 static bool uring_stirs(const struct flexsc_loop *loop)
 {
 	const struct ring *ring = &uring_of(loop)->ring;
@@ -341,7 +336,6 @@ static int uring_open(struct flexsc_loop *loop)
 		free(uring);
 		return loop->why[0] ? err : uring_explain(loop, err);
 	}
-	flexsc__writes_init(&uring->writes);
 	loop->engine_data = uring;
 	/* That came with the same release. */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
@@ -429,7 +423,6 @@ const struct engine flexsc__engine_uring = {
 	.complete = flexsc__uring_complete,
 	.collect = flexsc__uring_collect,
 	.shadow = flexsc__uring_shadow,
-	.hold = uring_hold,
 	.fix = flexsc__uring_fix,
 	.unfix = flexsc__uring_unfix,
 	.accepts_many = flexsc__uring_accepts_many,
@@ -447,7 +440,6 @@ const struct engine flexsc__engine_uring_failed = {
 	.wait = failed_wait,
 	.wake = flexsc__engine_ring,
 	.cancel = failed_cancel,
-	.hold = uring_hold,
 	.unfix = flexsc__uring_unfix,
 	.buffers_unlend = flexsc__uring_buffers_unlend,
 	.buffer_put = flexsc__uring_buffer_put,

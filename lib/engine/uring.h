@@ -12,7 +12,7 @@
 
 #include "lib/loop/loop.h"
 #include "ring.h"
-#include "writes.h"
+#include "lib/loop/guarded.h"
 
 /* Names of completions that aren't an entry's. */
 #define WAKE		UINT64_MAX
@@ -27,7 +27,7 @@ enum route {
 	BY_RING_MULTISHOT,	/* uring_follow() tells each result */
 	BY_RING_EAGER,		/* uring_eager.h */
 	BY_RING_AT_ONCE,	/* uring_follow(): a write of a few bytes */
-	BY_RING_IN_PARTS,	/* uring_follow(): a long write: writes.h */
+	BY_RING_IN_PARTS,	/* uring_follow(): a long write */
 };
 
 struct fixed;
@@ -38,7 +38,6 @@ struct uring {
 	unsigned int known;	/* of enum uring_known */
 	struct call_list to_pool;
 	struct call_list again;		/* reads and writes with a rest */
-	struct writes writes;
 	uint32_t others;		/* entries that the ring didn't get */
 	/* Direct calls since the last batch; requests that were counted. */
 	uint32_t direct, counted;

@@ -6,7 +6,7 @@
 #include "lib/base/compiler.h"
 #include "lib/files/fds.h"
 #include "lib/loop/direct.h"
-#include "lib/pool/closing.h"
+#include "lib/files/closing.h"
 #include "uring_done.h"
 #include "uring_fields.h"
 #include "uring_ops.h"
@@ -68,7 +68,7 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 	call->direct.fd = (uint32_t)a0;					\
 	call->direct.len = (uint32_t)a2;				\
 	if (op != IORING_OP_CLOSE && op != IORING_OP_READ)		\
-		call->pool.addr = a1;					\
+		call->direct.addr = a1;					\
 	return 0;							\
 }
 #define UNPACK(...)	__VA_ARGS__

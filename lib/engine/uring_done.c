@@ -8,7 +8,7 @@
 #include "lib/loop/cancel.h"
 #include "lib/loop/direct.h"
 #include "lib/loop/multishot.h"
-#include "lib/pool/closing.h"
+#include "lib/files/closing.h"
 #include "uring_direct.h"
 #include "uring_eager.h"
 #include "uring_failed.h"
@@ -24,12 +24,12 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
 	if (call->cancel == CANCEL_NOT &&
 	    flexsc__partial_rest(entry_of(loop, index), &call->partial, res)) {
 		if (call->route == BY_RING_IN_PARTS)
-			flexsc__write_continue(loop, &uring->writes, index);
+			flexsc__call_keep(loop, index);
 		calls_append(loop, &uring->again, index);
 		return;
 	}
 	if (call->route == BY_RING_IN_PARTS)
-		flexsc__write_end(loop, &uring->writes, index);
+		flexsc__call_unguard(loop, index);
 	call_done(loop, index,
 		  flexsc__partial_result(entry_of(loop, index), &call->partial,
 					 res));
@@ -182,7 +182,7 @@ COLD void flexsc__uring_end(struct flexsc_loop *loop, uint32_t index,
 	struct call *call = call_of(loop, index);
 
 	if (call->route == BY_RING_IN_PARTS)
-		flexsc__write_end(loop, &uring_of(loop)->writes, index);
+		flexsc__call_unguard(loop, index);
 	if (closes(entry) && call->route == BY_RING_FOLLOWED)
 		flexsc__closing_end(entry);
 	call_done(loop, index,

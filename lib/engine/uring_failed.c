@@ -56,15 +56,12 @@ static void to_thread(struct flexsc_loop *loop, uint32_t index)
 {
 	struct uring *uring = uring_of(loop);
 	struct call *call = call_of(loop, index);
-	bool parts = call->route == BY_RING_IN_PARTS;
 
 	if (call->cancel != CANCEL_NOT) {
 		flexsc__uring_end(loop, index, -ECANCELED);
 	} else if (call->route == BY_RING_MULTISHOT) {
 		call_done(loop, index, -ERESTART);
-	} else if (flexsc__uring_use_pool(loop) &&
-		   (!parts ||
-		    flexsc__write_to_pool(loop, &uring->writes, index))) {
+	} else if (flexsc__uring_use_pool(loop)) {
 		call->route = BY_POOL;
 		calls_append(loop, &uring->to_pool, index);
 	} else {

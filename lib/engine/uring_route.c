@@ -13,7 +13,7 @@
 #include "lib/calls/partial.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
-#include "lib/pool/closing.h"
+#include "lib/files/closing.h"
 #include "lib/pool/pool.h"
 #include "rest.h"
 #include "uring_direct.h"
@@ -70,7 +70,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 	if (route == BY_RING_AT_ONCE && !write_is_short(entry) &&
 	    flexsc__partial(entry)) {
 		call->route = BY_RING_IN_PARTS;
-		flexsc__write_begin(loop, &uring_of(loop)->writes, index);
+		flexsc__call_guard(loop, index);
 		uring_of(loop)->parts = true;
 	}
 	return true;
@@ -154,6 +154,7 @@ static void go_on(struct flexsc_loop *loop, uint32_t index)
 	const struct flexsc_entry *entry = entry_of(loop, index);
 	struct io_uring_sqe *sqe = uring_request(loop);
 
+	flexsc__call_renew(loop, index);
 	uring_prepare(sqe, flexsc__calls[entry->nr].op, entry, 0);
 	sqe->user_data = name_of(loop, index);
 	if (call_of(loop, index)->route == BY_RING_EAGER)

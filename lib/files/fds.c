@@ -358,6 +358,14 @@ void flexsc__fds_mark(uint32_t fd)
 		fds_learn(fd, FD_MARKED);
 }
 
+void flexsc__fds_mark_all(const struct flexsc_entry *entry)
+{
+	unsigned int fds = flexsc__call_info(entry->nr)->fds;
+
+	for (; fds; fds &= fds - 1)
+		flexsc__fds_mark((uint32_t)entry->args[__builtin_ctz(fds)]);
+}
+
 void flexsc__fds_unmark(uint32_t fd)
 {
 	fds_keep(fd, ~(uint32_t)FD_MARKED);

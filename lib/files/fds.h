@@ -66,7 +66,7 @@ enum fd_fact {
 	 * A signalfd, or an epoll set with one: the calling thread matters.
 	 */
 	FD_SIGNALS = 1 << 9,
-	/* A call may wait for what closing would take away: pool/closing.h. */
+	/* A call may wait for what closing would take away: files/closing.h. */
 	FD_MARKED = 1 << 10,
 	FD_OWN = 1 << 11,	/* it is the library's own */
 	FD_PLACED = 1 << 12,	/* its calls share a file position */
@@ -168,7 +168,7 @@ uint64_t flexsc__fds_next(uint64_t first, uint64_t last);
 
 /*
  * A descriptor is about to be closed. False: calls may wait for it, and need a copy
- * first (pool/closing.h).
+ * first (files/closing.h).
  */
 static inline bool fds_forget_closed(uint32_t fd)
 {
@@ -201,7 +201,7 @@ static inline bool fds_admit(const struct flexsc_entry *entry)
 
 /*
  * Update the facts of descriptors that a call changes, which io_uring doesn't make.
- * False: calls may wait for a descriptor that it closes, see pool/closing.h.
+ * False: calls may wait for a descriptor that it closes, see files/closing.h.
  */
 static inline bool fds_follow(const struct flexsc_entry *entry)
 {
@@ -296,8 +296,9 @@ static inline bool fds_is_polled(uint32_t fd)
 	return fds_known(fd) & FD_POLLED;
 }
 
-/* A call may wait for the descriptor from here on. */
+/* A call may wait for the descriptor from here on; for all that the entry names. */
 void flexsc__fds_mark(uint32_t fd);
+void flexsc__fds_mark_all(const struct flexsc_entry *entry);
 /* The descriptor is about to be closed, and calls that wait for it have got a copy. */
 void flexsc__fds_unmark(uint32_t fd);
 

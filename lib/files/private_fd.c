@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "lib/base/futex.h"
 #include "lib/base/plain.h"
 #include "lib/base/ask.h"
 
@@ -13,6 +14,52 @@ int flexsc__own_fd_floor;
 
 /* The ends of the descriptors that are FD_OWN, and FD_COPY: all are below. */
 static _Atomic uint32_t own_end, copies_end;
+
+/*
+ * Threads that are changing descriptors of the library's own, and FROZEN. A thread that
+ * freezes them waits until no other one changes any. O1: it sets the flag, then looks
+ * at the count. O2: another thread counts itself, then looks at the flag; they are in
+ * one word.
+ */
+#define FROZEN		(1U << 31)
+
+static _Atomic uint32_t changing;
+
+static void change_begin(void)
+{
+	uint32_t n = atomic_load(&changing);
+
+	for (;;) {
+		if (n & FROZEN) {
+			futex_wait(&changing, n, UINT64_MAX);
+			n = atomic_load(&changing);
+		} else if (atomic_compare_exchange_weak(&changing, &n, n + 1)) {
+			return;
+		}
+	}
+}
+
+static void change_end(void)
+{
+	if (atomic_fetch_sub(&changing, 1) == (FROZEN | 1))
+		futex_wake_all(&changing);
+}
+
+void flexsc__own_fds_freeze(void)
+{
+	uint32_t n = atomic_fetch_or(&changing, FROZEN) | FROZEN;
+
+	while (n != FROZEN) {
+		futex_wait(&changing, n, UINT64_MAX);
+		n = atomic_load(&changing);
+	}
+}
+
+void flexsc__own_fds_thaw(void)
+{
+	atomic_store(&changing, 0);
+	futex_wake_all(&changing);
+}
 
 int flexsc__own_fd(int fd)
 {
@@ -35,13 +82,16 @@ int flexsc__own_fd_copy(int fd)
 {
 	int floor = flexsc__own_fd_floor / 2 < COPIES ? flexsc__own_fd_floor / 2 :
 						     COPIES;
-	long copy = ask(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC,
-			(uint64_t)floor, 0, 0, 0);
+	long copy;
 
-	if (copy < 0)
-		return (int)copy;
-	fds_learn((uint32_t)copy, FD_OWN | FD_COPY);
-	fds_raise_end(&copies_end, (uint32_t)copy);
+	change_begin();
+	copy = ask(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)floor,
+		   0, 0, 0);
+	if (copy >= 0) {
+		fds_learn((uint32_t)copy, FD_OWN | FD_COPY);
+		fds_raise_end(&copies_end, (uint32_t)copy);
+	}
+	change_end();
 	return (int)copy;
 }
 
@@ -55,20 +105,23 @@ static void close_below(_Atomic uint32_t *limit, uint32_t fact)
 	atomic_store(limit, 0);
 }
 
-void flexsc__own_fd_close_copies(void)
+void flexsc__own_fds_forked(void)
 {
+	atomic_store(&changing, 0);
 	close_below(&copies_end, FD_COPY);
 }
 
 void flexsc__own_fd_close_all(void)
 {
-	flexsc__own_fd_close_copies();
+	flexsc__own_fds_forked();
 	close_below(&own_end, FD_OWN);
 }
 
 void flexsc__own_fd_close(int fd)
 {
+	change_begin();
 	fds_forget((uint32_t)fd);
 	flexsc__asks++;
 	plain_close(fd);
+	change_end();
 }

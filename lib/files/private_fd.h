@@ -33,8 +33,15 @@ static inline bool fds_is_own(uint32_t fd)
 
 /* Make a descriptor of the library's own that means the file of fd; -errno. */
 int flexsc__own_fd_copy(int fd);
-/* In a forked child, which needs no copies. */
-void flexsc__own_fd_close_copies(void);
+
+/*
+ * Between these no thread makes or closes a descriptor of the library's own by the
+ * functions above: all that are open have their facts. For fork().
+ */
+void flexsc__own_fds_freeze(void);
+void flexsc__own_fds_thaw(void);
+/* In the forked child: thaw them, and close the copies. */
+void flexsc__own_fds_forked(void);
 
 /*
  * Close all of them, in a child of _Fork() or the like, where libc runs no fork handlers

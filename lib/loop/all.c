@@ -18,15 +18,6 @@ void flexsc__all_unlock(void)
 	pthread_mutex_unlock(&all_lock);
 }
 
-void flexsc__all_each(void (*each)(struct flexsc_loop *loop, uint32_t arg),
-		      uint32_t arg)
-{
-	flexsc__all_lock();
-	for (struct flexsc_loop *loop = loops; loop; loop = loop->next)
-		each(loop, arg);
-	flexsc__all_unlock();
-}
-
 void flexsc__all_forked(void (*each)(struct flexsc_loop *loop))
 {
 	for (struct flexsc_loop *loop = loops; loop; loop = loop->next)

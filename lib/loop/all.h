@@ -6,16 +6,10 @@
 #ifndef FLEXSC_ALL_H
 #define FLEXSC_ALL_H
 
-#include <stdint.h>
-
 struct flexsc_loop;
 
 void flexsc__all_add(struct flexsc_loop *loop);
 void flexsc__all_remove(struct flexsc_loop *loop);
-
-/* Call "each" for every loop, under the lock. */
-void flexsc__all_each(void (*each)(struct flexsc_loop *loop, uint32_t arg),
-		      uint32_t arg);
 
 /* Around a fork(); the child has no loops here afterwards. */
 void flexsc__all_lock(void);

@@ -15,6 +15,7 @@
 #define NONE	FLEXSC_NO_ENTRY	/* no call */
 
 struct flexsc_loop;
+struct guard;
 struct held;
 struct pollfd;
 
@@ -31,10 +32,12 @@ enum cancel_cause {
 	CANCEL_TOLD,	/* ... and the callback has been run, or is about to */
 };
 
+/* No call names more descriptors. */
+#define CALL_GUARDS	2U
+
 /*
  * The private companion of an entry, at the entry's index: what the owner knows
- * of it, and (in "pool") what a pool of syscall threads does while the pool has
- * it.
+ * of it, and what a pool of syscall threads does while the pool has it.
  */
 struct call {
 	struct flexsc_cb *cb;	/* NULL: none, or not in use */
@@ -59,43 +62,29 @@ struct call {
 			/* The engine's: how it executes the entry. */
 			uint8_t route;
 			union {
-				struct {
-					/* A write's: bit n, argument n. */
-					uint8_t fds;
-					/* See flexsc__call_poll(). */
-					bool poll_waits;
-				};
 				uint16_t nr;	/* a direct call's number */
+				/* See flexsc__call_poll(). */
+				bool poll_waits;
 			};
 		};
 		uint32_t how;		/* all of this */
 	};
 	struct partial *partial;	/* the engine's: a write in parts */
 	union {
-		struct {	/* engine/writes.h's list, under its lock */
-			uint32_t next, prev;
-			/* Argument 0 before it was a copy, plus 1. */
-			uint32_t was;
-		} begun;
-		struct {	/* a direct call's arguments 0 and 2 */
+		struct {	/* arguments of a call without an entry */
 			uint32_t fd, len;
+			uint64_t addr;
 		} direct;
+		struct {	/* guarded.h */
+			struct guard *guards[CALL_GUARDS];
+		} by_entry;
 	};
-	struct {		/* under the pool's lock */
-		uint8_t where;	/* enum pool_where */
-		bool woken;	/* from where it was parked */
-		bool plainly;	/* whatever poll(2) says: pool/closing.h */
-		uint8_t moved;	/* bit n: argument n is a copy: pool/hold.h */
-		union {
-			struct {
-				uint32_t prev;
-				/* Number of the thread that has it. */
-				uint32_t thread;
-			};
-			/* A direct call's argument 1. */
-			uint64_t addr __attribute__((packed));
-		};
-	} pool;
+	/* The pool's, under its lock. */
+	uint32_t place;		/* the entry before it; or its thread's number */
+	uint8_t where;		/* enum pool_where */
+	bool woken;		/* from where it was parked */
+	bool plainly;		/* whatever poll(2) says: files/closing.h */
+	uint8_t guarded;	/* bit n: by_entry.guards[n] is used */
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct call) == 64, "a call is one cache line");
@@ -106,13 +95,6 @@ _Static_assert(sizeof(struct call) == 64, "a call is one cache line");
 static inline bool call_is_direct(const struct call *call)
 {
 	return call->route == ROUTE_DIRECT;
-}
-
-/* Does the call go on with a copy of this descriptor, which is open still? */
-static inline bool call_was(const struct call *call, int fd)
-{
-	return __atomic_load_n(&call->begun.was, __ATOMIC_RELAXED) ==
-	       (uint32_t)fd + 1;
 }
 
 /* A list of calls, oldest first; head and tail mean nothing in an empty one. */

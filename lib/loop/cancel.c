@@ -16,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/calls/partial.h"
 #include "lib/calls/call_info.h"
+#include "guarded.h"
 #include "handle.h"
 #include "held.h"
 #include "loop.h"
@@ -133,7 +134,7 @@ static bool call_names_fd(const struct flexsc_loop *loop, uint32_t index,
 		return flexsc__call_info(call->nr)->fds &&
 		       (int)call->direct.fd == fd;
 	return entry_status(entry) != FLEXSC_FREE && !is_ended(entry) &&
-	       (names_fd(entry->nr, entry->args, fd) || call_was(call, fd));
+	       flexsc__call_names(loop, index, fd);
 }
 
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)

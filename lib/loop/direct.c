@@ -12,7 +12,7 @@ void flexsc__direct_describe(struct flexsc_loop *loop, uint32_t index)
 	entry->nr = call->nr;
 	entry->nargs = flexsc__calls[call->nr].nargs;
 	entry->args[0] = call->direct.fd;
-	entry->args[1] = call->pool.addr;
+	entry->args[1] = call->direct.addr;
 	entry->args[2] = call->direct.len;
 }
 
@@ -21,6 +21,5 @@ void flexsc__direct_fill(struct flexsc_loop *loop, uint32_t index)
 	loop_assert_owner(loop);
 	flexsc__direct_describe(loop, index);
 	call_of(loop, index)->how = 0;
-	call_of(loop, index)->begun.was = 0;
 	entry_submit(entry_of(loop, index));
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Engines execute submitted entries and report the done ones. Every function
- * but wake and hold is called by the loop's owner.
+ * but wake is called by the loop's owner.
  *
  * An engine may give entries to a pool of syscall threads (pool/pool.h), which
  * the loop has from then on. The pool's other needs are no engine's business:
- * the loop checks it whenever it waits, tells it of descriptors that are about
- * to be closed, ends it before the engine is closed, and forgets it in a forked
- * child.
+ * the loop checks it whenever it waits, ends it before the engine is closed, and
+ * forgets it in a forked child.
  */
 #ifndef FLEXSC_LOOP_ENGINE_H
 #define FLEXSC_LOOP_ENGINE_H
@@ -78,12 +77,6 @@ struct engine {
 	 * DONE, and in loop->done.
 	 */
 	void (*shadow)(struct flexsc_loop *loop, uint32_t index);
-	/*
-	 * Any thread: a descriptor is about to be closed. Calls that the engine
-	 * itself makes in more than one operation go on with a copy. NULL: it
-	 * makes each in one, for which the kernel holds the file.
-	 */
-	void (*hold)(struct flexsc_loop *loop, int fd);
 	/*
 	 * The next four are of engines that have multishot requests
 	 * (multishot.h); other engines have none of the four.

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -48,15 +47,9 @@ static bool parked_empty(const struct parking *parking, int fd)
 	       parking->parked[fd].head[1] == NONE;
 }
 
-/* Does the entry name a descriptor besides the one it waits for? */
-static bool is_pair(struct flexsc_loop *loop, uint32_t index)
-{
-	return flexsc__call_info(entry_of(loop, index)->nr)->fds & ~1U;
-}
-
 /* The lists are doubly linked: any entry may be cancelled. */
 
-bool flexsc__park_room(struct parking *parking, int fd)
+static bool park_room(struct parking *parking, int fd)
 {
 	size_t size = parking->size ? parking->size : 64;
 	struct parked *parked;
@@ -84,13 +77,12 @@ static void parked_append(struct parking *parking, struct flexsc_loop *loop,
 	unsigned int side = parked_side(loop, index);
 
 	call_of(loop, index)->next = NONE;
-	call_of(loop, index)->pool.prev = parked->tail[side];
+	call_of(loop, index)->place = parked->tail[side];
 	if (parked->tail[side] != NONE)
 		call_of(loop, parked->tail[side])->next = index;
 	else
 		parked->head[side] = index;
 	parked->tail[side] = index;
-	parking->pairs += is_pair(loop, index);
 }
 
 static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
@@ -99,17 +91,16 @@ static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
 	struct parked *parked = &parking->parked[fd];
 	unsigned int side = parked_side(loop, index);
 	uint32_t next = call_of(loop, index)->next;
-	uint32_t prev = call_of(loop, index)->pool.prev;
+	uint32_t prev = call_of(loop, index)->place;
 
 	if (prev != NONE)
 		call_of(loop, prev)->next = next;
 	else
 		parked->head[side] = next;
 	if (next != NONE)
-		call_of(loop, next)->pool.prev = prev;
+		call_of(loop, next)->place = prev;
 	else
 		parked->tail[side] = prev;
-	parking->pairs -= is_pair(loop, index);
 }
 
 /* The set. */
@@ -166,8 +157,8 @@ void flexsc__park_next(struct parking *parking, int fd)
 	parking_renew(parking, fd, 0);
 }
 
-/* Threads make the descriptor's calls, whether they wait or not. */
-static void parking_wake_all(struct parking *parking, int fd)
+/* Threads make the descriptor's calls; plainly: whether they wait or not. */
+static void parking_wake_all(struct parking *parking, int fd, bool plainly)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
 
@@ -177,7 +168,7 @@ static void parking_wake_all(struct parking *parking, int fd)
 
 		while ((index = *head) != NONE) {
 			parked_drop(parking, loop, fd, index);
-			call_of(loop, index)->pool.plainly = true;
+			call_of(loop, index)->plainly = plainly;
 			flexsc__pool_wake(parking->pool, index);
 		}
 	}
@@ -186,8 +177,10 @@ static void parking_wake_all(struct parking *parking, int fd)
 void flexsc__park_again(struct parking *parking, int fd)
 {
 	lock_assert_held(&parking->pool->lock);
+	if ((size_t)fd >= parking->size)
+		return;
 	parking_renew(parking, fd, 0);
-	parking_wake_all(parking, fd);
+	parking_wake_all(parking, fd, true);
 }
 
 /* A descriptor is ready: wake the first entry that waits for that. */
@@ -220,7 +213,7 @@ static COLD void parking_fail(struct parking *parking)
 	parking->failed = true;
 	for (size_t fd = 0; fd < parking->size; fd++)
 		if (!parked_empty(parking, (int)fd))
-			parking_wake_all(parking, (int)fd);
+			parking_wake_all(parking, (int)fd, true);
 }
 
 static void *parking_poll(void *arg)
@@ -308,7 +301,7 @@ bool flexsc__park(struct parking *parking, uint32_t index)
 
 	lock_assert_held(&parking->pool->lock);
 	if (parking->failed || !parking_start(parking) ||
-	    !flexsc__park_room(parking, fd))
+	    !park_room(parking, fd))
 		return false;
 	op = parked_empty(parking, fd) ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 	for (;;) {
@@ -336,48 +329,24 @@ static void parking_unregister(struct parking *parking, int fd)
 	    (uint64_t)fd, 0, 0, 0);
 }
 
-int flexsc__park_copy(struct parking *parking, int fd)
-{
-	int copy = flexsc__own_fd_copy(fd);
-
-	lock_assert_held(&parking->pool->lock);
-	if (copy >= 0 && !flexsc__park_room(parking, copy)) {
-		flexsc__own_fd_close(copy);
-		copy = -1;
-	}
-	return copy;
-}
-
-void flexsc__park_use(struct parking *parking, int copy)
+void flexsc__park_closing(struct parking *parking, int fd)
 {
 	lock_assert_held(&parking->pool->lock);
-	parking->parked[copy].users++;
-}
-
-void flexsc__park_release(struct parking *parking, int copy)
-{
-	lock_assert_held(&parking->pool->lock);
-	if (--parking->parked[copy].users)
-		return;
-	parking_unregister(parking, copy);
-	flexsc__own_fd_close(copy);
-}
-
-void flexsc__park_move(struct parking *parking, int fd, int copy)
-{
-	lock_assert_held(&parking->pool->lock);
-	if (parked_empty(parking, fd))
+	if ((size_t)fd >= parking->size || parked_empty(parking, fd))
 		return;
 	parking_unregister(parking, fd);
-	if (copy < 0) {
-		parking_end_orphans(parking, fd);
-		return;
-	}
-	memcpy(&parking->parked[copy], &parking->parked[fd],
-	       offsetof(struct parked, users));
-	memcpy(&parking->parked[fd], &NOBODY, offsetof(struct parked, users));
-	if (parking_register(parking, copy, EPOLL_CTL_ADD, 0))
-		parking_end_orphans(parking, copy);
+	parking_wake_all(parking, fd, false);
+}
+
+void flexsc__park_forget(struct parking *parking, uint32_t index)
+{
+	const struct call *call = call_of(parking->pool->loop, index);
+	int fd = parked_fd(parking->pool->loop, index);
+
+	lock_assert_held(&parking->pool->lock);
+	if (call->guarded & 1 && call->by_entry.guards[0]->copied &&
+	    (size_t)fd < parking->size && parked_empty(parking, fd))
+		parking_unregister(parking, fd);
 }
 
 void flexsc__unpark(struct parking *parking, uint32_t index)

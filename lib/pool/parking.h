@@ -29,8 +29,8 @@
  *
  * Closing
  *
- * The kernel removes the registration of a descriptor that is closed. pool.h describes
- * how its entries get a copy before; the lists move with them.
+ * The kernel removes the registration of a descriptor that is closed. Its entries are
+ * queued before, and park again with a copy: pool.h.
  */
 #ifndef FLEXSC_PARKING_H
 #define FLEXSC_PARKING_H
@@ -44,13 +44,9 @@
 
 struct pool;
 
-/*
- * The entries of a descriptor, in a list for reading and a list for writing. For a
- * copy also the number of entries that use it, parked or not.
- */
+/* The entries of a descriptor, in a list for reading and a list for writing. */
 struct parked {
 	uint32_t head[2], tail[2];
-	uint32_t users;		/* entries in the pool; 0: no copy */
 };
 
 struct parking {
@@ -64,7 +60,6 @@ struct parking {
 	struct own_birth birth;
 	struct parked *parked;	/* by descriptor */
 	size_t size;		/* descriptors that "parked" has room for */
-	uint32_t pairs;		/* entries parked that name two descriptors */
 };
 
 void flexsc__parking_init(struct parking *parking, struct pool *pool);
@@ -84,17 +79,10 @@ void flexsc__parking_quit(struct parking *parking);
 bool flexsc__park(struct parking *parking, uint32_t index);
 /* Take an entry out, which is cancelled. */
 void flexsc__unpark(struct parking *parking, uint32_t index);
-/* Make room for a descriptor's lists. False: there is no memory. */
-bool flexsc__park_room(struct parking *parking, int fd);
-/* A copy of a descriptor, which no entry uses yet; -1: a resource is missing. */
-int flexsc__park_copy(struct parking *parking, int fd);
-/* A use of a copy begins; a use ends. The last one closes the copy. */
-void flexsc__park_use(struct parking *parking, int copy);
-void flexsc__park_release(struct parking *parking, int copy);
-/*
- * A descriptor's entries use this copy now. Without one they end with -EBADF.
- */
-void flexsc__park_move(struct parking *parking, int fd, int copy);
+/* A descriptor is about to be closed: threads make the calls of its entries again. */
+void flexsc__park_closing(struct parking *parking, int fd);
+/* An entry is complete, and its guard's copy may be closed: the set drops that. */
+void flexsc__park_forget(struct parking *parking, uint32_t index);
 
 /*
  * Threads make the calls of all entries of a descriptor again: the set may not report

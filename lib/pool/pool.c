@@ -7,13 +7,14 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "cancelpoint.h"
 #include "lib/base/cores.h"
-#include "hold.h"
 #include "lib/calls/partial.h"
 #include "own_thread.h"
+#include "lib/loop/guarded.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/stats.h"
 #include "lib/loop/work.h"
@@ -23,6 +24,11 @@
 #define STALL_NS	2000000ULL	/* no progress for so long: one more */
 
 static void pool_kick_all(struct pool *pool);
+
+static struct pool *pool_of(struct guard_watcher *watcher)
+{
+	return (struct pool *)((char *)watcher - offsetof(struct pool, watcher));
+}
 
 /* Threads come and go. */
 
@@ -199,7 +205,7 @@ void flexsc__pool_enqueue(struct pool *pool, uint32_t index)
 {
 	lock_assert_held(&pool->lock);
 	calls_append(pool->loop, &pool->queue, index);
-	call_of(pool->loop, index)->pool.where = POOL_QUEUED;
+	call_of(pool->loop, index)->where = POOL_QUEUED;
 	atomic_store_explicit(&pool->backlog, pool->queue.count,
 			      memory_order_relaxed);
 }
@@ -210,8 +216,8 @@ void flexsc__pool_defer(struct pool *pool, uint32_t index)
 	struct call *call = call_of(pool->loop, index);
 
 	lock_assert_held(&pool->lock);
-	call->pool.where = POOL_DEFERRED;
-	call->pool.prev = pool->deferred.count ? pool->deferred.tail : NONE;
+	call->where = POOL_DEFERRED;
+	call->place = pool->deferred.count ? pool->deferred.tail : NONE;
 	calls_append(pool->loop, &pool->deferred, index);
 	call->next = NONE;
 }
@@ -219,7 +225,7 @@ void flexsc__pool_defer(struct pool *pool, uint32_t index)
 void flexsc__pool_undefer(struct pool *pool, uint32_t index)
 {
 	uint32_t next = call_of(pool->loop, index)->next;
-	uint32_t prev = call_of(pool->loop, index)->pool.prev;
+	uint32_t prev = call_of(pool->loop, index)->place;
 
 	lock_assert_held(&pool->lock);
 	if (prev != NONE)
@@ -227,7 +233,7 @@ void flexsc__pool_undefer(struct pool *pool, uint32_t index)
 	else
 		pool->deferred.head = next;
 	if (next != NONE)
-		call_of(pool->loop, next)->pool.prev = prev;
+		call_of(pool->loop, next)->place = prev;
 	else
 		pool->deferred.tail = prev;
 	pool->deferred.count--;
@@ -253,7 +259,7 @@ void flexsc__pool_submit(struct pool *pool, struct call_list *list)
 void flexsc__pool_wake(struct pool *pool, uint32_t index)
 {
 	lock_assert_held(&pool->lock);
-	call_of(pool->loop, index)->pool.woken = true;
+	call_of(pool->loop, index)->woken = true;
 	flexsc__pool_enqueue(pool, index);
 	if (!pool->active)
 		flexsc__pool_start_another(pool);
@@ -263,16 +269,18 @@ int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 {
 	struct call *call = call_of(pool->loop, index);
 
-	call->pool.where = POOL_NOT;
+	call->where = POOL_NOT;
 	/* A call that was cancelled may have it yet. */
-	call->pool.plainly = false;
-	if (call->pool.woken) {
-		call->pool.woken = false;
+	call->plainly = false;
+	if (call->woken) {
+		call->woken = false;
 		flexsc__park_next(&pool->parking,
 				  (int)entry_of(pool->loop, index)->args[0]);
 	}
-	if (call->pool.moved)
-		flexsc__hold_end(pool, index);
+	if (call_is_guarded(call)) {
+		flexsc__park_forget(&pool->parking, index);
+		flexsc__call_unguard(pool->loop, index);
+	}
 	return flexsc__partial_result(entry_of(pool->loop, index),
 				      &call->partial, ret);
 }
@@ -322,9 +330,9 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 
 	loop_assert_owner(pool->loop);
 	lock(&pool->lock);
-	switch ((enum pool_where)call->pool.where) {
+	switch ((enum pool_where)call->where) {
 	case POOL_RUNNING:
-		pool_interrupt(pool, pool_thread(pool, call->pool.thread));
+		pool_interrupt(pool, pool_thread(pool, call->place));
 		break;
 	case POOL_PARKED:
 		flexsc__unpark(&pool->parking, index);
@@ -400,12 +408,41 @@ uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 	return ns;
 }
 
+/* A descriptor's calls go on with the guard's copy, and wait for that. */
+static void pool_closing(struct guard_watcher *watcher, uint32_t fd,
+			 struct guard *guard)
+{
+	struct pool *pool = pool_of(watcher);
+
+	lock(&pool->lock);
+	for (uint32_t i = 0; guard && i < pool->max; i++) {
+		struct syscall_thread *thread = pool_thread(pool, i);
+
+		if (thread->pool && thread->index != NONE &&
+		    flexsc__call_join(pool->loop, thread->index, fd, guard))
+			flexsc__pool_kick(pool, thread);
+	}
+	flexsc__park_closing(&pool->parking, (int)fd);
+	unlock(&pool->lock);
+}
+
+static void pool_closed(struct guard_watcher *watcher, uint32_t fd)
+{
+	struct pool *pool = pool_of(watcher);
+
+	lock(&pool->lock);
+	flexsc__park_again(&pool->parking, (int)fd);
+	unlock(&pool->lock);
+}
+
 static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 {
 	const struct flexsc_options *options = &loop->options;
 	int err;
 
 	pool->loop = loop;
+	pool->watcher.closing = pool_closing;
+	pool->watcher.closed = pool_closed;
 	pool->idle = NONE;
 	pool->unused = NONE;
 	/*
@@ -455,6 +492,7 @@ int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max)
 	loop->stats->max_threads += pool->max;
 	/* Pairs with loop_pool(). */
 	__atomic_store_n(&loop->pool, pool, __ATOMIC_RELEASE);
+	flexsc__guard_watch(&pool->watcher);
 	return 0;
 }
 
@@ -465,6 +503,7 @@ void flexsc__pool_destroy(struct flexsc_loop *loop)
 
 	if (!pool)
 		return;
+	flexsc__guard_unwatch(&pool->watcher);
 	lock(&pool->lock);
 	atomic_store_explicit(&pool->stopping, true, memory_order_relaxed);
 	for (uint32_t i = pool->idle; i != NONE; i = pool_thread(pool, i)->next) {

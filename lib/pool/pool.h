@@ -44,16 +44,12 @@
  *
  * Closing a descriptor
  *
- * A call in the kernel holds its files, whichever thread closes the descriptors
- * meanwhile. An entry of the pool goes to the kernel more than once: to ask,
- * when it was woken, with its rest. In between it would find nothing at its
- * numbers, or other files. So a thread that sees a descriptor being closed
- * tells the pool before (closing.h), and entries go on with a copy of it, which
- * is closed when the last entry that uses it is complete.
- *
- * Those entries are parked, deferred or queued, or a thread executes them,
- * which may have to put them by. A call that a thread is about to make with a
- * number it has read by then is interrupted, if the kernel may be asked again.
+ * An entry of the pool goes to the kernel more than once: to attempt it, when it was
+ * woken, with its rest. It has guards (loop/guarded.h) from when it waits, or is about
+ * to transfer a part. Before a descriptor is closed, entries that are parked for it are
+ * queued, and go on with the guard's copy. Threads are executing entries that weren't
+ * expected to wait, and have no guards yet. They join the guard; their calls are
+ * interrupted if the kernel may be entered again.
  */
 #ifndef FLEXSC_POOL_H
 #define FLEXSC_POOL_H
@@ -64,17 +60,18 @@
 #include <stdint.h>
 
 #include "lib/base/futex.h"
+#include "lib/files/guard.h"
 #include "lib/loop/call.h"
 #include "parking.h"
 #include "syscall_thread.h"
 
 struct flexsc_loop;
 
-/* Where an entry is in the pool; call->pool.where. */
+/* Where an entry is in the pool; call->where. */
 enum pool_where {
 	POOL_NOT = 0,	/* not in it */
 	POOL_QUEUED,	/* for any thread */
-	POOL_RUNNING,	/* call->pool.thread executes it */
+	POOL_RUNNING,	/* call->place executes it */
 	POOL_PARKED,
 	POOL_DEFERRED,
 };
@@ -97,6 +94,7 @@ struct pool {
 	_Atomic uint32_t backlog;	/* queue.count, for looks without lock */
 	_Atomic uint32_t taken;	/* entries ever taken: progress; no lock */
 	struct parking parking;
+	struct guard_watcher watcher;	/* under the watchers' lock */
 
 	struct syscall_thread *threads;	/* max of them */
 	uint32_t max, count, blocked;

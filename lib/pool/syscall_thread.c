@@ -8,11 +8,11 @@
 #include <errno.h>
 
 #include "cancelpoint.h"
-#include "closing.h"
+#include "lib/files/closing.h"
 #include "lib/files/fds.h"
 #include "lib/base/futex.h"
-#include "hold.h"
 #include "lib/loop/await.h"
+#include "lib/loop/guarded.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/work.h"
 #include "nowait.h"
@@ -40,8 +40,8 @@ static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 	if (index == NONE)
 		return NONE;
 	call = call_of(pool->loop, index);
-	call->pool.where = POOL_RUNNING;
-	call->pool.thread = (uint32_t)(thread - pool->threads);
+	call->where = POOL_RUNNING;
+	call->place = (uint32_t)(thread - pool->threads);
 	thread->index = index;
 	atomic_store_explicit(&pool->taken, pool->taken + 1,
 			      memory_order_relaxed);
@@ -176,8 +176,8 @@ static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 	lock_assert_held(&pool->lock);
 	if (!flexsc__park(&pool->parking, thread->index))
 		return false;
-	call->pool.where = POOL_PARKED;
-	call->pool.woken = false;
+	call->where = POOL_PARKED;
+	call->woken = false;
 	thread->index = NONE;
 	return true;
 }
@@ -191,9 +191,9 @@ static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 	struct call *call = call_of(pool->loop, thread->index);
 
 	lock_assert_held(&pool->lock);
-	if (!call->pool.woken)
+	if (!call->woken)
 		return;
-	call->pool.woken = false;
+	call->woken = false;
 	flexsc__park_next(&pool->parking,
 			  (int)entry_of(pool->loop, thread->index)->args[0]);
 }
@@ -231,7 +231,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		return true;
 	}
 	/* After shutdown(), the next thread must not rely on poll(2) either. */
-	call_of(pool->loop, thread->index)->pool.plainly =
+	call_of(pool->loop, thread->index)->plainly =
 		what == NOWAIT_UNKNOWN;
 	flexsc__pool_defer(pool, thread->index);
 	thread->index = NONE;
@@ -248,6 +248,8 @@ static void thread_execute_waiting(struct pool *pool,
 
 	/* A kick that came before isn't meant for the call that follows. */
 	thread_settle(thread);
+	flexsc__call_guard(pool->loop, thread->index);
+	flexsc__call_renew(pool->loop, thread->index);
 	if (thread_put_by(pool, thread, what))
 		return;
 	pool->blocked++;
@@ -274,12 +276,17 @@ static void thread_execute_patiently(struct pool *pool,
 	enum nowait what = NOWAIT_UNKNOWN;
 	int64_t ret;
 
-	flexsc__hold_begin(entry);
+	flexsc__fds_mark_all(entry);
+	if (flexsc__partial(entry) && !write_is_short(entry)) {
+		lock(&pool->lock);
+		flexsc__call_guard(pool->loop, thread->index);
+		unlock(&pool->lock);
+	}
 	/* A socket's room is a guess. */
 	thread->unexpected = row->source_arg;
-	if (!call->pool.plainly)
-		what = flexsc__nowait(entry, row, call->pool.woken, &ret);
-	call->pool.plainly = false;
+	if (!call->plainly)
+		what = flexsc__nowait(entry, row, call->woken, &ret);
+	call->plainly = false;
 	if (what == NOWAIT_RUNS) {
 		thread_tell(thread);
 		thread->unexpected = true;
@@ -322,6 +329,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 		thread_finish(thread, -ECANCELED);
 		return;
 	}
+	flexsc__call_renew(pool->loop, thread->index);
 	row = flexsc__call_info(entry->nr);
 	class = flexsc__call_class(row, entry);
 	if (thread->quiet >= QUIET ||

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "lib/files/fds.h"
+#include "lib/files/guard.h"
 #include "lib/files/private_fd.h"
 #include "lib/loop/all.h"
 #include "lib/loop/loop.h"
@@ -31,10 +32,11 @@ static void fork_abandon(struct flexsc_loop *loop)
 
 static void fork_child(void)
 {
+	flexsc__own_fds_forked();
+	flexsc__guards_forked();
 	flexsc__own_forked();
 	flexsc__signals_forked();
 	flexsc__all_forked(fork_abandon);
-	flexsc__own_fd_close_copies();
 }
 
 /* The child has the same files, with the same positions. */
@@ -42,11 +44,18 @@ static void fork_begin(void)
 {
 	flexsc__fds_share();
 	flexsc__all_lock();
+	flexsc__own_fds_freeze();
+}
+
+static void fork_parent(void)
+{
+	flexsc__own_fds_thaw();
+	flexsc__all_unlock();
 }
 
 static void fork_prepare(void)
 {
-	once_err = -pthread_atfork(fork_begin, flexsc__all_unlock, fork_child);
+	once_err = -pthread_atfork(fork_begin, fork_parent, fork_child);
 }
 
 int flexsc__fork_prepare(void)

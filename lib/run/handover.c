@@ -67,7 +67,7 @@ static bool is_unsubmitted(struct flexsc_loop *loop, uint32_t index)
 	if (pool)
 		lock(&pool->lock);
 	is = entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED &&
-	     call_of(loop, index)->pool.where == POOL_NOT;
+	     call_of(loop, index)->where == POOL_NOT;
 	if (pool)
 		unlock(&pool->lock);
 	return is;

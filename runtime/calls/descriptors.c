@@ -5,9 +5,10 @@
 #include <linux/close_range.h>
 
 #include "lib/calls/call_info.h"
+#include "lib/files/closing.h"
 #include "lib/files/fds.h"
+#include "lib/files/guard.h"
 #include "lib/files/private_fd.h"
-#include "lib/pool/closing.h"
 #include "runtime/sched/carrier.h"
 #include "runtime/sched/closings.h"
 #include "runtime/sched/host.h"
@@ -58,22 +59,11 @@ static bool closes_own(const struct call_info *row, const uint64_t a[6])
 	       (row->closes == CLOSES_OTHER && fds_is_own((uint32_t)a[1]));
 }
 
-/*
- * Before a descriptor is closed: calls that wait for its file go on with a copy.
- * While there are several threads no carrier ends, so the loops are used without a lock.
- */
+/* Before a descriptor is closed: calls that wait for its file go on with a copy. */
 static void hold(uint32_t fd)
 {
-	flexsc__fds_unmark(fd);
 	flexsc__polling_hold(fd);
-	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
-		flexsc__closing_hold(flexsc__runtime.carriers[i].loop, fd);
-}
-
-static void closed(uint32_t fd)
-{
-	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
-		flexsc__closing_closed(flexsc__runtime.carriers[i].loop, fd);
+	flexsc__guard_closing(fd);
 }
 
 void flexsc__descriptors_closing(uint32_t fd)
@@ -145,7 +135,7 @@ void flexsc__descriptors_end(const struct call_info *row,
 	if (row->closes && row->closes != CLOSES_SHUT)
 		count_closing(row, a);
 	if (row->closes)
-		flexsc__closing_each(entry->nr, entry->args, closed);
+		flexsc__closing_each(entry->nr, entry->args, flexsc__guard_closed);
 	flexsc__fds_note_made(entry, ret);
 	if (row->passes)
 		flexsc__fds_note_sent(row->passes, a[1], ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a user thread's call does to descriptors. The waits for a file whose descriptor is
- * closed go on with a copy (lib/pool/closing.h), facts of descriptors change
+ * closed go on with a copy (lib/files/closing.h), facts of descriptors change
  * (lib/files/fds.h), and the runtime's own descriptors don't exist for the program. User
  * threads only, inside the runtime, except for flexsc__descriptors_closing().
  */

@@ -4,7 +4,7 @@
  * of the process may wait for. A thread that makes one says so before and
  * after:
  *
- *	begin	entries that wait go on with a copy: pool.h
+ *	begin	calls that wait go on with a copy: guard.h
  *	(the call)
  *	end	entries that wait still look again. Entries that have come to
  *		wait since for what is closed end with -EBADF, as a moment
@@ -22,9 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/files/fds.h"
-
-struct flexsc_loop;
+#include "fds.h"
 
 /*
  * Does the call close a descriptor or shut a socket down? Any thread that has a
@@ -44,9 +42,5 @@ void flexsc__closing_each(long nr, const __u64 *args,
 
 void flexsc__closing_begin(const struct flexsc_entry *entry);
 void flexsc__closing_end(const struct flexsc_entry *entry);
-
-/* One loop's part: the descriptor is about to be closed; it is closed. */
-void flexsc__closing_hold(struct flexsc_loop *loop, uint32_t fd);
-void flexsc__closing_closed(struct flexsc_loop *loop, uint32_t fd);
 
 #endif /* FLEXSC_CLOSING_H */

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/futex.h"
+#include "fds.h"
+#include "private_fd.h"
+
+#define BUCKETS		64U
+#define AT_ONCE		16U	/* guards allocated together; they are never freed */
+
+/* Guards of descriptors with the same remainder. */
+static struct bucket {
+	struct lock lock;
+	struct guard *first, *free;
+} buckets[BUCKETS] __attribute__((aligned(64)));
+
+static struct {
+	struct lock lock;
+	struct guard_watcher *first;
+} watchers;
+
+static struct bucket *bucket_of(uint32_t fd)
+{
+	return &buckets[fd % BUCKETS];
+}
+
+static struct bucket *bucket_lock(const struct guard *guard)
+{
+	lock(&buckets[guard->bucket].lock);
+	return &buckets[guard->bucket];
+}
+
+/* The descriptor's guard that new calls share. */
+static struct guard *find(const struct bucket *bucket, uint32_t fd)
+{
+	struct guard *guard = bucket->first;
+
+	while (guard && (guard->copied || !guard_is_named(guard, (int)fd)))
+		guard = guard->next;
+	return guard;
+}
+
+static void refill(struct bucket *bucket)
+{
+	struct guard *guards = calloc(AT_ONCE, sizeof(*guards));
+
+	for (unsigned int i = 0; guards && i < AT_ONCE; i++) {
+		guards[i].bucket = (uint32_t)(bucket - buckets);
+		guards[i].next = bucket->free;
+		bucket->free = &guards[i];
+	}
+}
+
+/* A guard with one user, that isn't in the bucket yet. */
+static struct guard *make(struct bucket *bucket, uint32_t named, int fd)
+{
+	struct guard *guard;
+
+	if (!bucket->free)
+		refill(bucket);
+	guard = bucket->free;
+	if (!guard)
+		return NULL;
+	bucket->free = guard->next;
+	atomic_store_explicit(&guard->named, named, memory_order_relaxed);
+	atomic_store_explicit(&guard->fd, fd, memory_order_relaxed);
+	guard->users = 1;
+	guard->copied = false;
+	return guard;
+}
+
+static void add(struct bucket *bucket, struct guard *guard)
+{
+	guard->next = bucket->first;
+	bucket->first = guard;
+}
+
+static void take_out(struct bucket *bucket, const struct guard *guard)
+{
+	struct guard **link = &bucket->first;
+
+	while (*link != guard)
+		link = &(*link)->next;
+	*link = guard->next;
+}
+
+/* Use this copy from now on; a negative one is an error. */
+static void set_copy(struct guard *guard, int copy)
+{
+	guard->copied = copy >= 0;
+	atomic_store_explicit(&guard->fd, copy < 0 ? -1 : copy,
+			      memory_order_relaxed);
+}
+
+struct guard *flexsc__guard_begin(uint32_t fd)
+{
+	struct bucket *bucket = bucket_of(fd);
+	struct guard *guard;
+
+	if (fd >= FDS_MAX)
+		return NULL;
+	lock(&bucket->lock);
+	guard = find(bucket, fd);
+	if (guard) {
+		guard->users++;
+	} else {
+		guard = make(bucket, fd, (int)fd);
+		if (guard)
+			add(bucket, guard);
+	}
+	flexsc__fds_mark(fd);
+	unlock(&bucket->lock);
+	return guard;
+}
+
+int flexsc__guard_drop(struct guard *guard)
+{
+	struct bucket *bucket = bucket_lock(guard);
+	int copy = -1;
+
+	if (!--guard->users) {
+		if (guard->copied)
+			copy = guard_fd(guard);
+		if (!guard_is_named(guard, (int)NAMELESS))
+			take_out(bucket, guard);
+		guard->next = bucket->free;
+		bucket->free = guard;
+	}
+	unlock(&bucket->lock);
+	return copy;
+}
+
+void flexsc__guard_end(struct guard *guard)
+{
+	int copy = flexsc__guard_drop(guard);
+
+	if (copy >= 0)
+		flexsc__own_fd_close(copy);
+}
+
+int flexsc__guard_copy(struct guard **guard)
+{
+	struct guard *was = *guard, *alone = was;
+	struct bucket *bucket = bucket_lock(was);
+	const int fd = guard_fd(was);
+	int copy = fd;
+
+	if (fd < 0)
+		copy = -EBADF;
+	else if (!was->copied)
+		copy = flexsc__own_fd_copy(fd);
+	if (copy != fd && copy >= 0) {
+		if (was->users > 1) {
+			alone = make(bucket, was->named, copy);
+			if (alone) {
+				was->users--;
+				add(bucket, alone);
+			} else {
+				alone = was;
+			}
+		}
+		set_copy(alone, copy);
+		*guard = alone;
+	}
+	unlock(&bucket->lock);
+	return copy < 0 ? copy : 0;
+}
+
+void flexsc__guard_join(struct guard *guard)
+{
+	struct bucket *bucket = bucket_lock(guard);
+
+	guard->users++;
+	if (!guard->copied && guard_fd(guard) >= 0)
+		set_copy(guard, flexsc__own_fd_copy(guard_fd(guard)));
+	unlock(&bucket->lock);
+}
+
+/* Watchers. */
+
+void flexsc__guard_watch(struct guard_watcher *watcher)
+{
+	lock(&watchers.lock);
+	watcher->next = watchers.first;
+	watcher->link = &watchers.first;
+	if (watcher->next)
+		watcher->next->link = &watcher->next;
+	watchers.first = watcher;
+	unlock(&watchers.lock);
+}
+
+void flexsc__guard_unwatch(struct guard_watcher *watcher)
+{
+	lock(&watchers.lock);
+	*watcher->link = watcher->next;
+	if (watcher->next)
+		watcher->next->link = watcher->link;
+	unlock(&watchers.lock);
+}
+
+/* Closing. */
+
+/*
+ * With the lock: the number means the descriptor's guards no more. Returns the one that
+ * calls shared, or a new one, with one user more.
+ */
+static struct guard *forget_name(struct bucket *bucket, uint32_t fd)
+{
+	struct guard *shared = NULL, *guard, **link = &bucket->first;
+
+	while ((guard = *link)) {
+		if (!guard_is_named(guard, (int)fd)) {
+			link = &guard->next;
+			continue;
+		}
+		*link = guard->next;
+		atomic_store_explicit(&guard->named, NAMELESS,
+				      memory_order_relaxed);
+		if (!guard->copied) {
+			set_copy(guard, flexsc__own_fd_copy((int)fd));
+			shared = guard;
+		}
+	}
+	if (!shared)
+		return make(bucket, NAMELESS, (int)fd);
+	shared->users++;
+	return shared;
+}
+
+/*
+ * The mark goes last: a thread that closes the same descriptor meanwhile waits here
+ * until there is a copy.
+ */
+void flexsc__guard_closing(uint32_t fd)
+{
+	struct bucket *bucket = bucket_of(fd);
+	struct guard *guard;
+
+	lock(&watchers.lock);
+	lock(&bucket->lock);
+	guard = forget_name(bucket, fd);
+	unlock(&bucket->lock);
+	for (struct guard_watcher *w = watchers.first; w; w = w->next)
+		w->closing(w, fd, guard);
+	lock(&bucket->lock);
+	if (!find(bucket, fd))
+		flexsc__fds_unmark(fd);
+	unlock(&bucket->lock);
+	unlock(&watchers.lock);
+	if (guard)
+		flexsc__guard_end(guard);
+}
+
+void flexsc__guard_closed(uint32_t fd)
+{
+	lock(&watchers.lock);
+	for (struct guard_watcher *w = watchers.first; w; w = w->next)
+		w->closed(w, fd);
+	unlock(&watchers.lock);
+}
+
+void flexsc__guards_forked(void)
+{
+	memset(buckets, 0, sizeof(buckets));
+	memset(&watchers, 0, sizeof(watchers));
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Descriptors that other threads close, or make another file's, while calls of
+ * this loop wait for their files. Each call has begun to wait, or has done a part;
+ * so it has to end as if the descriptor had stayed, and it must not touch the file
+ * that has got the number.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/harness/harness.h"
+
+#define ROUNDS		40U
+#define CLOSERS		3U
+#define LONG		(256U << 10)	/* bytes: more than a pipe or a socket holds */
+#define BYTES		600U	/* of each stream */
+
+enum { STREAM, READ, SET, PIPE, SOCKET, CONNECTIONS, SUBJECTS };
+
+struct subject {
+	int fd;			/* the calls name it, and closers close it */
+	int peer;
+};
+
+struct stream {
+	struct flexsc_cb cb;
+	struct flexsc_buffers *buffers;
+	unsigned int got, ended;
+};
+
+struct round {
+	struct subject subjects[SUBJECTS];
+	struct stream stream;
+	struct call read, wait, write, send, accepts[4];
+	struct epoll_event event;
+	char byte;
+	unsigned int done;
+	pthread_t reader[2], feeder;
+	int decoy[2];		/* gets the numbers; it holds other bytes */
+};
+
+static struct round now;
+static pthread_barrier_t barrier;
+static char sent[LONG];
+static struct sockaddr_storage address;
+static socklen_t address_size;
+
+static void stream_shot(struct flexsc_cb *cb)
+{
+	struct stream *stream = (struct stream *)cb;
+	unsigned char *data;
+
+	if (cb->ret > 0) {
+		data = flexsc_buffers_data(stream->buffers, cb);
+		for (int64_t i = 0; i < cb->ret; i++)
+			CHECK_EQ(data[i], (unsigned char)stream->got++);
+		CHECK_EQ(flexsc_buffers_return(stream->buffers, data), 0);
+	}
+	if (!flexsc_cb_more(cb))
+		stream->ended = 1;
+}
+
+static void subject(unsigned int which, int fd, int peer)
+{
+	now.subjects[which] = (struct subject){ fd, peer };
+}
+
+static void make_pair(unsigned int which, int type)
+{
+	int p[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, p), 0);
+	subject(which, p[0], p[1]);
+}
+
+static void make_subjects(void)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = 7 };
+	int p[2], fd;
+
+	make_pair(STREAM, SOCK_STREAM);
+	make_pair(READ, SOCK_STREAM);
+	make_pair(SOCKET, SOCK_STREAM);
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	subject(PIPE, p[1], p[0]);
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	CHECK_EQ(write(p[1], "XXXXXXXX", 8), 8);
+	memcpy(now.decoy, p, sizeof(p));
+	fd = epoll_create1(EPOLL_CLOEXEC);
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	CHECK_EQ(epoll_ctl(fd, EPOLL_CTL_ADD, p[0], &event), 0);
+	subject(SET, fd, p[1]);
+	now.accepts[0].cb.ret = p[0];
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	address_size = sizeof(sa_family_t);
+	address.ss_family = AF_UNIX;
+	CHECK_EQ(bind(fd, (struct sockaddr *)&address, address_size), 0);
+	address_size = sizeof(address);
+	CHECK_EQ(getsockname(fd, (struct sockaddr *)&address, &address_size), 0);
+	CHECK_EQ(listen(fd, 16), 0);
+	subject(CONNECTIONS, fd, -1);
+}
+
+/* Read what was written until the end, of which there is one: no copy is left. */
+static void *read_long(void *arg)
+{
+	const int fd = *(const int *)arg;
+	char *got = malloc(LONG + 1);
+	size_t n = 0;
+	ssize_t ret;
+
+	while ((ret = read(fd, got + n, LONG + 1 - n)) > 0)
+		n += (size_t)ret;
+	CHECK_EQ(ret, 0);
+	CHECK_EQ(n, LONG);
+	CHECK(!memcmp(got, sent, LONG));
+	free(got);
+	return NULL;
+}
+
+/* Send more of the stream while others close. */
+static void *feed(void *arg)
+{
+	for (unsigned int i = 1; i < BYTES; i++) {
+		const unsigned char byte = (unsigned char)i;
+
+		CHECK_EQ(write(now.subjects[STREAM].peer, &byte, 1), 1);
+	}
+	return arg;
+}
+
+/* How a subject is closed: by all closers again and again, or by one of them once. */
+enum { REPLACED, CLOSED, CLOSED_RANGE, WAYS };
+
+static unsigned int way_of(unsigned int which, unsigned int round)
+{
+	return (which + round) % WAYS;
+}
+
+static void close_one(struct flexsc_loop *loop, unsigned int which,
+		      unsigned int round, unsigned int self)
+{
+	const int fd = now.subjects[which].fd;
+	const unsigned int way = way_of(which, round);
+
+	if (way == REPLACED)
+		CHECK_EQ(DO(loop, SYS_dup3, now.decoy[0], fd, O_CLOEXEC), fd);
+	else if ((which + round / WAYS) % CLOSERS != self)
+		return;
+	else if (way == CLOSED)
+		CHECK_EQ(DO(loop, SYS_close, fd), 0);
+	else
+		CHECK_EQ(DO(loop, SYS_close_range, fd, fd, 0), 0);
+}
+
+static void *closer(void *arg)
+{
+	const unsigned int self = (unsigned int)(uintptr_t)arg;
+	struct flexsc_loop *loop = test_loop();
+
+	for (unsigned int round = 0; round < MANY(ROUNDS); round++) {
+		pthread_barrier_wait(&barrier);
+		for (unsigned int i = 0; i < SUBJECTS; i++)
+			close_one(loop, (self * 2 + i) % SUBJECTS, round, self);
+		pthread_barrier_wait(&barrier);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	return NULL;
+}
+
+static void post_all(struct flexsc_loop *loop, struct flexsc_buffers *buffers)
+{
+	const struct subject *s = now.subjects;
+
+	now.stream = (struct stream){ .cb.callback = stream_shot,
+				      .buffers = buffers };
+	now.read = now.wait = now.write = now.send = (struct call)CALL_INIT;
+	CHECK_EQ(flexsc_loop_recv_multishot(loop, &now.stream.cb, s[STREAM].fd,
+					    buffers), 0);
+	POST(loop, &now.read, SYS_read, s[READ].fd, &now.byte, 1);
+	POST(loop, &now.wait, SYS_epoll_wait, s[SET].fd, &now.event, 1, -1);
+	POST(loop, &now.write, SYS_write, s[PIPE].fd, sent, LONG);
+	POST(loop, &now.send, SYS_sendto, s[SOCKET].fd, sent, LONG);
+	for (unsigned int i = 0; i < 4; i++) {
+		now.accepts[i] = (struct call)CALL_INIT;
+		POST(loop, &now.accepts[i], SYS_accept4, s[CONNECTIONS].fd);
+	}
+	/* The stream has begun when a byte came; the others when all is idle. */
+	CHECK_EQ(write(s[STREAM].peer, "", 1), 1);
+	CHECK(run_until(loop, &now.stream.got, 1, 10000));
+	for (unsigned int i = 0; i < 500 && !is_idle(); i++)
+		CHECK(flexsc_loop_dispatch(loop) >= 0);
+	CHECK(flexsc_loop_dispatch(loop) >= 0);
+}
+
+static void await(struct flexsc_loop *loop, struct call *call, int64_t ret)
+{
+	CHECK(run_until(loop, &call->runs, 1, 10000));
+	CHECK_EQ(call->cb.ret, ret);
+}
+
+/* All connections are accepted, by whichever call. */
+static void connect_all(struct flexsc_loop *loop)
+{
+	int fds[4];
+
+	for (unsigned int i = 0; i < 4; i++) {
+		fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		CHECK_EQ(connect(fds[i], (struct sockaddr *)&address,
+				 address_size), 0);
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		struct call *call = &now.accepts[i];
+
+		CHECK(run_until(loop, &call->runs, 1, 10000));
+		CHECK(call->cb.ret >= 0);
+		CHECK_EQ(close((int)call->cb.ret), 0);
+		CHECK_EQ(close(fds[i]), 0);
+	}
+}
+
+static void end_all(struct flexsc_loop *loop)
+{
+	struct subject *s = now.subjects;
+
+	for (unsigned int i = 0; i < 2; i++)
+		CHECK_EQ(pthread_create(&now.reader[i], NULL, read_long,
+					&s[i ? SOCKET : PIPE].peer), 0);
+	await(loop, &now.write, LONG);
+	await(loop, &now.send, LONG);
+	CHECK_EQ(write(s[READ].peer, "r", 1), 1);
+	await(loop, &now.read, 1);
+	CHECK_EQ(now.byte, 'r');
+	CHECK_EQ(write(s[SET].peer, "s", 1), 1);
+	await(loop, &now.wait, 1);
+	CHECK_EQ(now.event.data.u32, 7);
+	connect_all(loop);
+	CHECK(run_until(loop, &now.stream.got, BYTES, 10000));
+	CHECK_EQ(pthread_join(now.feeder, NULL), 0);
+	CHECK_EQ(now.stream.ended, 0);
+	CHECK_EQ(close(s[STREAM].peer), 0);
+	CHECK(run_until(loop, &now.stream.ended, 1, 10000));
+	for (unsigned int i = 0; i < 2; i++)
+		CHECK_EQ(pthread_join(now.reader[i], NULL), 0);
+}
+
+/* Nothing was taken from the decoy, or written to it. */
+static void check_decoy(unsigned int round)
+{
+	char bytes[9];
+
+	CHECK_EQ(read(now.decoy[0], bytes, 9), 8);
+	CHECK_EQ(close(now.decoy[0]), 0);
+	CHECK_EQ(close(now.decoy[1]), 0);
+	for (unsigned int i = 0; i < SUBJECTS; i++) {
+		if (way_of(i, round) == REPLACED)
+			CHECK_EQ(close(now.subjects[i].fd), 0);
+		if (i != STREAM && now.subjects[i].peer >= 0)
+			CHECK_EQ(close(now.subjects[i].peer), 0);
+	}
+}
+
+TEST_LIMIT(torture, 60)
+{
+	struct flexsc_loop *loop = test_loop();
+	struct flexsc_buffers *buffers;
+	pthread_t closers[CLOSERS];
+	unsigned int fds = 0;
+	int events;
+
+	NEEDS_WAITING_ENGINE();
+	for (unsigned int i = 0; i < LONG; i++)
+		sent[i] = (char)(i * 7 / 64 + i % 63);
+	CHECK_EQ(flexsc_buffers_create(loop, &buffers, 1024, 64), 0);
+	CHECK_EQ(pthread_barrier_init(&barrier, NULL, CLOSERS + 1), 0);
+	for (unsigned int i = 0; i < CLOSERS; i++)
+		CHECK_EQ(pthread_create(&closers[i], NULL, closer,
+					(void *)(uintptr_t)i), 0);
+	for (unsigned int round = 0; round < MANY(ROUNDS); round++) {
+		make_subjects();
+		events = (int)now.accepts[0].cb.ret;
+		post_all(loop, buffers);
+		CHECK_EQ(pthread_create(&now.feeder, NULL, feed, NULL), 0);
+		pthread_barrier_wait(&barrier);
+		run_for(loop, 1);
+		pthread_barrier_wait(&barrier);
+		end_all(loop);
+		check_decoy(round);
+		CHECK_EQ(close(events), 0);
+		/* The first rounds make what the loop keeps. */
+		CHECK_EQ(DO(loop, SYS_getpid), getpid());
+		if (round == 2)
+			fds = count_fds();
+		CHECK(round <= 2 || count_fds() <= fds + 1);
+	}
+	for (unsigned int i = 0; i < CLOSERS; i++)
+		CHECK_EQ(pthread_join(closers[i], NULL), 0);
+	CHECK_EQ(flexsc_buffers_destroy(buffers), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
