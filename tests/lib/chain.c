@@ -529,50 +529,30 @@ static int large_file(void)
 	return fd;
 }
 
-TEST(a_write_in_parts_is_full_in_the_end)
-{
-	in_parts(LARGE, SYS_write, (uintptr_t)large, LARGE, 0);
-}
+#define IN_PARTS(id, most, ...)						\
+	TEST(id)							\
+	{								\
+		signal(SIGPIPE, SIG_IGN);				\
+		in_parts(most, __VA_ARGS__);				\
+	}
 
-TEST(a_vector_in_parts_is_full_in_the_end)
-{
-	in_parts(LARGE, SYS_writev, (uintptr_t)parts, 3, 0);
-}
-
-TEST(a_message_in_parts_is_full_in_the_end)
-{
-	in_parts(LARGE, SYS_sendmsg, (uintptr_t)&three, 0, 0);
-}
-
-TEST(a_file_sent_in_parts_is_full_in_the_end)
-{
-	in_parts(LARGE, SYS_sendfile, (uint64_t)large_file(), 0, LARGE);
-}
-
-/* The signal of a broken pipe is none here: the result is short. */
-TEST(a_write_that_ends_in_parts_is_short)
-{
-	signal(SIGPIPE, SIG_IGN);
-	in_parts(300000, SYS_write, (uintptr_t)large, LARGE, 0);
-}
-
-TEST(a_vector_that_ends_in_parts_is_short)
-{
-	signal(SIGPIPE, SIG_IGN);
-	in_parts(300000, SYS_writev, (uintptr_t)parts, 3, 0);
-}
-
-TEST(a_message_that_ends_in_parts_is_short)
-{
-	signal(SIGPIPE, SIG_IGN);
-	in_parts(300000, SYS_sendmsg, (uintptr_t)&three, 0, 0);
-}
-
-TEST(a_file_that_ends_in_parts_is_short)
-{
-	signal(SIGPIPE, SIG_IGN);
-	in_parts(300000, SYS_sendfile, (uint64_t)large_file(), 0, LARGE);
-}
+IN_PARTS(a_write_in_parts_is_full_in_the_end, LARGE, SYS_write,
+	 (uintptr_t)large, LARGE, 0)
+IN_PARTS(a_vector_in_parts_is_full_in_the_end, LARGE, SYS_writev,
+	 (uintptr_t)parts, 3, 0)
+IN_PARTS(a_message_in_parts_is_full_in_the_end, LARGE, SYS_sendmsg,
+	 (uintptr_t)&three, 0, 0)
+IN_PARTS(a_file_sent_in_parts_is_full_in_the_end, LARGE, SYS_sendfile,
+	 (uint64_t)large_file(), 0, LARGE)
+/* The signal of a broken pipe is ignored: the result is short. */
+IN_PARTS(a_write_that_ends_in_parts_is_short, 300000, SYS_write,
+	 (uintptr_t)large, LARGE, 0)
+IN_PARTS(a_vector_that_ends_in_parts_is_short, 300000, SYS_writev,
+	 (uintptr_t)parts, 3, 0)
+IN_PARTS(a_message_that_ends_in_parts_is_short, 300000, SYS_sendmsg,
+	 (uintptr_t)&three, 0, 0)
+IN_PARTS(a_file_that_ends_in_parts_is_short, 300000, SYS_sendfile,
+	 (uint64_t)large_file(), 0, LARGE)
 
 /* Any pending call as predecessor. */
 

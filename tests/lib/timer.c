@@ -69,10 +69,10 @@ LOOP_TEST(timers_that_are_due_together_keep_their_order)
 	static struct timed timers[200];
 
 	for (unsigned int i = 200; i-- > 0;) {
-		arm(&timers[i], (i + 1) * 3 * MS);
+		arm(&timers[i], (i + 1) * 2 * MS);
 		timers[i].call.cb.callback = check_order;
 	}
-	sleep_ms(700);
+	sleep_ms(410);
 	CHECK(run_until(loop, &done, 200, 5000));
 }
 
