@@ -151,13 +151,13 @@ enum call_user {
 /* Does the call make its thread unlike others? runtime/calls/apart.c */
 enum call_apart {
 	APART_NOT = 0,
-	APART_TIED,
-	APART_ROOTED,
-	APART_RAW,	/* rooted, unless libc makes it for all threads */
-	APART_KEYRING,	/* tied if argument 1 is the thread's keyring */
+	APART_ANCHORED,
+	APART_HOST_ONLY,
+	APART_RAW,	/* host_only, unless libc makes it for all threads */
+	APART_KEYRING,	/* anchored if argument 1 is the thread's keyring */
 	APART_COUNTER,	/* a counter of events, of argument 1's thread */
 	APART_PRIORITY,	/* a priority, of argument 1's thread */
-	APART_RING,	/* tied if it makes a ring that belongs to its thread */
+	APART_RING,	/* anchored if it makes a ring that belongs to its thread */
 };
 
 enum call_trait {

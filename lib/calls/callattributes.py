@@ -135,7 +135,7 @@ HANDLERS = """
     futex futex2 sigaction rseq sigmask gettid kill cpuclock usage timer yield
     nanosleep clock_sleep poll host exit exit_group ring wait affinity sigwait
 """
-APARTS = "not tied rooted raw keyring counter priority ring"
+APARTS = "not anchored host_only raw keyring counter priority ring"
 
 ATTRIBUTES: dict[str, Reader] = {
     "dir": one_of("dir", **{"in": "POLL_READ", "out": "POLL_WRITE"}),

@@ -42,7 +42,7 @@ static enum call_apart by_counter(const struct uthread *u, const uint64_t a[6])
 	if (!names_itself(u, a[1]))
 		return APART_NOT;
 	return peek_can_read(a[0], PERF_ATTR_SIZE_VER0) && attr->inherit ?
-		       APART_ROOTED : APART_TIED;
+		       APART_HOST_ONLY : APART_ANCHORED;
 }
 
 /*
@@ -56,22 +56,22 @@ static enum call_apart sets_apart(const struct uthread *u, long nr,
 
 	switch (apart) {
 	case APART_NOT:
-	case APART_TIED:
-	case APART_ROOTED:
+	case APART_ANCHORED:
+	case APART_HOST_ONLY:
 		break;
 	case APART_RAW:
-		return u->site ? APART_NOT : APART_ROOTED;
+		return u->site ? APART_NOT : APART_HOST_ONLY;
 	case APART_KEYRING:
 		/* The call may make the keyring. */
-		return (int32_t)a[1] == KEY_SPEC_THREAD_KEYRING ? APART_TIED :
+		return (int32_t)a[1] == KEY_SPEC_THREAD_KEYRING ? APART_ANCHORED :
 								  APART_NOT;
 	case APART_COUNTER:
 		return by_counter(u, a);
 	case APART_PRIORITY:
 		return a[0] == IOPRIO_WHO_PROCESS && names_itself(u, a[1]) ?
-			       APART_ROOTED : APART_NOT;
+			       APART_HOST_ONLY : APART_NOT;
 	case APART_RING:
-		return flexsc__ring_call_is_owned(nr, a) ? APART_TIED : APART_NOT;
+		return flexsc__ring_call_is_owned(nr, a) ? APART_ANCHORED : APART_NOT;
 	}
 	return apart;
 }
@@ -117,9 +117,9 @@ long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6])
 	long ret;
 
 	u->cause = counters_cause(nr);
-	if (apart == APART_ROOTED)
+	if (apart == APART_HOST_ONLY)
 		return make_host_only(u, nr, a);
-	if (apart == APART_TIED)
+	if (apart == APART_ANCHORED)
 		flexsc__anchor_for_good(u);
 	ret = flexsc__perform_go_to_host(u, nr, a);
 	if (other && ret >= 0)

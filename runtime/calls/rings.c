@@ -28,6 +28,6 @@ bool flexsc__ring_call_is_owned(long nr, const uint64_t a[6])
 		call_info_of((unsigned int)nr, (const __u64 *)a)->apart;
 
 	if (apart != APART_RING)
-		return apart == APART_TIED;
+		return apart == APART_ANCHORED;
 	return peek_can_read(a[1], sizeof(*params)) && params->flags & OWNED;
 }
