@@ -242,7 +242,10 @@ static inline bool call_can_be_posted(const struct call_info *row)
 }
 
 /* The row of call nr; a row of CLASS_NONE for any number that isn't a call. */
-const struct call_info *flexsc__call_info(unsigned int nr);
+static inline const struct call_info *flexsc__call_info(unsigned int nr)
+{
+	return &flexsc__calls[nr < flexsc__call_count ? nr : flexsc__call_count];
+}
 
 /* Does it transfer bytes of a socket, and heed MSG_DONTWAIT? */
 static inline bool call_is_of_socket(const struct call_info *row)

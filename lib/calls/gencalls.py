@@ -125,7 +125,9 @@ def functions(call: Call) -> str:
     )
     own = ["struct flexsc_loop *loop", "struct flexsc_cb *cb"]
     order = ["struct flexsc_cb *before", "unsigned int chain"]
-    args = wrap(comma(values or ["0"], " };"), "\tconst uint64_t values[6] = { ", "\t\t")
+    args = wrap(
+        comma(values or ["0"], " };"), "\tconst uint64_t values[6] = { ", "\t\t"
+    )
     after = wrap(
         comma(["cb", "before", "chain", f"FLEXSC_NR_{call.name}", "values"], ");"),
         "\treturn flexsc_loop_call_after(loop, ",
@@ -276,15 +278,9 @@ const uint8_t flexsc__call_turns[CALLS_ROOM] = {"""
 TABLE_END = """\
 };
 
+/* The last row is that of all numbers behind the table. */
 const unsigned int flexsc__call_count =
-	sizeof(flexsc__calls) / sizeof(flexsc__calls[0]);
-
-static const struct call_info no_call = { .class = CLASS_NONE };
-
-const struct call_info *flexsc__call_info(unsigned int nr)
-{
-	return nr < flexsc__call_count ? &flexsc__calls[nr] : &no_call;
-}"""
+	sizeof(flexsc__calls) / sizeof(flexsc__calls[0]) - 1;"""
 
 
 def row(call: Call, kind: str, fields: Fields) -> str:
@@ -355,6 +351,7 @@ def emit_table(calls: list[Call]) -> str:
                 **({"fds": "0x01", "op": str(OPS[op])} if op else {}),
             }
             yield f"\t[{behind}] = {initializer(members)},"
+        yield f"\t[{behind + 1}] = {{ .class = CLASS_NONE }},"
 
     def variants(machine: str) -> Iterator[str]:
         for _number, call in with_number(calls, machine):

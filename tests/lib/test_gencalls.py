@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+INTERNAL = (f"-I{ROOT}", f"-I{ROOT}/include/uapi")
 TABLE = ROOT / "lib" / "calls" / "syscalls.tbl"
 GENERATOR = ROOT / "lib" / "calls" / "gencalls.py"
 TRACEPOINTS = Path("/sys/kernel/tracing/events/syscalls")
@@ -425,6 +426,7 @@ def test_header_compiles_for_users(
     before, after = ORDERS[order]
     source = tmp_path / ("all.cc" if "++" in tool else "all.c")
     source.write_text(
+        f"{before}\n#include <flexsc/default.h>\n{after}\n{addresses()}",
         encoding="utf-8",
     )
     run_ok(
@@ -467,6 +469,7 @@ def test_header_names_exactly_the_lent_pointers(built: Path) -> None:
 
 
 POSTING = r"""
+#include <flexsc/default.h>
 #include <stdio.h>
 
 struct flexsc_loop *flexsc_loop_default(void)
@@ -591,7 +594,7 @@ def test_compiled_table_says_what_the_table_says(
     source.write_text(LOOKING, encoding="utf-8")
     run_ok(
         *(need(compiler), "-std=gnu11", "-Wall", "-Wextra", "-Werror"),
-        *(f"-I{ROOT}", source, built / "table.c", "-o", program),
+        *(*INTERNAL, source, built / "table.c", "-o", program),
     )
     shapes = shape_numbers()
     expected = []
@@ -619,7 +622,7 @@ def test_compiled_table_builds_for_the_other_machine(
 ) -> None:
     tool = need("aarch64-linux-gnu-gcc")
     run_ok(
-        *(tool, "-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}"),
+        *(tool, "-std=gnu11", "-Wall", "-Wextra", "-Werror", *INTERNAL),
         *("-c", built / "table.c", "-o", tmp_path / "table.o"),
     )
 
