@@ -4,18 +4,12 @@
  * Nothing here has a result that matters: the kernel has to survive, and not to
  * complain. Runs in a guest, as root.
  */
-#define _GNU_SOURCE
-#include <linux/reboot.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
-#include <time.h>
-
 #include "ecb.h"
-#include "raw.h"
+
+#include <linux/reboot.h>
+#include <sys/signalfd.h>
+#include <sys/uio.h>
+#include <time.h>
 
 /* Make so many registrations wait inside of one another. */
 static void nest(unsigned int nr, uint64_t a1, uint64_t a2)
@@ -26,8 +20,7 @@ static void nest(unsigned int nr, uint64_t a1, uint64_t a2)
 	for (int i = COUNT - 1; i >= 0; i--) {
 		raw_open(&raws[i], 1, 0);
 		if (i < COUNT - 1)
-			raw_post(&raws[i], 0, 0, nr, (uint64_t)raws[i + 1].fd,
-				 a1, a2);
+			raw_post(&raws[i], 0, 0, nr, raws[i + 1].fd, a1, a2);
 		raws[i].shared->timeout = 0;
 	}
 	CHECK_EQ(raw_wait(&raws[0], 0), 0);
@@ -58,36 +51,27 @@ static int reboot_in_wait(void *arg)
 }
 
 /* In a pid namespace it would end its thread, in the middle of the wait. */
-TEST(a_call_that_ends_its_thread_is_refused)
+RAW_TEST(a_call_that_ends_its_thread_is_refused)
 {
-	struct raw raw;
-	int status;
 	pid_t pid;
 
-	raw_open(&raw, 1, 0);
 	become_nobody();
 	pid = clone(reboot_in_wait, stack + sizeof(stack),
 		    CLONE_VM | CLONE_FILES | CLONE_NEWUSER | CLONE_NEWPID |
 			    SIGCHLD,
 		    &raw);
 	CHECK(pid > 0);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
+	test_reap(pid);
 	CHECK_EQ(raw_reap(&raw), 1);
-	raw_close(&raw);
 }
 
-TEST(a_wait_is_no_place_to_serve)
+RAW_TEST(a_wait_is_no_place_to_serve)
 {
 	struct flexsc_serve serve = { .index = FLEXSC_NO_ENTRY, .core = -1 };
-	struct raw raw;
 
-	raw_open(&raw, 1, 0);
-	raw_post(&raw, 0, 0, SYS_ioctl, (uint64_t)raw.fd, FLEXSC_IOC_SERVE,
-		 (uint64_t)&serve);
+	raw_post(&raw, 0, 0, SYS_ioctl, raw.fd, FLEXSC_IOC_SERVE, &serve);
 	CHECK_EQ(raw_wait(&raw, 0), 0);
 	CHECK_EQ(raw.entries[0].ret, -ELOOP);
-	raw_close(&raw);
 }
 
 /* With a single thread, whose descriptors the kernel may borrow. */
@@ -96,14 +80,11 @@ TEST(a_registration_closes_itself)
 	int closed = 0;
 
 	for (int round = 0; round < 100; round++) {
-		struct raw raw;
-
 		raw_open(&raw, 1, 0);
-		raw_post(&raw, 0, 0, SYS_munmap, (uint64_t)raw.shared,
-			 raw.args.area, 0);
-		raw_post(&raw, 1, 0, SYS_close, (uint64_t)raw.fd, 0, 0);
+		raw_post(&raw, 0, 0, SYS_munmap, raw.shared, raw.args.area);
+		raw_post(&raw, 1, 0, SYS_close, raw.fd);
 		for (uint32_t i = 2; i < FLEXSC_PAGE_ENTRIES; i++)
-			raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+			raw_post(&raw, i, 0, SYS_getppid);
 		raw.shared->timeout = 0;
 		CHECK((round % 2 ? lseek(raw.fd, 0, FLEXSC_WAIT_SEEK) :
 				   ioctl(raw.fd, FLEXSC_IOC_WAIT, 0)) >= 0);
@@ -135,7 +116,7 @@ static void leave(struct raw *raw, uint32_t index, unsigned int nr, uint64_t a0)
 {
 	int result;
 
-	raw_post(raw, index, FLEXSC_DEFER, nr, a0, 0, 0);
+	raw_post(raw, index, FLEXSC_DEFER, nr, a0);
 	raw->shared->timeout = 0;
 	result = ioctl(raw->fd, FLEXSC_IOC_WAIT, 0);
 	CHECK(result == FLEXSC_WAIT_LOOK || result == FLEXSC_WAIT_MORE);
@@ -145,32 +126,25 @@ static void leave(struct raw *raw, uint32_t index, unsigned int nr, uint64_t a0)
  * A sleep that goes on after an interruption stays with its thread; this one
  * is posted again at each stage.
  */
-TEST(an_entry_is_posted_while_it_is_executed)
+RAW_TEST(an_entry_is_posted_while_it_is_executed)
 {
 	struct timespec second = { 1, 0 };
 	pthread_t threads[2];
-	struct raw raw;
 
-	raw_open(&raw, 1, 0);
 	leave(&raw, 0, SYS_nanosleep, (uint64_t)&second);
-	CHECK_EQ(pthread_create(&threads[0], NULL, stubborn, &raw), 0);
-	while (__atomic_load_n(&raw.entries[0].status, __ATOMIC_RELAXED) !=
-	       FLEXSC_BUSY)
-		usleep(1000);
+	threads[0] = start_thread(stubborn, &raw);
+	raw_await(&raw, 0, FLEXSC_BUSY);
 	for (uint32_t i = 0; i < 3; i++)
 		leave(&raw, i, SYS_getppid, 0);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
 	usleep(50000);
 	leave(&raw, 0, SYS_getppid, 0);
-	CHECK_EQ(pthread_create(&threads[1], NULL, stubborn, &raw), 0);
+	threads[1] = start_thread(stubborn, &raw);
 	for (uint32_t i = 0; i < 3; i++)
-		while (__atomic_load_n(&raw.entries[i].status,
-				       __ATOMIC_RELAXED) != FLEXSC_DONE)
-			usleep(1000);
+		raw_await(&raw, i, FLEXSC_DONE);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
-	raw_close(&raw);
 }
 
 /* The completion queue's head changes faster than anybody can look. */
@@ -185,24 +159,21 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
-TEST(the_completion_queue_is_scribbled_on)
+RAW_TEST(the_completion_queue_is_scribbled_on)
 {
 	const uint64_t end = now_ns() + SECOND;
 	pthread_t threads[4];
-	struct raw raw;
 
-	raw_open(&raw, 1, 0);
 	for (int i = 0; i < 4; i++)
-		CHECK_EQ(pthread_create(&threads[i], NULL, hammer, &raw), 0);
+		threads[i] = start_thread(hammer, &raw);
 	while (now_ns() < end) {
 		for (uint32_t i = 0; i < FLEXSC_PAGE_ENTRIES; i++)
-			raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+			raw_post(&raw, i, 0, SYS_getppid);
 		raw_wait(&raw, 0);
 	}
 	raw.ending = true;
 	for (int i = 0; i < 4; i++)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
-	raw_close(&raw);
 }
 
 /* Cancel whatever there is, all the time. */
@@ -233,16 +204,13 @@ TEST(an_owner_is_cancelled_again_and_again)
 		parts[i] = (struct iovec){ bytes, sizeof(bytes) };
 	while (now_ns() < end) {
 		pthread_t thread;
-		struct raw raw;
 
 		raw_open(&raw, 1, 0);
-		raw_post(&raw, 0, DEFER, SYS_readv,
-			 (uint64_t)fd, (uint64_t)parts, 256);
+		raw_post(&raw, 0, DEFER, SYS_readv, fd, parts, 256);
 		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_MORE);
 		raw.entries[0].nargs = 3;
-		raw_post(&raw, 1, 0, SYS_readv, (uint64_t)fd, (uint64_t)parts,
-			 256);
-		CHECK_EQ(pthread_create(&thread, NULL, canceller, &raw), 0);
+		raw_post(&raw, 1, 0, SYS_readv, fd, parts, 256);
+		thread = start_thread(canceller, &raw);
 		raw.shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 		for (uint32_t done = 0; done < 2;) {
 			CHECK(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0) >= 0 ||
@@ -271,7 +239,6 @@ static int lseek_32(int fd, int offset, int whence)
 /* An entry would take itself for a 32-bit program's. */
 TEST(a_32_bit_call_executes_nothing)
 {
-	struct raw raw;
 	int status;
 	pid_t pid = fork();
 
@@ -281,7 +248,7 @@ TEST(a_32_bit_call_executes_nothing)
 	if (status)
 		SKIP("this kernel has no 32-bit calls");
 	raw_open(&raw, 1, 0);
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 0, 0, SYS_getppid);
 	raw.shared->timeout = 0;
 	CHECK_EQ(lseek_32(raw.fd, 0, FLEXSC_WAIT_SEEK), -EINVAL);
 	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
@@ -330,7 +297,6 @@ TEST(memory_of_the_dead_is_limited)
 TEST(a_notification_that_causes_itself_ends)
 {
 	struct flexsc_event_slot event;
-	struct ecb ecb;
 	sigset_t set;
 	int fd;
 
@@ -353,29 +319,26 @@ TEST(a_notification_that_causes_itself_ends)
 TEST(slots_that_are_never_taken_run_out)
 {
 	enum { COUNT = 4096 };
-	struct ecb ecb;
 	int fds[2];
 
 	ecb_open(&ecb, COUNT, 0);
 	ecb_store(&ecb.control->deliver, ALL_GROUPS);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	for (int i = 0; i < COUNT; i++)
-		CHECK_EQ(ecb_forget(&ecb, ecb_watch(&ecb, fds[0], POLLOUT, 0)),
-			 0);
+		CHECK_EQ(ecb_forget(&ecb, ecb_watch(&ecb, fds[0], POLLOUT, 0)), 0);
 	for (int i = 0; i < 100; i++)
 		CHECK_EQ(ecb_try_watch(&ecb, fds[0], POLLIN, 0), -ENOSPC);
 	ecb_close(&ecb);
 }
 
 /* As many as there can be of one descriptor, which is then closed. */
-TEST_LIMIT(many_watches_of_one_descriptor_end_at_once, 120)
+ECB_TEST_LIMIT(many_watches_of_one_descriptor_end_at_once, 120,
+	       FLEXSC_ECB_EVENTS_MAX, 0)
 {
 	enum { COUNT = FLEXSC_ECB_FILE_WATCHES };
-	struct ecb ecb;
 	int fds[2];
 
-	ecb_open(&ecb, FLEXSC_ECB_EVENTS_MAX, 0);
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	pair(fds);
 	for (int i = 0; i < COUNT; i++)
 		CHECK_EQ(ecb_watch(&ecb, fds[0], POLLIN, 0), i);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
@@ -385,5 +348,4 @@ TEST_LIMIT(many_watches_of_one_descriptor_end_at_once, 120)
 	CHECK_EQ(ecb_forget(&ecb, COUNT - 1), -ENOENT);
 	ecb_deliver(&ecb, ALL_GROUPS);
 	CHECK_EQ(ecb.control->pending, 0);
-	ecb_close(&ecb);
 }

@@ -3,72 +3,40 @@
  * Cancelling (ATC 2011, section 4.2): what hasn't started never does, what
  * executes is interrupted, and nobody else is. Runs in a guest, as root.
  */
-#include <stdio.h>
-
 #include "raw.h"
 
-#define FOREVER	UINT64_MAX
-
-static struct raw raw;
-
-static bool swap(uint32_t index, uint8_t from)
-{
-	return __atomic_compare_exchange_n(&raw.entries[index].status, &from,
-					   FLEXSC_CANCEL, false,
-					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-}
-
-/* It hasn't started. */
-static bool cancel_submitted(uint32_t index)
-{
-	return swap(index, FLEXSC_SUBMITTED);
-}
-
-static bool cancel_busy(uint32_t index)
-{
-	if (!swap(index, FLEXSC_BUSY))
-		return false;
-	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, index), 0);
-	return true;
-}
-
-TEST(what_has_not_started_never_does)
+RAW_TEST(what_has_not_started_never_does)
 {
 	enum { COUNT = 64 };
 	char bytes[COUNT];
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
-		raw_post(&raw, i, i % 3 ? 0 : DEFER, SYS_write,
-			 (uint64_t)fds[1], (uint64_t)&bytes[i], 1);
+		raw_post(&raw, i, i % 3 ? 0 : DEFER, SYS_write, fds[1], &bytes[i], 1);
 	for (uint32_t i = 0; i < COUNT; i++)
 		if (i % 2)
-			CHECK(cancel_submitted(i));
+			CHECK(raw_cancel(&raw, i, FLEXSC_SUBMITTED));
 	raw_finish(&raw, COUNT);
 	for (uint32_t i = 0; i < COUNT; i++)
 		CHECK_EQ(raw.entries[i].ret, i % 2 ? -ECANCELED : 1);
 	CHECK_EQ(read(fds[0], bytes, COUNT), COUNT / 2);
 	CHECK_EQ(raw_shown(NULL, " cancelled "), 0);
-	raw_close(&raw);
 }
 
 /* The same where others wait in the kernel, and nobody has time for it. */
-TEST(it_ends_while_others_wait)
+RAW_TEST(it_ends_while_others_wait)
 {
 	enum { COUNT = 32 };
 	static char bytes[COUNT];
 	int fds[COUNT][2];
 
-	raw_open(&raw, 1, 0);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		CHECK_EQ(pipe(fds[i]), 0);
-		raw_post(&raw, i, DEFER, SYS_read, (uint64_t)fds[i][0],
-			 (uint64_t)&bytes[i], 1);
+		raw_post(&raw, i, DEFER, SYS_read, fds[i][0], &bytes[i], 1);
 	}
 	for (uint32_t i = COUNT / 2; i < COUNT; i++)
-		CHECK(cancel_submitted(i));
+		CHECK(raw_cancel(&raw, i, FLEXSC_SUBMITTED));
 	raw_finish(&raw, COUNT / 2);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		if (i < COUNT / 2)
@@ -79,7 +47,6 @@ TEST(it_ends_while_others_wait)
 	raw_finish(&raw, COUNT / 2);
 	for (uint32_t i = 0; i < COUNT / 2; i++)
 		CHECK_EQ(raw.entries[i].ret, 1);
-	raw_close(&raw);
 }
 
 /*
@@ -104,10 +71,9 @@ static void post(uint32_t i)
 	calls[i].cancelled = false;
 	calls[i].reads = test_random() % 4;
 	if (calls[i].reads)
-		raw_post(&raw, i, DEFER, SYS_read, (uint64_t)calls[i].fds[0],
-			 (uint64_t)&calls[i].byte, 1);
+		raw_post(&raw, i, DEFER, SYS_read, calls[i].fds[0], &calls[i].byte, 1);
 	else
-		raw_post(&raw, i, DEFER, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, i, DEFER, SYS_getppid);
 }
 
 static void check(uint32_t i)
@@ -153,18 +119,17 @@ static void stir(uint32_t i)
 		CHECK_EQ(write(calls[i].fds[1], "x", 1), 1);
 		calls[i].written = true;
 		calls[i].bytes = 1;
-	} else if (!calls[i].cancelled && cancel_submitted(i)) {
+	} else if (!calls[i].cancelled && raw_cancel(&raw, i, FLEXSC_SUBMITTED)) {
 		calls[i].cancelled = true;
 		cancels_early++;
-	} else if (!calls[i].cancelled && cancel_busy(i)) {
+	} else if (!calls[i].cancelled && raw_cancel(&raw, i, FLEXSC_BUSY)) {
 		calls[i].cancelled = true;
 		cancels_busy++;
 	}
 }
 
-TEST_LIMIT(nobody_else_is_hit, 100)
+RAW_TEST_LIMIT(nobody_else_is_hit, 100)
 {
-	raw_open(&raw, 1, 0);
 	for (int i = 0; i < ENTRIES; i++)
 		CHECK_EQ(pipe(calls[i].fds), 0);
 	while (cancels_early + cancels_busy < CANCELS) {
@@ -193,20 +158,18 @@ TEST_LIMIT(nobody_else_is_hit, 100)
 	CHECK(cancels_busy > 100);
 	CHECK(raw_shown(NULL, " cancelled ") > 100);
 	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
-	raw_close(&raw);
 }
 
 /*
  * The same where threads take one entry after the other, and wait in each for a
  * moment: one of them is cancelled, at any time.
  */
-TEST_LIMIT(nor_is_the_next, 60)
+RAW_TEST_LIMIT(nor_is_the_next, 60)
 {
 	enum { COUNT = 64, ROUNDS = 300 };
 	char byte;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
 	for (int round = 0; round < ROUNDS; round++) {
 		struct timespec { int64_t s, ns; } moment = { 0, 1000 };
@@ -214,15 +177,13 @@ TEST_LIMIT(nor_is_the_next, 60)
 
 		for (uint32_t i = 0; i < COUNT; i++)
 			if (i != COUNT / 4)
-				raw_post(&raw, i, DEFER, SYS_nanosleep,
-					 (uint64_t)&moment, 0, 0);
+				raw_post(&raw, i, DEFER, SYS_nanosleep, &moment);
 			else
-				raw_post(&raw, i, DEFER, SYS_read,
-					 (uint64_t)fds[0], (uint64_t)&byte, 1);
+				raw_post(&raw, i, DEFER, SYS_read, fds[0], &byte, 1);
 		raw_kick(&raw);
 		while (!cancelled) {
-			cancelled = cancel_busy(COUNT / 4) ||
-				    cancel_submitted(COUNT / 4);
+			cancelled = raw_cancel(&raw, COUNT / 4, FLEXSC_BUSY) ||
+				    raw_cancel(&raw, COUNT / 4, FLEXSC_SUBMITTED);
 			if (test_random() % 2)
 				usleep((useconds_t)(test_random() % 200));
 		}
@@ -234,17 +195,13 @@ TEST_LIMIT(nor_is_the_next, 60)
 				CHECK(raw.entries[i].ret == -EINTR ||
 				      raw.entries[i].ret == -ECANCELED);
 	}
-	raw_close(&raw);
 }
 
 static void post_read(uint32_t i)
 {
-	raw_post(&raw, i, DEFER, SYS_read, (uint64_t)calls[i].fds[0],
-		 (uint64_t)&calls[i].byte, 1);
+	raw_post(&raw, i, DEFER, SYS_read, calls[i].fds[0], &calls[i].byte, 1);
 	raw_kick(&raw);
-	while (__atomic_load_n(&raw.entries[i].status, __ATOMIC_ACQUIRE) !=
-	       FLEXSC_BUSY)
-		usleep(100);
+	raw_await(&raw, i, FLEXSC_BUSY);
 }
 
 static void feed(uint32_t i)
@@ -258,14 +215,14 @@ static void feed(uint32_t i)
  * The call is faster than its cancellation, and its thread, the one that went
  * idle last, is in the next by then.
  */
-TEST(who_is_late_hits_nobody)
+RAW_TEST(who_is_late_hits_nobody)
 {
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(calls[0].fds), 0);
 	CHECK_EQ(pipe(calls[1].fds), 0);
 	for (int round = 0; round < 20; round++) {
 		post_read(0);
-		CHECK(swap(0, FLEXSC_BUSY));
+		CHECK(__sync_bool_compare_and_swap(&raw.entries[0].status,
+						   FLEXSC_BUSY, FLEXSC_CANCEL));
 		feed(0);
 		while (raw_shown(NULL, " idle ") != raw.threads)
 			usleep(100);
@@ -276,5 +233,4 @@ TEST(who_is_late_hits_nobody)
 		feed(1);
 	}
 	CHECK_EQ(raw_shown(NULL, " cancelled "), 0);
-	raw_close(&raw);
 }

@@ -4,9 +4,8 @@
  * module has its calls made without it: where they would bounce. Runs in a
  * guest, as root.
  */
-#include <stdio.h>
-
 #include "raw.h"
+#include "system.h"
 
 #define FORBIDDEN	"/proc/sys/kernel/io_uring_disabled"
 #define WATCH		"/sys/kernel/tracing/events/raw_syscalls/sys_enter/enable"
@@ -44,7 +43,7 @@ static void make_calls(int batches)
 
 static void watch(bool on)
 {
-	CHECK(raw_tell(WATCH, on ? "1" : "0"));
+	CHECK_EQ(system_set(WATCH, on ? "1" : "0"), 0);
 }
 
 TEST(the_module_is_not_chosen_by_itself)
@@ -52,7 +51,7 @@ TEST(the_module_is_not_chosen_by_itself)
 	if (access(FORBIDDEN, W_OK))
 		SKIP("this kernel can't forbid io_uring alone");
 	unsetenv("FLEXSC_ENGINE");
-	CHECK(raw_tell(FORBIDDEN, "2"));
+	CHECK_EQ(system_set(FORBIDDEN, "2"), 0);
 	loop = test_loop();
 	CHECK_EQ(strcmp(flexsc_loop_engine(loop), "threads"), 0);
 	CHECK(strstr(flexsc_loop_why(loop), "uring: "));
@@ -61,7 +60,7 @@ TEST(the_module_is_not_chosen_by_itself)
 	loop = test_loop();
 	CHECK_EQ(strcmp(flexsc_loop_engine(loop), "kmod"), 0);
 	test_end_loop();
-	CHECK(raw_tell(FORBIDDEN, "0"));
+	CHECK_EQ(system_set(FORBIDDEN, "0"), 0);
 }
 
 TEST(a_check_says_that_calls_would_bounce)

@@ -4,11 +4,11 @@
  * on, and how long they look for work. Runs in a guest with four processors, as
  * root.
  */
-#include <stdio.h>
+#include "place.h"
+#include "system.h"
+
 #include <sys/stat.h>
 #include <sys/uio.h>
-
-#include "place.h"
 
 #define CPU	"/sys/devices/system/cpu/cpu"
 
@@ -77,7 +77,7 @@ TEST(a_slow_call_sends_others_to_the_next_core)
 		CHECK_EQ(place_status(0), FLEXSC_BUSY);
 		CHECK_EQ(place_marked(0), 3);
 	}
-	place_cancel(0);
+	CHECK(raw_cancel(&raw, 0, FLEXSC_BUSY));
 	raw_collect(&raw, 10);
 	CHECK(place_returns_to(2));
 	raw_close(&raw);
@@ -92,7 +92,7 @@ TEST(a_slow_call_keeps_its_only_core)
 	CHECK_EQ(raw_wait(&raw, 200 * MS), FLEXSC_WAIT_LOOK);
 	CHECK_EQ(place_status(0), FLEXSC_BUSY);
 	CHECK_EQ(place_status(1), FLEXSC_SUBMITTED);
-	place_cancel(0);
+	CHECK(raw_cancel(&raw, 0, FLEXSC_BUSY));
 	raw_collect(&raw, 2);
 	CHECK_EQ(place_marked(0), 2);
 	raw_close(&raw);
@@ -105,8 +105,7 @@ TEST(a_blocked_call_frees_its_core)
 
 	place_begin(2, 3);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 1, DEFER, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
-		 1);
+	raw_post(&raw, 1, DEFER, SYS_read, fds[0], &byte, 1);
 	raw_kick(&raw);
 	CHECK(place_becomes(1, FLEXSC_BUSY, 8000));
 	CHECK(place_prefers(2));
@@ -130,7 +129,7 @@ TEST(a_core_that_computes_is_used)
 	pthread_t thread;
 
 	place_begin(2, -1);
-	CHECK_EQ(pthread_create(&thread, NULL, spinner, &end), 0);
+	thread = start_thread(spinner, &end);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(place_where(0), 2);
 	atomic_store(&end, true);
@@ -149,8 +148,7 @@ TEST(a_backlog_spreads)
 	policy.backlog = 4;
 	CHECK_EQ(place_set(&policy), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
-		raw_post(&raw, i, DEFER, SYS_getrandom, (uint64_t)bytes, SIZE,
-			 0);
+		raw_post(&raw, i, DEFER, SYS_getrandom, bytes, SIZE);
 	raw_collect(&raw, COUNT);
 	CHECK(raw_shown(" core 2 ", " taken ") > 0);
 	CHECK(raw_shown(" core 3 ", " taken ") > 0);
@@ -175,7 +173,7 @@ static bool call_lightly(void)
 {
 	bool light = true;
 
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 0, 0, SYS_getppid);
 	while (place_status(0) != FLEXSC_DONE) {
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&raw.shared->needs_kick,
@@ -330,9 +328,9 @@ TEST(bad_policies_are_refused)
 		bad.reserved[i] = 1;
 		refuse(bad, -EINVAL);
 	}
-	CHECK(raw_tell(CPU "3/online", "0"));
+	CHECK_EQ(system_set(CPU "3/online", "0"), 0);
 	refuse(place_on(1, 3), -ENODEV);
-	CHECK(raw_tell(CPU "3/online", "1"));
+	CHECK_EQ(system_set(CPU "3/online", "1"), 0);
 	CHECK_EQ(place_where(0), 2);
 	raw_close(&raw);
 }
@@ -371,7 +369,7 @@ TEST(cores_change_while_calls_are_executed)
 	place_where(0);
 	place_mark(0, DEFER, 0);
 	for (uint32_t i = 1; i < COUNT - 1; i++)
-		raw_post(&raw, i, DEFER, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, i, DEFER, SYS_getppid);
 	place_mark(COUNT - 1, DEFER, 1);
 	raw_kick(&raw);
 	CHECK(place_becomes(0, FLEXSC_DONE, 8000));
@@ -396,10 +394,10 @@ TEST_LIMIT(a_core_may_go_and_come_back, 60)
 		if (i == 2)
 			CHECK_EQ(place_set(&policy), 0);
 		CHECK(place_prefers(3));
-		CHECK(raw_tell(CPU "3/online", "0"));
+		CHECK_EQ(system_set(CPU "3/online", "0"), 0);
 		for (int j = 0; j < 5; j++)
 			CHECK_EQ(place_where(0), 2);
-		CHECK(raw_tell(CPU "3/online", "1"));
+		CHECK_EQ(system_set(CPU "3/online", "1"), 0);
 		CHECK(place_prefers(3));
 	}
 	raw_close(&raw);
@@ -410,12 +408,12 @@ TEST_LIMIT(the_only_core_may_go, 60)
 	place_begin(3, -1);
 	CHECK_EQ(place_where(0), 3);
 	place_post_slow(1);
-	CHECK(raw_tell(CPU "3/online", "0"));
-	place_cancel(1);
+	CHECK_EQ(system_set(CPU "3/online", "0"), 0);
+	CHECK(raw_cancel(&raw, 1, FLEXSC_BUSY));
 	raw_collect(&raw, 1);
 	for (int j = 0; j < 5; j++)
 		CHECK(place_where(DEFER) < 3);
-	CHECK(raw_tell(CPU "3/online", "1"));
+	CHECK_EQ(system_set(CPU "3/online", "1"), 0);
 	/* A thread that looks for work elsewhere may still take an entry. */
 	CHECK(place_returns_to(3));
 	CHECK(place_prefers(3));
@@ -430,20 +428,20 @@ TEST(a_cpuset_is_not_left)
 
 	place_begin(2, 3);
 	snprintf(pid, sizeof(pid), "%d", getpid());
-	CHECK(raw_tell("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset"));
+	CHECK_EQ(system_set("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset"), 0);
 	CHECK(!mkdir(folder, 0755) || errno == EEXIST);
-	CHECK(raw_tell("/sys/fs/cgroup/two/cpuset.cpus", "0-1"));
+	CHECK_EQ(system_set("/sys/fs/cgroup/two/cpuset.cpus", "0-1"), 0);
 	CHECK(place_prefers(2));
-	CHECK(raw_tell("/sys/fs/cgroup/two/cgroup.procs", pid));
+	CHECK_EQ(system_set("/sys/fs/cgroup/two/cgroup.procs", pid), 0);
 	for (int i = 0; i < 10; i++)
 		CHECK(place_where(DEFER) < 2);
 	/* Smaller, to where one of them is just now. */
-	CHECK(raw_tell("/sys/fs/cgroup/two/cpuset.cpus", "1"));
+	CHECK_EQ(system_set("/sys/fs/cgroup/two/cpuset.cpus", "1"), 0);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(place_where(DEFER), 1);
-	CHECK(raw_tell("/sys/fs/cgroup/two/cpuset.cpus", "1-2"));
+	CHECK_EQ(system_set("/sys/fs/cgroup/two/cpuset.cpus", "1-2"), 0);
 	CHECK_EQ(place_where(DEFER), 2);
-	CHECK(raw_tell("/sys/fs/cgroup/cgroup.procs", pid));
+	CHECK_EQ(system_set("/sys/fs/cgroup/cgroup.procs", pid), 0);
 	CHECK_EQ(rmdir(folder), 0);
 	raw_close(&raw);
 }

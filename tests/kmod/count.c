@@ -17,20 +17,24 @@
  *
  * Both user and kernel mode count. The last two need a second processor.
  *
- * "kmod-count events" is about SEND: what an event of a socket costs, beyond
- * the write() that causes it.
+ * "kmod-count events" is about event control blocks: what an event of a socket costs,
+ * beyond the write() that causes it. "kmod-count upcalls" is about a write() to a socket
+ * that is watched by the writing thread:
+ *
+ *	delivered	beyond the write: the event is in memory
+ *	upcall		beyond that: preempted, the event handled, resumed
+ *
+ * and about taking events that are in memory. "xsave" keeps the extended state.
  */
-#define _GNU_SOURCE
-#include <liburing.h>
-#include <sched.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-
 #include "ecb.h"
+#include "system.h"
+
+#include <liburing.h>
+#include <sys/prctl.h>
+
 #include "lib/base/futex.h"
-#include "raw.h"
 #include "lib/base/syscall.h"
+#include "tests/events/upcall/leaf.h"
 
 #define ROUNDS	200
 #define MOST	512
@@ -38,7 +42,6 @@
 /* Of lib/loop/loop.h, whose names are those of the tests' harness as well. */
 bool flexsc__loop_stirs(const struct flexsc_loop *loop);
 
-static struct raw raw;
 static unsigned int done;
 
 static inline uint64_t instructions(void)
@@ -111,8 +114,7 @@ static void plain(const struct what *what, unsigned int batch)
 					  what->args[1], what->args[2],
 					  what->args[3], 0, 0);
 			if (what->then)
-				raw_syscall(what->then, (uint64_t)ret, 0, 0, 0,
-					    0, 0);
+				raw_syscall(what->then, (uint64_t)ret, 0, 0, 0, 0, 0);
 		}
 		counts[r] = since(begin);
 		CHECK(what->then || ret == what->expected);
@@ -157,6 +159,18 @@ static inline void post(uint32_t index, const struct what *what)
 	raw_push(&raw, index);
 }
 
+static inline void post_second(uint32_t index, unsigned int nr)
+{
+	struct flexsc_entry *entry = &raw.entries[index];
+
+	entry->nr = (uint16_t)nr;
+	entry->nargs = 3;
+	entry->args[0] = (uint64_t)entry->ret;
+	entry->args[1] = 0;
+	entry->args[2] = 0;
+	raw_push(&raw, index);
+}
+
 static inline void wait_for(uint32_t n)
 {
 	uint32_t completed = 0;
@@ -176,8 +190,7 @@ static inline void in_module(const struct what *what, uint32_t batch)
 	if (!what->then)
 		return;
 	for (uint32_t i = 0; i < batch; i++)
-		raw_post(&raw, i, 0, what->then, (uint64_t)raw.entries[i].ret,
-			 0, 0);
+		post_second(i, what->then);
 	wait_for(batch);
 }
 
@@ -390,17 +403,17 @@ TEST_LIMIT(count, 600)
 {
 	static char buffer[64];
 	int file = open("/tmp/file", O_RDWR | O_CREAT, 0600);
-	int pair[2];
+	int both[2];
 
 	calibrate();
 	CHECK_EQ(write(file, buffer, sizeof(buffer)), sizeof(buffer));
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+	pair(both);
 	const struct what whats[] = {
 		{ "getppid", SYS_getppid, 0, { 0 }, getppid(), 0 },
 		{ "pread", SYS_pread64, 4,
 		  { (uint64_t)file, (uint64_t)buffer, sizeof(buffer) }, 64, 0 },
 		{ "recv", SYS_recvfrom, 4,
-		  { (uint64_t)pair[0], (uint64_t)buffer, sizeof(buffer),
+		  { (uint64_t)both[0], (uint64_t)buffer, sizeof(buffer),
 		    MSG_DONTWAIT }, -EAGAIN, 0 },
 		{ "open+close", SYS_openat, 3,
 		  { (uint64_t)AT_FDCWD, (uint64_t)"/tmp/file", O_RDONLY }, 0,
@@ -463,7 +476,7 @@ TEST_LIMIT(bounced, 600)
 	calibrate();
 	raw_open(&raw, 8, 0);
 	raw_thread(&raw);
-	CHECK(raw_tell(on, "1"));
+	CHECK_EQ(system_set(on, "1"), 0);
 	loop = new_loop(false);
 	for (unsigned int w = 0; w < 2; w++) {
 		plain(&whats[w], 64);
@@ -471,14 +484,13 @@ TEST_LIMIT(bounced, 600)
 		each_batch(by_library, &whats[w]);
 	}
 	CHECK(raw_shown(NULL, " bounced ") > 0);
-	CHECK(raw_tell(on, "0"));
+	CHECK_EQ(system_set(on, "0"), 0);
 	test_end_loop();
 	raw_close(&raw);
 }
 
 /* Events: kmod-count events. */
 
-static struct ecb ecb;
 static volatile uint64_t told;
 
 /* U1, of a list with one slot on it. */
@@ -496,13 +508,13 @@ static inline void take_event(void)
 	told = __atomic_exchange_n(&slot->state, 0, __ATOMIC_ACQ_REL);
 }
 
-static void say(int fd)
+static void write_byte(int fd)
 {
 	if (raw_syscall(SYS_write, (uint64_t)fd, (uint64_t)"x", 1, 0, 0, 0) != 1)
 		abort();
 }
 
-static void hear(int fd)
+static void read_bytes(int fd)
 {
 	char bytes[16];
 
@@ -510,25 +522,20 @@ static void hear(int fd)
 }
 
 /* The median of writes, and of what is done behind them. */
-static double writes(const int pair[2], void (*taken)(void))
+static double writes(const int both[2], void (*taken)(void))
 {
 	uint64_t counts[ROUNDS];
 
 	for (int r = 0; r < ROUNDS; r++) {
 		uint64_t begin = instructions();
 
-		say(pair[1]);
+		write_byte(both[1]);
 		if (taken)
 			taken();
 		counts[r] = since(begin);
-		hear(pair[0]);
+		read_bytes(both[0]);
 	}
 	return median(counts, ROUNDS);
-}
-
-static void new_pair(int pair[2])
-{
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
 }
 
 /* The medians of a watch, and of a close() of what is watched or isn't. */
@@ -536,13 +543,13 @@ static double closes(bool watched, double *watch)
 {
 	const struct flexsc_ecb_watch good = { .want = POLLIN };
 	uint64_t counts[ROUNDS], watches[ROUNDS], begin;
-	int pair[2];
+	int both[2];
 
 	for (int r = 0; r < ROUNDS; r++) {
 		struct flexsc_ecb_watch args = good;
 
-		new_pair(pair);
-		args.fd = pair[0];
+		pair(both);
+		args.fd = both[0];
 		begin = instructions();
 		if (watched && raw_syscall(SYS_ioctl, (uint64_t)ecb.fd,
 					   FLEXSC_ECB_WATCH, (uint64_t)&args,
@@ -550,9 +557,9 @@ static double closes(bool watched, double *watch)
 			abort();
 		watches[r] = since(begin);
 		begin = instructions();
-		raw_syscall(SYS_close, (uint64_t)pair[0], 0, 0, 0, 0, 0);
+		raw_syscall(SYS_close, (uint64_t)both[0], 0, 0, 0, 0, 0);
 		counts[r] = since(begin);
-		CHECK_EQ(close(pair[1]), 0);
+		CHECK_EQ(close(both[1]), 0);
 	}
 	*watch = median(watches, ROUNDS);
 	return median(counts, ROUNDS);
@@ -595,21 +602,21 @@ static void count_eventfd(void)
 TEST_LIMIT(events, 600)
 {
 	double unwatched, watch, without, plain_close;
-	int pair[2];
+	int both[2];
 
 	calibrate();
 	/* Without event control blocks: no probe is armed. */
 	without = closes(false, &watch);
 	ecb_open(&ecb, 64, 0);
 	ecb_deliver(&ecb, 1);
-	new_pair(pair);
-	writes(pair, NULL);
-	unwatched = writes(pair, NULL);
-	ecb_watch(&ecb, pair[0], POLLIN, 0);
-	printf("event taken %.0f\n", writes(pair, take_event) - unwatched);
-	say(pair[1]);
-	hear(pair[0]);
-	printf("event again %.0f\n", writes(pair, NULL) - unwatched);
+	pair(both);
+	writes(both, NULL);
+	unwatched = writes(both, NULL);
+	ecb_watch(&ecb, both[0], POLLIN, 0);
+	printf("event taken %.0f\n", writes(both, take_event) - unwatched);
+	write_byte(both[1]);
+	read_bytes(both[0]);
+	printf("event again %.0f\n", writes(both, NULL) - unwatched);
 	count_eventfd();
 	plain_close = closes(false, &watch);
 	printf("close of anything else %.0f more\n", plain_close - without);
@@ -617,4 +624,103 @@ TEST_LIMIT(events, 600)
 	       closes(true, &watch) - plain_close);
 	printf("watch %.0f\n", watch);
 	ecb_close(&ecb);
+}
+
+/* Upcalls: kmod-count upcalls. */
+
+static struct flexsc__upcall upcall;
+static uint32_t taken;
+
+/* U2 and U1, newest first. */
+static void take_events(struct flexsc__upcall *unused)
+{
+	struct flexsc_event_control *control = ecb.control;
+
+	while (__atomic_load_n(&control->pending, __ATOMIC_RELAXED)) {
+		uint32_t next;
+
+		__atomic_fetch_and(&control->pending, 0, __ATOMIC_SEQ_CST);
+		next = __atomic_exchange_n(&control->head[0], 0, __ATOMIC_ACQUIRE);
+		while (next) {
+			struct flexsc_event_slot *slot = &ecb.slots[next - 1];
+
+			next = slot->next;
+			__atomic_exchange_n(&slot->state, 0, __ATOMIC_ACQ_REL);
+			taken++;
+		}
+	}
+}
+
+/* Of a write to a socket, on this thread. */
+static uint64_t count_writes(int fds[2])
+{
+	uint64_t counts[ROUNDS];
+	char byte;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		const uint64_t start = instructions();
+
+		raw_syscall(SYS_write, (uint64_t)fds[1], (uint64_t)"x", 1, 0, 0,
+			    0);
+		counts[i] = instructions() - start;
+		CHECK_EQ(read(fds[0], &byte, 1), 1);
+		if (ecb.control)
+			take_events(&upcall);
+	}
+	return (uint64_t)median(counts, ROUNDS);
+}
+
+static uint64_t count_dequeuing(uint32_t events)
+{
+	uint64_t counts[ROUNDS];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t start;
+
+		ecb.control->critical = 1;
+		for (uint32_t j = 0; j < events; j++)
+			ecb_post(&ecb, j, 0, POLLIN);
+		start = instructions();
+		take_events(&upcall);
+		counts[i] = instructions() - start;
+		ecb_store(&ecb.control->critical, 0);
+	}
+	return (uint64_t)median(counts, ROUNDS);
+}
+
+static void count_upcalls(int fds[2], enum leaf_keep keep, const char *name)
+{
+	uint64_t plain = count_writes(fds), delivered, whole;
+
+	ecb_open(&ecb, 8, 0);
+	CHECK(leaf_upcall(&upcall, ecb.control, keep));
+	upcall.run = take_events;
+	ecb.control->notify = 0;
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
+	ecb_deliver(&ecb, 1);
+	delivered = count_writes(fds);
+	taken = 0;
+	ecb.control->notify = 1;
+	whole = count_writes(fds);
+	CHECK_EQ(taken, ROUNDS);
+	printf("%s: write %lu, delivered +%lu, upcall +%lu, whole %lu\n", name,
+	       plain, delivered - plain, whole - delivered, whole - plain);
+	ecb_close(&ecb);
+	ecb.control = NULL;
+}
+
+TEST_LIMIT(upcalls, 60)
+{
+	int fds[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	count_upcalls(fds, KEEP_PLAIN, "xsave");
+	count_upcalls(fds, KEEP_NOTHING, "integer");
+	ecb_open(&ecb, 128, 0);
+	for (uint32_t i = 0; i < 100; i++)
+		ecb_watch_user(&ecb, 0);
+	for (uint32_t events = 1; events <= 100; events *= 10)
+		printf("taking %u: %lu\n", events, count_dequeuing(events));
+	ecb_close(&ecb);
+	fflush(stdout);
 }

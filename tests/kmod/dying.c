@@ -7,16 +7,12 @@
  * record is no way to another task. Runs in a guest, as root, whose kernel looks
  * for writes to task structures that were freed.
  */
-#define _GNU_SOURCE
-#include <linux/reboot.h>
-#include <sched.h>
-#include <sys/wait.h>
-
 #include "raw.h"
+
+#include <linux/reboot.h>
 
 #define ROUNDS	20
 
-static struct raw raw;
 static char stack[65536] __attribute__((aligned(16)));
 
 static void post_death(uint32_t index, uint8_t flags)
@@ -29,7 +25,6 @@ static void post_death(uint32_t index, uint8_t flags)
 
 static int wait_to_death(void *arg)
 {
-	(void)arg;
 	raw.shared->timeout = 0;
 	ioctl(raw.fd, FLEXSC_IOC_WAIT, 0);
 	_exit(0);
@@ -37,13 +32,8 @@ static int wait_to_death(void *arg)
 
 static int serve_to_death(void *arg)
 {
-	struct flexsc_serve serve = {
-		.index = FLEXSC_NO_ENTRY,
-		.flags = FLEXSC_SERVE_FIRST,
-		.core = -1,
-	};
+	struct flexsc_serve serve = SERVE_FIRST;
 
-	(void)arg;
 	/* A process has credentials of its own, and they have to be the owner's. */
 	ioctl(raw.fd, FLEXSC_IOC_KICK);
 	while (ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve) == FLEXSC_SERVE_MORE)
@@ -71,9 +61,7 @@ static void await_death(pid_t pid)
 
 static void await_done(uint32_t index)
 {
-	while (__atomic_load_n(&raw.entries[index].status, __ATOMIC_ACQUIRE) !=
-	       FLEXSC_DONE)
-		usleep(1000);
+	raw_await(&raw, index, FLEXSC_DONE);
 	CHECK_EQ(raw.entries[index].ret, -EINTR);
 }
 
@@ -90,38 +78,33 @@ static void await_published(uint32_t count)
 	CHECK_EQ(done, count);
 }
 
-TEST(the_owner_dies_and_another_takes_its_place)
+RAW_TEST(the_owner_dies_and_another_takes_its_place)
 {
-	raw_open(&raw, 1, 0);
 	for (int i = 0; i < ROUNDS; i++) {
-		raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, 1, 0, SYS_getppid);
 		post_death(0, 0);
 		await_death(mortal(wait_to_death));
 		await_published(2);
-		raw_post(&raw, 2, 0, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, 2, 0, SYS_getppid);
 		CHECK_EQ(raw_wait(&raw, 0), FLEXSC_WAIT_LOOK);
 		CHECK_EQ(raw_reap(&raw), 1);
 	}
-	raw_close(&raw);
 }
 
 /* It was going to ask for a thread for what it put aside. */
-TEST(what_a_dead_owner_put_aside_is_executed)
+RAW_TEST(what_a_dead_owner_put_aside_is_executed)
 {
-	raw_open(&raw, 1, 0);
-	raw_post(&raw, 1, DEFER, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 1, DEFER, SYS_getppid);
 	post_death(0, 0);
 	await_death(mortal(wait_to_death));
 	await_done(0);
 	raw_finish(&raw, 2);
 	CHECK_EQ(raw.entries[1].ret, getppid());
-	raw_close(&raw);
 }
 
 /* The record that the dead thread had is what a cancellation looks at. */
-TEST(what_a_dead_thread_executed_is_cancelled)
+RAW_TEST(what_a_dead_thread_executed_is_cancelled)
 {
-	raw_open(&raw, 1, 0);
 	for (int i = 0; i < ROUNDS; i++) {
 		post_death(0, 0);
 		await_death(mortal(wait_to_death));
@@ -132,23 +115,19 @@ TEST(what_a_dead_thread_executed_is_cancelled)
 		}
 		await_published(1);
 	}
-	raw_close(&raw);
 }
 
 static void *cancel_always(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&raw.ending))
 		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
 	return NULL;
 }
 
-TEST(a_thread_is_cancelled_while_it_dies)
+RAW_TEST(a_thread_is_cancelled_while_it_dies)
 {
-	pthread_t thread;
+	pthread_t thread = start_thread(cancel_always, NULL);
 
-	raw_open(&raw, 1, 0);
-	CHECK_EQ(pthread_create(&thread, NULL, cancel_always, NULL), 0);
 	for (int i = 0; i < 5 * ROUNDS; i++) {
 		post_death(0, 0);
 		await_death(mortal(wait_to_death));
@@ -156,7 +135,6 @@ TEST(a_thread_is_cancelled_while_it_dies)
 	}
 	atomic_store(&raw.ending, true);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	raw_close(&raw);
 }
 
 TEST(a_syscall_thread_dies_and_another_goes_on)
@@ -164,7 +142,7 @@ TEST(a_syscall_thread_dies_and_another_goes_on)
 	for (int i = 0; i < ROUNDS; i++) {
 		raw_open(&raw, 1, 0);
 		post_death(0, 0);
-		raw_post(&raw, 1, DEFER, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, 1, DEFER, SYS_getppid);
 		await_death(mortal(serve_to_death));
 		raw_finish(&raw, 2);
 		CHECK_EQ(raw.entries[0].ret, -EINTR);

@@ -3,6 +3,42 @@
 
 #include <time.h>
 
+struct ecb ecb;
+
+void pair(int fds[2])
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+}
+
+void say(int fd)
+{
+	CHECK_EQ(write(fd, "x", 1), 1);
+}
+
+void hear(int fd)
+{
+	CHECK_EQ(read(fd, &(char){ 0 }, 1), 1);
+}
+
+bool hung_up(int fd)
+{
+	ssize_t n = read(fd, &(char){ 0 }, 1);
+
+	return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+int listen_anywhere(struct sockaddr_un *name, socklen_t *size, int backlog)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	*name = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	*size = sizeof(*name);
+	CHECK_EQ(bind(fd, (void *)name, sizeof(name->sun_family)), 0);
+	CHECK_EQ(listen(fd, backlog), 0);
+	CHECK_EQ(getsockname(fd, (void *)name, size), 0);
+	return fd;
+}
+
 int ecb_try_open(struct ecb *ecb, uint32_t events, uint32_t flags)
 {
 	int device = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
@@ -203,8 +239,7 @@ void ecb_post(struct ecb *ecb, uint32_t event, uint16_t group, uint32_t bits)
 					    __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))
 		;
-	__atomic_fetch_or(&ecb->control->pending, 1U << group,
-			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&ecb->control->pending, 1U << group, __ATOMIC_SEQ_CST);
 	if ((ecb->control->waiting | ecb->control->notify) & 1U << group)
 		ioctl(ecb->fd, FLEXSC_ECB_KICK, 1UL << group);
 }

@@ -6,10 +6,10 @@
 #ifndef FLEXSC_TESTS_ECB_H
 #define FLEXSC_TESTS_ECB_H
 
-#include <linux/flexsc_ecb.h>
-#include <poll.h>
-
 #include "raw.h"
+
+#include <linux/flexsc_ecb.h>
+#include <sys/un.h>
 
 #define ALL_GROUPS	UINT32_MAX
 
@@ -22,6 +22,22 @@ struct ecb {
 	uint32_t first[FLEXSC_ECB_GROUPS];
 	uint32_t *behind;
 };
+
+/* The block of most tests. */
+extern struct ecb ecb;
+
+/* A test with "ecb", which has so many events; these groups are delivered. */
+#define ECB_TEST(id, events, groups)	ECB_TEST_LIMIT(id, 20, events, groups)
+#define ECB_TEST_LIMIT(id, seconds, events, groups)			\
+	static void in_ecb_##id(void);					\
+	TEST_LIMIT(id, seconds)						\
+	{								\
+		ecb_open(&ecb, events, 0);				\
+		ecb_deliver(&ecb, groups);				\
+		in_ecb_##id();						\
+		ecb_close(&ecb);					\
+	}								\
+	static void in_ecb_##id(void)
 
 int ecb_try_open(struct ecb *ecb, uint32_t events, uint32_t flags);
 void ecb_open(struct ecb *ecb, uint32_t events, uint32_t flags);
@@ -39,6 +55,14 @@ bool ecb_next(struct ecb *ecb, uint32_t groups, struct flexsc_event_slot *out);
 int ecb_wait(struct ecb *ecb, uint32_t groups, uint64_t ns);
 /* Wait for an event, and take it. */
 struct flexsc_event_slot ecb_get(struct ecb *ecb, uint32_t groups);
+/* A pair of sockets; what is written to [1] is an event of [0]. */
+void pair(int fds[2]);
+void say(int fd);
+void hear(int fd);
+/* The other end is closed, if not without what it should have read. */
+bool hung_up(int fd);
+/* A listener that doesn't wait, with a name of the kernel's choice. */
+int listen_anywhere(struct sockaddr_un *name, socklen_t *size, int backlog);
 /* By any thread: as a source, S1 and S3. */
 void ecb_post(struct ecb *ecb, uint32_t event, uint16_t group, uint32_t bits);
 

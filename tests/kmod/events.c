@@ -3,30 +3,23 @@
  * SEND in the kernel module, by its own interface: event control blocks. Runs in
  * a guest, as root.
  */
-#define _GNU_SOURCE
+#include "ecb.h"
+
 #include <arpa/inet.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
-#include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #include "chance.h"
-#include "ecb.h"
 
 #define BIT(n)	(1U << (n))
 
-static struct ecb ecb;
 static struct flexsc_event_slot event;
 
 static bool next(void)
@@ -34,30 +27,11 @@ static bool next(void)
 	return ecb_next(&ecb, ALL_GROUPS, &event);
 }
 
-/* A pair of sockets; what is written to [1] is an event of [0]. */
-static void pair(int fds[2])
-{
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-}
-
-static void say(int fd)
-{
-	CHECK_EQ(write(fd, "x", 1), 1);
-}
-
-static void hear(int fd)
-{
-	char byte;
-
-	CHECK_EQ(read(fd, &byte, 1), 1);
-}
-
 static atomic_int notified;
 static atomic_bool over;
 
 static void on_urgent(int signal)
 {
-	(void)signal;
 	atomic_fetch_add(&notified, 1);
 }
 
@@ -129,12 +103,11 @@ TEST(memory_is_limited)
 	CHECK(ecb_try_open(&ecb, 64, 0) >= 0);
 }
 
-TEST(bad_watches_are_refused)
+ECB_TEST(bad_watches_are_refused, 2, 0)
 {
 	struct flexsc_ecb_watch good = { .fd = 0, .want = POLLIN }, bad;
 	int fds[2], file = open("/tmp/plain", O_RDWR | O_CREAT, 0600);
 
-	ecb_open(&ecb, 2, 0);
 	pair(fds);
 	good.fd = fds[0];
 	for (int i = 0; i < 8; i++) {
@@ -148,8 +121,7 @@ TEST(bad_watches_are_refused)
 		bad.accept_want = i == 6;
 		if (i == 7)
 			bad.fd = -1;
-		CHECK(ioctl(ecb.fd, FLEXSC_ECB_WATCH, &bad) == -1 &&
-		      errno == EINVAL);
+		CHECK(ioctl(ecb.fd, FLEXSC_ECB_WATCH, &bad) == -1 && errno == EINVAL);
 	}
 	CHECK(ioctl(ecb.fd, FLEXSC_ECB_WATCH, NULL) == -1 && errno == EFAULT);
 	CHECK_EQ(ecb_try_watch(&ecb, 999, POLLIN, 0), -EBADF);
@@ -159,8 +131,7 @@ TEST(bad_watches_are_refused)
 	CHECK_EQ(ecb_try_watch(&ecb, open("/dev/flexsc", O_RDWR), POLLIN, 0),
 		 -ELOOP);
 	CHECK_EQ(ecb_try_accept(&ecb, file, 0, POLLIN, 0), -EPERM);
-	CHECK_EQ(ecb_try_accept(&ecb, eventfd(0, 0), 0, POLLIN, 0),
-		 -EOPNOTSUPP);
+	CHECK_EQ(ecb_try_accept(&ecb, eventfd(0, 0), 0, POLLIN, 0), -EOPNOTSUPP);
 	CHECK_EQ(ecb_try_accept(&ecb, socket(AF_INET, SOCK_STREAM, 0), 0,
 				POLLIN, 0), -EOPNOTSUPP);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
@@ -170,14 +141,12 @@ TEST(bad_watches_are_refused)
 	CHECK_EQ(ecb_forget(&ecb, 1), 0);
 	CHECK_EQ(ecb_forget(&ecb, 1), -ENOENT);
 	CHECK_EQ(ecb_watch(&ecb, fds[1], POLLIN, 0), 1);
-	ecb_close(&ecb);
 }
 
 static void *a_stranger(void *arg)
 {
 	int fds[2];
 
-	(void)arg;
 	pair(fds);
 	CHECK_EQ(ecb_try_watch(&ecb, fds[0], POLLIN, 0), -EPERM);
 	CHECK_EQ(ecb_forget(&ecb, 0), -EPERM);
@@ -188,9 +157,8 @@ static void *a_stranger(void *arg)
 
 static void in_thread(void *(*function)(void *), void *arg)
 {
-	pthread_t thread;
+	pthread_t thread = start_thread(function, arg);
 
-	CHECK_EQ(pthread_create(&thread, NULL, function, arg), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -202,11 +170,10 @@ static int status_of(pid_t pid)
 	return status;
 }
 
-TEST(only_the_owner_commands)
+ECB_TEST(only_the_owner_commands, 8, 0)
 {
 	pid_t pid;
 
-	ecb_open(&ecb, 8, 0);
 	in_thread(a_stranger, NULL);
 	pid = fork();
 	if (!pid) {
@@ -220,17 +187,15 @@ TEST(only_the_owner_commands)
 		_exit(0);
 	}
 	CHECK_EQ(status_of(pid), 0);
-	ecb_close(&ecb);
 }
 
 /* Delivery. */
 
-TEST(an_event_is_delivered)
+ECB_TEST(an_event_is_delivered, 8, 0)
 {
 	uint32_t index;
 	int fds[2];
 
-	ecb_open(&ecb, 8, 0);
 	pair(fds);
 	ecb_deliver(&ecb, BIT(3));
 	index = ecb_watch(&ecb, fds[0], POLLIN, 3);
@@ -256,7 +221,6 @@ TEST(an_event_is_delivered)
 	CHECK_EQ(event.gen, ecb.slots[index].gen);
 	CHECK_EQ(close(fds[1]), 0);
 	expect(index, POLLHUP);
-	ecb_close(&ecb);
 }
 
 TEST(times_are_told_if_asked_for)
@@ -310,34 +274,29 @@ static void *say_later(void *arg)
 
 static pthread_t later(int *fd)
 {
-	pthread_t thread;
+	pthread_t thread = start_thread(say_later, fd);
 
-	CHECK_EQ(pthread_create(&thread, NULL, say_later, fd), 0);
 	return thread;
 }
 
-TEST(a_computing_thread_gets_events)
+ECB_TEST(a_computing_thread_gets_events, 8, 1)
 {
 	pthread_t thread;
 	int fds[2];
 
-	ecb_open(&ecb, 8, 0);
-	ecb_deliver(&ecb, 1);
 	pair(fds);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	thread = later(&fds[1]);
 	spin();
 	CHECK_EQ(event.fd, fds[0]);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	ecb_close(&ecb);
 }
 
-TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal)
+ECB_TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal, 8, 0)
 {
 	pthread_t thread;
 	int fds[2];
 
-	ecb_open(&ecb, 8, 0);
 	pair(fds);
 	/* Neither delivered nor notified, but waited for. */
 	ecb_watch(&ecb, fds[0], POLLIN, 5);
@@ -368,15 +327,13 @@ TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal)
 	ualarm(20000, 20000);
 	CHECK_EQ(ecb_wait(&ecb, BIT(5), UINT64_MAX), -EINTR);
 	ualarm(0, 0);
-	ecb_close(&ecb);
 }
 
-TEST(what_is_held_is_delivered_when_allowed)
+ECB_TEST(what_is_held_is_delivered_when_allowed, 8, 0)
 {
 	uint32_t index;
 	int fds[2];
 
-	ecb_open(&ecb, 8, 0);
 	pair(fds);
 	index = ecb_watch(&ecb, fds[0], POLLIN, 1);
 	CHECK_EQ(ecb.control->held, 0);
@@ -406,16 +363,14 @@ TEST(what_is_held_is_delivered_when_allowed)
 	ecb_deliver(&ecb, BIT(1));
 	CHECK(!next());
 	CHECK_EQ(ecb.control->held, 0);
-	ecb_close(&ecb);
 }
 
 /* Notification, whichever way it comes. */
 
-TEST(the_owner_is_notified_outside_of_critical_sections)
+ECB_TEST(the_owner_is_notified_outside_of_critical_sections, 8, 0)
 {
 	int fds[2];
 
-	ecb_open(&ecb, 8, 0);
 	pair(fds);
 	signal(SIGURG, on_urgent);
 	ecb_watch(&ecb, fds[0], POLLIN, 1);
@@ -451,7 +406,6 @@ TEST(the_owner_is_notified_outside_of_critical_sections)
 		CHECK(next());
 		CHECK_EQ(pthread_join(thread, NULL), 0);
 	}
-	ecb_close(&ecb);
 }
 
 static void *kick_in_vain(void *arg)
@@ -469,7 +423,7 @@ TEST(a_wait_goes_on_when_there_is_nothing_to_notify_of)
 
 	ecb_open(&ecb, 8, FLEXSC_ECB_INTERRUPTS_CALLS);
 	ecb_store(&ecb.control->notify, BIT(1));
-	CHECK_EQ(pthread_create(&thread, NULL, kick_in_vain, NULL), 0);
+	thread = start_thread(kick_in_vain, NULL);
 	for (int i = 0; i < 5; i++)
 		CHECK_EQ(ecb_wait(&ecb, BIT(2), 20 * MS), 0);
 	over = true;
@@ -504,35 +458,6 @@ TEST(a_call_is_interrupted_only_if_asked)
 
 /* Revocation. */
 
-/* Is the peer told that this end is gone, while the block lives on? */
-static bool hung_up(int fd)
-{
-	char byte;
-
-	return read(fd, &byte, 1) == 0;
-}
-
-TEST(close_revokes_at_once)
-{
-	uint32_t index;
-	int fds[2];
-
-	ecb_open(&ecb, 8, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
-	for (int i = 0; i < 100; i++) {
-		pair(fds);
-		index = ecb_watch(&ecb, fds[0], POLLIN, 0);
-		if (i % 2)
-			say(fds[1]);
-		CHECK_EQ(close(fds[0]), 0);
-		CHECK(hung_up(fds[1]) || errno == ECONNRESET);
-		CHECK(!next());
-		CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-		CHECK_EQ(close(fds[1]), 0);
-	}
-	ecb_close(&ecb);
-}
-
 TEST(a_pipe_breaks_although_watched)
 {
 	uint32_t in, out;
@@ -557,68 +482,10 @@ TEST(a_pipe_breaks_although_watched)
 	ecb_close(&ecb);
 }
 
-TEST(a_watch_is_of_its_descriptor)
-{
-	int fds[2], copy, other, status;
-	uint32_t index;
-	pid_t pid;
-
-	ecb_open(&ecb, 8, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
-	pair(fds);
-	index = ecb_watch(&ecb, fds[0], POLLIN, 0);
-	/* A duplicate goes. */
-	copy = dup(fds[0]);
-	CHECK_EQ(close(copy), 0);
-	say(fds[1]);
-	expect(index, POLLIN);
-	/* A child's goes, and the child. */
-	pid = fork();
-	if (!pid) {
-		close(fds[0]);
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	say(fds[1]);
-	expect(index, POLLIN);
-	/* The process's own locks don't matter. */
-	struct flock lock = { .l_type = F_RDLCK };
-
-	fcntl(fds[0], F_SETLK, &lock);
-	say(fds[1]);
-	expect(index, POLLIN);
-	lock.l_type = F_UNLCK;
-	fcntl(fds[0], F_SETLK, &lock);
-	say(fds[1]);
-	expect(index, POLLIN);
-	/* The watched one goes, and a duplicate stays. */
-	copy = dup(fds[0]);
-	CHECK_EQ(close(fds[0]), 0);
-	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-	say(fds[1]);
-	CHECK(!next());
-	/* By dup2(). */
-	index = ecb_watch(&ecb, copy, POLLIN, 0);
-	expect(index, POLLIN);
-	other = open("/dev/null", O_RDONLY);
-	CHECK_EQ(dup2(other, copy), copy);
-	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-	CHECK(hung_up(fds[1]) || errno == ECONNRESET);
-	/* By close_range(). */
-	CHECK_EQ(close(fds[1]), 0);
-	pair(fds);
-	index = ecb_watch(&ecb, fds[0], POLLIN, 0);
-	CHECK_EQ(syscall(SYS_close_range, fds[0], fds[0], 0), 0);
-	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-	ecb_close(&ecb);
-}
-
-TEST(the_same_inode_is_watched_many_times)
+ECB_TEST(the_same_inode_is_watched_many_times, 32, ALL_GROUPS)
 {
 	int fds[2], copies[16];
 
-	ecb_open(&ecb, 32, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	CHECK_EQ(mkfifo("/tmp/fifo", 0600), 0);
 	fds[0] = open("/tmp/fifo", O_RDWR | O_NONBLOCK);
 	for (int i = 0; i < 16; i++) {
@@ -637,16 +504,13 @@ TEST(the_same_inode_is_watched_many_times)
 			;
 		CHECK_EQ(close(copies[left - 1]), 0);
 	}
-	ecb_close(&ecb);
 }
 
-TEST(an_open_file_has_a_limit_of_watches)
+ECB_TEST(an_open_file_has_a_limit_of_watches, FLEXSC_ECB_FILE_WATCHES + 8, ALL_GROUPS)
 {
 	int counter = eventfd(0, EFD_NONBLOCK), copy = dup(counter);
 	const uint64_t one = 1;
 
-	ecb_open(&ecb, FLEXSC_ECB_FILE_WATCHES + 8, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	for (int i = 0; i < FLEXSC_ECB_FILE_WATCHES; i++)
 		ecb_watch(&ecb, i % 2 ? copy : counter, POLLIN, 0);
 	for (int i = 0; i < 16; i++)
@@ -660,49 +524,6 @@ TEST(an_open_file_has_a_limit_of_watches)
 		CHECK(next());
 	CHECK(!next());
 	ecb_watch(&ecb, copy, POLLIN, 0);
-	ecb_close(&ecb);
-}
-
-/* POSIX locks go with a close(), too; whoever has them, they change nothing. */
-TEST(locks_do_not_keep_a_watch)
-{
-	struct flock lock = { .l_type = F_RDLCK };
-	int fd, peer, gate[2], status;
-	uint32_t index;
-	pid_t pid;
-
-	ecb_open(&ecb, 32, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
-	CHECK_EQ(mkfifo("/tmp/fifo2", 0600), 0);
-	CHECK_EQ(pipe(gate), 0);
-	for (int i = 0; i < 4; i++) {
-		peer = open("/tmp/fifo2", O_RDWR | O_NONBLOCK);
-		fd = open("/tmp/fifo2", O_RDWR | O_NONBLOCK);
-		lock.l_type = i & 1 ? F_WRLCK : F_RDLCK;
-		if (i & 2) {
-			pid = fork();
-			if (!pid) {
-				CHECK_EQ(fcntl(fd, F_SETLK, &lock), 0);
-				say(gate[1]);
-				pause();
-			}
-			hear(gate[0]);
-		} else {
-			CHECK_EQ(fcntl(fd, F_SETLK, &lock), 0);
-		}
-		index = ecb_watch(&ecb, fd, POLLIN, 0);
-		say(peer);
-		expect(index, POLLIN);
-		hear(fd);
-		CHECK_EQ(close(fd), 0);
-		CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-		if (i & 2) {
-			kill(pid, SIGKILL);
-			CHECK_EQ(waitpid(pid, &status, 0), pid);
-		}
-		CHECK_EQ(close(peer), 0);
-	}
-	ecb_close(&ecb);
 }
 
 /* Another thread uses the number of a descriptor again and again. */
@@ -718,14 +539,12 @@ static void *reuse(void *arg)
 	return NULL;
 }
 
-TEST_LIMIT(a_number_is_used_again_at_once, 60)
+ECB_TEST_LIMIT(a_number_is_used_again_at_once, 60, 8, ALL_GROUPS)
 {
 	int one[2], two[2], fds[4];
 	pthread_t thread;
 	int watched = 0;
 
-	ecb_open(&ecb, 8, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	pair(one);
 	pair(two);
 	fds[0] = dup(one[0]);
@@ -733,7 +552,7 @@ TEST_LIMIT(a_number_is_used_again_at_once, 60)
 	fds[3] = two[0];
 	say(one[1]);
 	chance_seed(1);
-	CHECK_EQ(pthread_create(&thread, NULL, reuse, fds), 0);
+	thread = start_thread(reuse, fds);
 	for (int i = 0; i < 10000; i++) {
 		int index = ecb_try_watch(&ecb, fds[0], POLLIN, 0);
 
@@ -756,9 +575,8 @@ TEST_LIMIT(a_number_is_used_again_at_once, 60)
 	close(fds[0]);
 	close(one[0]);
 	close(two[0]);
-	CHECK(hung_up(one[1]) || errno == ECONNRESET);
+	CHECK(hung_up(one[1]));
 	CHECK(hung_up(two[1]));
-	ecb_close(&ecb);
 }
 
 /* Sources. */
@@ -772,7 +590,7 @@ static void *burn(void *arg)
 	return arg;
 }
 
-TEST(eventfds_timers_signals_children_and_files)
+ECB_TEST(eventfds_timers_signals_children_and_files, 16, ALL_GROUPS)
 {
 	struct itimerspec soon = { { 0, 0 }, { 0, 20000000 } };
 	int sources[6], children;
@@ -780,8 +598,6 @@ TEST(eventfds_timers_signals_children_and_files)
 	sigset_t set;
 	pid_t pid;
 
-	ecb_open(&ecb, 16, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -818,7 +634,6 @@ TEST(eventfds_timers_signals_children_and_files)
 	spin();
 	CHECK_EQ(event.fd, children);
 	CHECK_EQ(status_of(pid), 0);
-	ecb_close(&ecb);
 }
 
 /* Ended with the notification pending, with siglock held. */
@@ -845,8 +660,7 @@ TEST(a_signal_notifies_by_a_signalfd)
 
 		if (!pid) {
 			ecb_open(&ecb, 16, 0);
-			ecb_watch(&ecb, signalfd(-1, &set, SFD_NONBLOCK),
-				  POLLIN, 0);
+			ecb_watch(&ecb, signalfd(-1, &set, SFD_NONBLOCK), POLLIN, 0);
 			if (i % 2)
 				kill(getpid(), SIGKILL);
 			_exit(0);
@@ -878,27 +692,6 @@ TEST(a_terminal_is_watched)
 	ecb_close(&ecb);
 }
 
-TEST(an_anonymous_inode_that_was_closed_delivers_no_more)
-{
-	int counter = eventfd(0, EFD_NONBLOCK), copy = dup(counter);
-	const uint64_t one = 1;
-	uint32_t index;
-
-	ecb_open(&ecb, 16, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
-	index = ecb_watch(&ecb, counter, POLLIN, 0);
-	for (int i = 0; i < 3; i++) {
-		CHECK_EQ(write(copy, &one, 8), 8);
-		expect(index, POLLIN);
-	}
-	CHECK_EQ(close(counter), 0);
-	CHECK_EQ(write(copy, &one, 8), 8);
-	CHECK(!next());
-	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-	CHECK_EQ(close(copy), 0);
-	ecb_close(&ecb);
-}
-
 static void *post_many(void *arg)
 {
 	uint32_t index = *(uint32_t *)arg;
@@ -910,17 +703,16 @@ static void *post_many(void *arg)
 	return NULL;
 }
 
-TEST(a_thread_posts)
+ECB_TEST(a_thread_posts, 4, 0)
 {
 	uint32_t index;
 	pthread_t thread;
 	bool last = false;
 
-	ecb_open(&ecb, 4, 0);
 	index = ecb_watch_user(&ecb, 2);
 	CHECK_EQ(ecb.slots[index].fd, -1);
 	CHECK_EQ(ecb.slots[index].type, FLEXSC_EVT_USER);
-	CHECK_EQ(pthread_create(&thread, NULL, post_many, &index), 0);
+	thread = start_thread(post_many, &index);
 	while (!last) {
 		event = ecb_get(&ecb, BIT(2));
 		last = event.state & 0x8000;
@@ -930,7 +722,6 @@ TEST(a_thread_posts)
 	CHECK_EQ(ecb_forget(&ecb, index), 0);
 	CHECK(!next());
 	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-	ecb_close(&ecb);
 }
 
 /* Many. */
@@ -950,18 +741,16 @@ static void *count_up(void *arg)
 }
 
 /* Each is taken or coalesces; what was read is all that was written. */
-TEST_LIMIT(a_million_events_are_counted, 120)
+ECB_TEST_LIMIT(a_million_events_are_counted, 120, SOURCES, 0)
 {
 	uint64_t got[SOURCES] = { 0 }, value;
 	pthread_t threads[SOURCES];
 	uint64_t sum = 0;
 
-	ecb_open(&ecb, SOURCES, 0);
 	for (int i = 0; i < SOURCES; i++) {
 		counted[i] = eventfd(0, EFD_NONBLOCK);
 		CHECK_EQ(ecb_watch(&ecb, counted[i], POLLIN, (uint16_t)i), i);
-		CHECK_EQ(pthread_create(&threads[i], NULL, count_up,
-					&counted[i]), 0);
+		threads[i] = start_thread(count_up, &counted[i]);
 	}
 	while (sum < (uint64_t)SOURCES * EACH) {
 		/* Delivered, held and waited for in turns. */
@@ -979,7 +768,6 @@ TEST_LIMIT(a_million_events_are_counted, 120)
 		CHECK_EQ(got[i], EACH);
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 	}
-	ecb_close(&ecb);
 }
 
 /* Auto-accept. */
@@ -1016,15 +804,13 @@ static int caller_of(uint16_t port, struct sockaddr_in *own)
 	return fd;
 }
 
-TEST(connections_are_accepted_when_delivered)
+ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 {
 	struct flexsc_event_peer peer;
 	struct sockaddr_in own;
 	int listener, caller, accepted, index, unsent;
 	uint16_t port;
 
-	ecb_open(&ecb, 8, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	listener = listener_of(&port);
 	index = ecb_try_accept(&ecb, listener, 1, POLLIN, 2);
 	CHECK_EQ(index, 0);
@@ -1084,7 +870,6 @@ TEST(connections_are_accepted_when_delivered)
 	/* The listener goes. */
 	CHECK_EQ(close(listener), 0);
 	CHECK_EQ(ecb_forget(&ecb, 0), -ENOENT);
-	ecb_close(&ecb);
 }
 
 /* An end of each connection is sent, so that it can be told when it is lost. */
@@ -1095,7 +880,7 @@ static void *call_many(void *arg)
 
 		say(fd);
 		/* Closed by the owner. */
-		CHECK(hung_up(fd) || errno == ECONNRESET);
+		CHECK(hung_up(fd));
 		CHECK_EQ(close(fd), 0);
 	}
 	return NULL;
@@ -1125,13 +910,11 @@ static void serve(int connections)
 
 static void call_from_threads(uint16_t port, int threads)
 {
-	pthread_t thread;
-
 	for (int i = 0; i < threads; i++) {
 		uint16_t *own = malloc(sizeof(port));
 
 		*own = port;
-		CHECK_EQ(pthread_create(&thread, NULL, call_many, own), 0);
+		start_thread(call_many, own);
 	}
 }
 
@@ -1184,13 +967,12 @@ static void overflow_twice(int listener, uint16_t port)
 	}
 }
 
-TEST_LIMIT(connections_wait_for_descriptors, 60)
+ECB_TEST_LIMIT(connections_wait_for_descriptors, 60, 256, 0)
 {
 	int callers[128], many = 0;
 	int accepted[128], count = 0, listener;
 	uint16_t port;
 
-	ecb_open(&ecb, 256, 0);
 	listener = listener_of(&port);
 	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
 	/* More than are accepted in a listener's turn. */
@@ -1221,7 +1003,6 @@ TEST_LIMIT(connections_wait_for_descriptors, 60)
 		CHECK_EQ(close(callers[i]), 0);
 		CHECK_EQ(close(accepted[i]), 0);
 	}
-	ecb_close(&ecb);
 }
 
 static void *make_block(void *arg)
@@ -1239,14 +1020,12 @@ static void *make_block(void *arg)
  * What isn't accepted now is with the next connection. The owner makes them
  * itself, so it would wait for ever in an accept4() that blocks.
  */
-TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30)
+ECB_TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30, 256, ALL_GROUPS)
 {
 	int listener, accepted = 0;
 	pthread_t thread;
 	uint16_t port;
 
-	ecb_open(&ecb, 256, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	listener = listener_of(&port);
 	/*
 	 * Room for all connections: while the other thread has no processor, the
@@ -1254,7 +1033,7 @@ TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30)
 	 */
 	CHECK_EQ(listen(listener, 4096), 0);
 	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, make_block, &listener), 0);
+	thread = start_thread(make_block, &listener);
 	for (int i = 0; i < 1000; i++) {
 		CHECK_EQ(close(caller_of(port, NULL)), 0);
 		while (next()) {
@@ -1268,7 +1047,6 @@ TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30)
 	over = true;
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK(accepted > 10);
-	ecb_close(&ecb);
 }
 
 /* Ends. */
@@ -1281,15 +1059,13 @@ static void *wait_until_over(void *arg)
 }
 
 /* The owner has descriptors of its own; the last thread with the others ends. */
-TEST(a_block_outlives_its_first_descriptors)
+ECB_TEST(a_block_outlives_its_first_descriptors, 8, ALL_GROUPS)
 {
 	pthread_t thread;
 	int fds[2];
 
-	ecb_open(&ecb, 8, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	pair(fds);
-	CHECK_EQ(pthread_create(&thread, NULL, wait_until_over, NULL), 0);
+	thread = start_thread(wait_until_over, NULL);
 	CHECK_EQ(unshare(CLONE_FILES), 0);
 	over = true;
 	CHECK_EQ(pthread_join(thread, NULL), 0);
@@ -1298,7 +1074,6 @@ TEST(a_block_outlives_its_first_descriptors)
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	say(fds[1]);
 	expect(0, POLLIN);
-	ecb_close(&ecb);
 }
 
 TEST(a_block_ends_with_its_descriptor_and_memory)
@@ -1324,7 +1099,7 @@ TEST(a_block_ends_with_its_descriptor_and_memory)
 		say(fds[1]);
 	}
 	CHECK_EQ(close(fds[0]), 0);
-	CHECK(hung_up(fds[1]) || errno == ECONNRESET);
+	CHECK(hung_up(fds[1]));
 }
 
 /* In a child: watch, and tell the parent by the pipe that it is so. */
@@ -1365,7 +1140,7 @@ TEST(a_process_is_killed_while_events_come)
 			;
 		CHECK_EQ(waitpid(pid, &status, 0), pid);
 		CHECK(errno == EPIPE || errno == EAGAIN);
-		CHECK(hung_up(fds[1]) || errno == ECONNRESET);
+		CHECK(hung_up(fds[1]));
 		CHECK_EQ(close(fds[1]), 0);
 	}
 }
@@ -1445,7 +1220,7 @@ TEST(the_owner_ends_before_its_process)
 	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 1), 0);
 	CHECK_EQ(ecb_forget(&ecb, 0), -EPERM);
 	CHECK_EQ(close(fds[0]), 0);
-	CHECK(hung_up(fds[1]) || errno == ECONNRESET);
+	CHECK(hung_up(fds[1]));
 	ecb_close(&ecb);
 }
 
@@ -1480,7 +1255,6 @@ static void be_scribbled_on(unsigned int seed)
 {
 	enum { COUNT = 32 };
 	int fds[COUNT][2], listener;
-	pthread_t thread;
 	uint16_t port;
 
 	ecb_open(&ecb, 64, 0);
@@ -1490,7 +1264,7 @@ static void be_scribbled_on(unsigned int seed)
 	listener = listener_of(&port);
 	for (int i = 0; i < COUNT; i++)
 		pair(fds[i]);
-	CHECK_EQ(pthread_create(&thread, NULL, scribble_words, NULL), 0);
+	start_thread(scribble_words, NULL);
 	for (int i = 0; i < 5000; i++) {
 		int n = (int)below(COUNT);
 
@@ -1531,13 +1305,11 @@ static void be_scribbled_on(unsigned int seed)
 	_exit(0);
 }
 
-TEST_LIMIT(scribbling_harms_nobody_else, 60)
+ECB_TEST_LIMIT(scribbling_harms_nobody_else, 60, 8, ALL_GROUPS)
 {
 	int fds[2], status;
 	pid_t pid;
 
-	ecb_open(&ecb, 8, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	pair(fds);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	for (unsigned int i = 0; i < 12; i++) {
@@ -1549,5 +1321,4 @@ TEST_LIMIT(scribbling_harms_nobody_else, 60)
 		say(fds[1]);
 		expect(0, POLLIN);
 	}
-	ecb_close(&ecb);
 }

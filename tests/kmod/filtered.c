@@ -3,52 +3,26 @@
  * Nobody is passed by: a seccomp filter decides about calls that are made of
  * entries, too. Runs in a guest, as root, with the module's own interface.
  */
-#include <dirent.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <time.h>
-
 #include "raw.h"
 
-#define FOREVER	UINT64_MAX
+#include <dirent.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <time.h>
 
-static struct raw raw;
-
-/* From now on getppid() of this thread, and of those it makes, fails so. */
-static void filter_getppid(int error, unsigned int flags)
+/* From now on this call of the thread, and of those it makes, fails so. */
+static void filter(int nr, unsigned int flags)
 {
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {
-		.len = sizeof(filter) / sizeof(filter[0]),
-		.filter = filter,
-	};
-
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program),
-		 0);
+	CHECK_EQ(filter_install(&nr, 1, SECCOMP_RET_ERRNO | ENOTNAM,
+				SECCOMP_RET_ALLOW, flags), 0);
 }
 
 /* The result of a call, made by whoever may. */
 static int64_t call(unsigned int nr)
 {
-	uint32_t index;
-
-	raw_post(&raw, 0, 0, nr, 0, 0, 0);
-	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
-		CHECK(raw_wait(&raw, FOREVER) >= 0);
-	raw.seen++;
-	raw.entries[index].status = FLEXSC_FREE;
-	return raw.entries[index].ret;
+	raw_post(&raw, 0, 0, nr);
+	return raw_result(&raw)->ret;
 }
 
 static int try_register(uint32_t flags)
@@ -72,7 +46,7 @@ static int try_register(uint32_t flags)
 
 TEST(under_a_filter_registering_is_refused)
 {
-	filter_getppid(ENOTNAM, 0);
+	filter(SYS_getppid, 0);
 	CHECK_EQ(try_register(0), -EPERM);
 	CHECK_EQ(try_register(FLEXSC_REGISTER_FILTERED_LATER), -EPERM);
 	CHECK_EQ(try_register(FLEXSC_REGISTER_FILTERED), 0);
@@ -80,7 +54,7 @@ TEST(under_a_filter_registering_is_refused)
 
 TEST(a_filter_sees_what_bounces)
 {
-	filter_getppid(ENOTNAM, 0);
+	filter(SYS_getppid, 0);
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED);
 	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
 	CHECK_EQ(call(SYS_getpid), getpid());
@@ -90,16 +64,14 @@ TEST(a_filter_sees_what_bounces)
 	raw_close(&raw);
 }
 
-TEST(a_filter_that_comes_later_ends_waiting_and_kicking)
+RAW_TEST(a_filter_that_comes_later_ends_waiting_and_kicking)
 {
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(call(SYS_getppid), getppid());
-	filter_getppid(ENOTNAM, 0);
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	filter(SYS_getppid, 0);
+	raw_post(&raw, 0, 0, SYS_getppid);
 	CHECK(raw_wait(&raw, 0) == -1 && errno == EPERM);
 	CHECK(ioctl(raw.fd, FLEXSC_IOC_KICK) == -1 && errno == EPERM);
 	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
-	raw_close(&raw);
 }
 
 TEST(a_filter_that_comes_later_sees_what_bounces)
@@ -107,7 +79,7 @@ TEST(a_filter_that_comes_later_sees_what_bounces)
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
 	CHECK_EQ(call(SYS_getppid), getppid());
 	CHECK_EQ(raw.threads, 0);
-	filter_getppid(ENOTNAM, 0);
+	filter(SYS_getppid, 0);
 	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
 	CHECK(raw.threads > 0);
 	raw_close(&raw);
@@ -121,13 +93,12 @@ TEST(a_filter_that_comes_later_is_not_for_older_threads)
 
 	raw_open(&raw, 2, FLEXSC_REGISTER_FILTERED_LATER);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 64, DEFER, SYS_read,
-		 (uint64_t)fds[0], (uint64_t)&byte, 1);
+	raw_post(&raw, 64, DEFER, SYS_read, fds[0], &byte, 1);
 	while (raw.entries[64].status != FLEXSC_BUSY)
 		CHECK(raw_wait(&raw, MS) >= 0);
 	CHECK_EQ(call(SYS_getppid), getppid());
 	CHECK(raw.threads >= 2);
-	filter_getppid(ENOTNAM, 0);
+	filter(SYS_getppid, 0);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(call(SYS_getppid), -ENOTNAM);
 	/* What one of them executes goes on to its end. */
@@ -145,34 +116,10 @@ TEST(a_filter_for_all_threads_reaches_syscall_threads)
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
 	raw_thread(&raw);
 	raw_await_sleepers();
-	filter_getppid(ENOTNAM, SECCOMP_FILTER_FLAG_TSYNC);
+	filter(SYS_getppid, SECCOMP_FILTER_FLAG_TSYNC);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(call(SYS_getppid), -ENOTNAM);
 	raw_close(&raw);
-}
-
-/*
- * A sleep that was interrupted goes on in the thread that began it. If that is
- * under a filter by then it is made again, where the filter sees it.
- */
-static void filter_nanosleep(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_nanosleep, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTNAM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {
-		.len = sizeof(filter) / sizeof(filter[0]),
-		.filter = filter,
-	};
-
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-			 SECCOMP_FILTER_FLAG_TSYNC, &program),
-		 0);
 }
 
 #define TRACED_MOST	8
@@ -221,6 +168,10 @@ static pid_t trace_others(int go[2])
 	test_leave();
 }
 
+/*
+ * A sleep that was interrupted goes on in the thread that began it. If that is
+ * under a filter by then it is made again, where the filter sees it.
+ */
 TEST(a_filter_sees_a_sleep_that_goes_on)
 {
 	static const struct timespec minute = { 60, 0 };
@@ -228,15 +179,14 @@ TEST(a_filter_sees_a_sleep_that_goes_on)
 	int go[2];
 
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
-	raw_post(&raw, 0, DEFER, SYS_nanosleep,
-		 (uint64_t)&minute, 0, 0);
+	raw_post(&raw, 0, DEFER, SYS_nanosleep, &minute);
 	while (raw.entries[0].status != FLEXSC_BUSY) {
 		raw_kick(&raw);
 		usleep(1000);
 	}
 	raw_await_sleepers();
 	pid = trace_others(go);
-	filter_nanosleep();
+	filter(SYS_nanosleep, SECCOMP_FILTER_FLAG_TSYNC);
 	CHECK_EQ(write(go[1], "x", 1), 1);
 	test_reap(pid);
 	raw_finish(&raw, 1);
@@ -251,25 +201,20 @@ static long command(unsigned int number, uint64_t arg)
 			   FLEXSC_CALL_SEEK, 0, 0, 0);
 }
 
-TEST(commands_go_by_lseek)
+RAW_TEST(commands_go_by_lseek)
 {
-	uint8_t busy = FLEXSC_BUSY;
 	char byte;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
 	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_WAKE), 0), 0);
 	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
-	raw_post(&raw, 3, DEFER, SYS_read,
-		 (uint64_t)fds[0], (uint64_t)&byte, 1);
+	raw_post(&raw, 3, DEFER, SYS_read, fds[0], &byte, 1);
 	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_KICK), 0), FLEXSC_WAIT_MORE);
 	raw_thread(&raw);
-	while (raw.entries[3].status != FLEXSC_BUSY)
-		usleep(1000);
-	CHECK(__atomic_compare_exchange_n(&raw.entries[3].status, &busy,
-					  FLEXSC_CANCEL, false,
-					  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	raw_await(&raw, 3, FLEXSC_BUSY);
+	CHECK(__sync_bool_compare_and_swap(&raw.entries[3].status, FLEXSC_BUSY,
+					   FLEXSC_CANCEL));
 	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_CANCEL), 64), -EINVAL);
 	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_CANCEL), 3), 0);
 	while (!raw_reap(&raw))
@@ -281,14 +226,13 @@ TEST(commands_go_by_lseek)
 	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_SERVE), 0), -ENOTTY);
 	CHECK_EQ(command(200, 0), -ENOTTY);
 	CHECK(lseek(raw.fd, 0, SEEK_END) == -1 && errno == EINVAL);
-	raw_close(&raw);
 }
 
 TEST(where_no_thread_can_be_made_calls_come_back)
 {
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
-	filter_getppid(ENOTNAM, 0);
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	filter(SYS_getppid, 0);
+	raw_post(&raw, 0, 0, SYS_getppid);
 	raw.shared->timeout = FOREVER;
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_MORE);
 	raw.shared->wait_flags = FLEXSC_WAIT_NO_MORE;

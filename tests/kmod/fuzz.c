@@ -15,24 +15,20 @@
  * namespace and a pid namespace of its own, or has no syscall threads, so that
  * whoever waits is alone. Runs in a guest, as root.
  */
-#define _GNU_SOURCE
+#include "ecb.h"
+#include "scribble.h"
+
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <setjmp.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "cell.h"
 #include "chance.h"
-#include "ecb.h"
 #include "honest.h"
 #include "passing.h"
-#include "scribble.h"
 #include "system.h"
 
 #define VICTIM	"/tmp/victim"
@@ -121,8 +117,7 @@ static void register_another(void)
 	if (one_in(2))
 		((uint32_t *)&args)[below(16)] = (uint32_t)scribble_value();
 	if (!ioctl(fd, FLEXSC_IOC_REGISTER, &args) && one_in(2)) {
-		at = mmap(NULL, args.area, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  fd, 0);
+		at = mmap(NULL, args.area, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		ioctl(fd, FLEXSC_IOC_WAIT, 0);
 		if (at != MAP_FAILED)
 			munmap(at, args.area);

@@ -4,12 +4,10 @@
  * lets the signal through (ppoll() and its kin) or the thread does. The entry
  * ends as a plain call of such a thread does. Runs in a guest, as root.
  */
-#include <linux/time_types.h>
-#include <stdio.h>
-
 #include "raw.h"
 
-static struct raw raw;
+#include <linux/time_types.h>
+
 static atomic_int handled;
 static int fds[2];
 static int epoll;
@@ -46,7 +44,6 @@ static void make_calls(struct waiting calls[CALLS])
 
 static void handle(int signo)
 {
-	(void)signo;
 	atomic_fetch_add(&handled, 1);
 }
 
@@ -125,7 +122,7 @@ static int64_t plainly(struct waiting *call, bool open, bool feed)
 
 	plain_open = open;
 	atomic_store(&plain_tid, 0);
-	CHECK_EQ(pthread_create(&thread, NULL, make_plainly, call), 0);
+	thread = start_thread(make_plainly, call);
 	while (!atomic_load(&plain_tid))
 		usleep(1000);
 	await_asleep(atomic_load(&plain_tid));
@@ -142,7 +139,7 @@ static bool alone;
 /* Of an entry, which a syscall thread executes: the owner kicks first. */
 static int64_t posted(const struct waiting *call, bool feed)
 {
-	uint32_t index;
+	const struct flexsc_entry *entry;
 
 	raw.entries[0].nr = (uint16_t)call->nr;
 	raw.entries[0].nargs = 6;
@@ -160,11 +157,9 @@ static int64_t posted(const struct waiting *call, bool feed)
 	interrupt_once();
 	if (feed)
 		CHECK_EQ(write(fds[1], "x", 1), 1);
-	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
-		CHECK(raw_wait(&raw, UINT64_MAX) >= 0);
-	raw.seen++;
-	CHECK_EQ(raw.entries[index].nargs & FLEXSC_INTERRUPTED, 0);
-	return raw.entries[index].ret;
+	entry = raw_result(&raw);
+	CHECK_EQ(entry->nargs & FLEXSC_INTERRUPTED, 0);
+	return entry->ret;
 }
 
 static void compare(int flags)
@@ -196,14 +191,9 @@ TEST(a_restarting_handler_ends_a_call_with_a_mask)
 /* A syscall thread that lets the signal through by itself. */
 static void *serve_openly(void *arg)
 {
-	struct flexsc_serve serve = {
-		.index = FLEXSC_NO_ENTRY,
-		.flags = FLEXSC_SERVE_FIRST,
-		.core = -1,
-	};
+	struct flexsc_serve serve = SERVE_FIRST;
 	int result;
 
-	(void)arg;
 	let_through(SIG_UNBLOCK);
 	do {
 		result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve);
@@ -225,7 +215,7 @@ static void compare_read(int flags, int64_t expected)
 	make_calls(calls);
 	CHECK_EQ(plainly(&calls[CALLS - 1], true, expected == 1), expected);
 	raw_open(&raw, 1, 0);
-	CHECK_EQ(pthread_create(&thread, NULL, serve_openly, NULL), 0);
+	thread = start_thread(serve_openly, NULL);
 	while (raw_shown(NULL, " idle ") != 1)
 		usleep(1000);
 	alone = true;

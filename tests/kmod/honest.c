@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include <sys/mman.h>
-#include <sys/wait.h>
+#include "raw.h"
+
 #include <time.h>
-#include <unistd.h>
 
 #include "honest.h"
-#include "raw.h"
 #include "system.h"
 
 #define USER	2000
@@ -50,28 +48,25 @@ static void post(struct job *job, uint32_t i)
 	switch (test_random() % 6) {
 	case 0:
 		job->expected[i] = (uint64_t)getppid();
-		raw_post(raw, i, 0, SYS_getppid, 0, 0, 0);
+		raw_post(raw, i, 0, SYS_getppid);
 		break;
 	case 1:
 		job->expected[i] = (uint64_t)-EBADF;
-		raw_post(raw, i, 0, SYS_close, 12345, 0, 0);
+		raw_post(raw, i, 0, SYS_close, 12345);
 		break;
 	case 2:
-		raw_post(raw, i, DEFER,
-			 SYS_nanosleep, (uint64_t)&soon, 0, 0);
+		raw_post(raw, i, DEFER, SYS_nanosleep, &soon);
 		break;
 	case 3:
 		job->expected[i] = 64;
-		raw_post(raw, i, DEFER, SYS_write,
-			 (uint64_t)job->pipe[1], (uint64_t)job->content, 64);
+		raw_post(raw, i, DEFER, SYS_write, job->pipe[1], job->content, 64);
 		break;
 	default:
 		job->expected[i] = 64;
 		job->reads[i] = true;
 		job->offset[i] = test_random() % (SIZE - 64);
-		raw->entries[i].args[3] = job->offset[i];
-		raw_post(raw, i, FLEXSC_MAY_SLEEP, SYS_pread64,
-			 (uint64_t)job->file, (uint64_t)job->got[i], 64);
+		raw_post(raw, i, FLEXSC_MAY_SLEEP, SYS_pread64, job->file,
+			 job->got[i], 64, job->offset[i]);
 	}
 }
 
@@ -85,7 +80,7 @@ static void drain(struct job *job)
 	CHECK_EQ(ioctl(job->pipe[0], FIONREAD, &n), 0);
 	for (; n > 0; n -= 64) {
 		raw_post(raw, 0, FLEXSC_IF_READABLE | FLEXSC_MAY_SLEEP,
-			 SYS_read, (uint64_t)job->pipe[0], (uint64_t)got, 64);
+			 SYS_read, job->pipe[0], got, 64);
 		while (!raw_reap(raw))
 			CHECK(raw_wait(raw, UINT64_MAX) >= 0);
 		CHECK_EQ(raw->entries[0].ret, 64);

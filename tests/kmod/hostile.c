@@ -5,47 +5,18 @@
  * hold. In all of them the kernel doesn't complain, and nothing of the module's
  * is left once the processes are gone. Runs in a guest, as root, with victim.c.
  */
-#define _GNU_SOURCE
-#include <sched.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-
-#include "chance.h"
 #include "ecb.h"
+
+#include <sys/prctl.h>
+#include <sys/un.h>
+
 #include "passing.h"
 #include "system.h"
 
 #define MEMLOCK	(8U << 20)	/* the default */
-#define LAST	INT64_MAX	/* position of a file */
-#define FIFO	"/tmp/fifo"
 #define VICTIM	"/tmp/victim"
 
-static struct ecb ecb;
 static char stacks[8][65536] __attribute__((aligned(16)));
-
-static void pair(int fds[2])
-{
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-}
-
-static void say(int fd)
-{
-	CHECK_EQ(write(fd, "x", 1), 1);
-}
-
-static void hear(int fd)
-{
-	char byte;
-
-	CHECK_EQ(read(fd, &byte, 1), 1);
-}
 
 /* The module has none but for files: blocks, and /dev/flexsc. */
 static void expect_nothing_left(void)
@@ -68,93 +39,21 @@ static void attack(void (*run)(void))
 	expect_nothing_left();
 }
 
-/* The program's own locks, on what it watches. */
-
-static int set_lock(int fd, short type, off_t first, off_t last)
-{
-	struct flock lock = {
-		.l_type = type,
-		.l_whence = SEEK_SET,
-		.l_start = first,
-		.l_len = last == LAST ? 0 : last - first + 1,
-	};
-
-	return fcntl(fd, F_SETLK, &lock) ? -errno : 0;
-}
-
-/* Where the first lock of this process is, as another one sees it; -1: none. */
-static off_t first_lock(int fd)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	off_t at = -1;
-	int fds[2];
-	pid_t pid;
-
-	CHECK_EQ(pipe(fds), 0);
-	pid = test_fork();
-	if (!pid) {
-		CHECK_EQ(fcntl(fd, F_GETLK, &lock), 0);
-		if (lock.l_type != F_UNLCK)
-			at = lock.l_start;
-		CHECK_EQ(write(fds[1], &at, sizeof(at)), sizeof(at));
-		test_leave();
-	}
-	CHECK_EQ(read(fds[0], &at, sizeof(at)), sizeof(at));
-	test_reap(pid);
-	close(fds[0]);
-	close(fds[1]);
-	return at;
-}
-
-/*
- * Locks at the end of the file, which the kernel merges, cuts and moves, so that
- * in the end the removal of one causes that of many. They are the program's, and
- * the module's if it uses such locks itself.
- */
-static void move_locks(void)
-{
-	enum { COUNT = 200 };
-	off_t place;
-	int fds[2];
-
-	pair(fds);
-	ecb_open(&ecb, COUNT + 16, 0);
-	CHECK_EQ(ecb_forget(&ecb, ecb_watch(&ecb, fds[0], POLLIN, 0)), 0);
-	ecb_watch(&ecb, fds[0], POLLIN, 0);
-	place = first_lock(fds[0]);
-	if (place < 0)
-		place = LAST - 2;
-	for (int i = 0; i < COUNT; i++) {
-		place -= 2;
-		ecb_watch(&ecb, fds[0], POLLIN, 0);
-		CHECK_EQ(set_lock(fds[0], F_RDLCK, place, place + 3), 0);
-		CHECK_EQ(set_lock(fds[0], F_UNLCK, place, place + 2), 0);
-	}
-	place += 2 * COUNT;
-	for (off_t at = place + 2; at >= place - 2; at--)
-		CHECK_EQ(set_lock(fds[0], F_UNLCK, at, at), 0);
-	CHECK_EQ(close(fds[0]), 0);
-	CHECK_EQ(read(fds[1], &(char){ 0 }, 1), 0);
-	ecb_close(&ecb);
-}
-
-TEST(locks_on_a_watched_file_do_not_exhaust_the_stack)
-{
-	attack(move_locks);
-}
-
 /* Others see no lock of a watch, and may lock the whole file. */
 static void watch_and_look(void)
 {
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int fds[2], pid;
 
 	CHECK_EQ(pipe(fds), 0);
 	ecb_open(&ecb, 8, 0);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
-	CHECK_EQ(first_lock(fds[0]), -1);
 	pid = test_fork();
 	if (!pid) {
-		CHECK_EQ(set_lock(fds[1], F_WRLCK, 0, LAST), 0);
+		CHECK_EQ(fcntl(fds[0], F_GETLK, &lock), 0);
+		CHECK_EQ(lock.l_type, F_UNLCK);
+		lock.l_type = F_WRLCK;
+		CHECK_EQ(fcntl(fds[1], F_SETLK, &lock), 0);
 		test_leave();
 	}
 	test_reap(pid);
@@ -165,121 +64,7 @@ TEST(a_watch_is_no_lock)
 	attack(watch_and_look);
 }
 
-/* Does the open file have a lock? */
-static bool has_lock(int fd)
-{
-	char path[64], text[2000];
-	ssize_t n;
-	int info;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	info = open(path, O_RDONLY | O_CLOEXEC);
-	CHECK(info >= 0);
-	n = read(info, text, sizeof(text) - 1);
-	CHECK(n > 0);
-	text[n] = '\0';
-	close(info);
-	return strstr(text, "lock:");
-}
-
-/* Looking at all locks keeps others from changing any, for a long while. */
-static void read_locks(void)
-{
-	static char text[4096];
-	char name[16];
-	int fd;
-
-	CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
-	for (int i = 0; i < 20; i++) {
-		snprintf(name, sizeof(name), "locked-%d", i);
-		fd = memfd_create(name, 0);
-		for (off_t at = 0; at < 1600; at += 4)
-			CHECK_EQ(set_lock(fd, F_RDLCK, at, at), 0);
-	}
-	for (;;) {
-		fd = open("/proc/locks", O_RDONLY | O_CLOEXEC);
-		CHECK(fd >= 0);
-		while (read(fd, text, sizeof(text)) > 0)
-			;
-		close(fd);
-	}
-}
-
-static struct {
-	int fifo;
-	off_t place;
-	atomic_int round, done;
-} race;
-
-static void *unlock_each_round(void *arg)
-{
-	int round = 0;
-
-	while (round < *(int *)arg) {
-		if (atomic_load(&race.round) == round) {
-			usleep(50);
-			continue;
-		}
-		round = atomic_load(&race.round);
-		set_lock(race.fifo, F_UNLCK, race.place, race.place);
-		atomic_store(&race.done, round);
-	}
-	return NULL;
-}
-
-/*
- * One thread changes the program's locks on a FIFO, another closes a watched
- * descriptor of it. A lock that is set afterwards is the open descriptor's: one
- * that were a closed one's would name memory that is used for something else.
- */
-static void close_while_locks_change(void)
-{
-	static int rounds = 600;
-	const uint64_t end = now_ns() + 6 * SECOND;
-	pthread_t thread;
-	int fd;
-
-	chance_seed(1);
-	for (int i = 0; i < 2; i++)
-		if (!fork())
-			read_locks();
-	race.fifo = open(FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	ecb_open(&ecb, 64, 0);
-	fd = open(FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	ecb_watch(&ecb, fd, POLLIN, 0);
-	race.place = first_lock(race.fifo);
-	if (race.place < 0)
-		race.place = LAST - 2;
-	CHECK_EQ(close(fd), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, unlock_each_round, &rounds), 0);
-	for (int i = 1; i <= rounds; i++) {
-		if (now_ns() > end)
-			rounds = i;
-		fd = open(FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-		ecb_watch(&ecb, fd, POLLIN, 0);
-		race.place -= 2;
-		atomic_store(&race.round, i);
-		usleep((useconds_t)below(6000));
-		CHECK_EQ(close(fd), 0);
-		CHECK_EQ(set_lock(race.fifo, F_RDLCK, race.place + 1,
-				  race.place + 1), 0);
-		while (atomic_load(&race.done) != i)
-			usleep(50);
-		CHECK(has_lock(race.fifo));
-		CHECK_EQ(set_lock(race.fifo, F_UNLCK, 0, LAST), 0);
-	}
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	test_note("%d rounds", rounds);
-	CHECK_EQ(close(race.fifo), 0);
-	ecb_close(&ecb);
-}
-
-TEST_LIMIT(a_watched_descriptor_that_is_closed_leaves_no_lock, 60)
-{
-	CHECK(mkfifo(FIFO, 0666) == 0 || errno == EEXIST);
-	CHECK_EQ(chmod(FIFO, 0666), 0);
-	attack(close_while_locks_change);
-}
+static atomic_bool over;
 
 /* Who executed another program is another's business. */
 
@@ -318,7 +103,6 @@ static int attack_victim(void (*prepare)(void))
 /* With the memory that the block's owner had, and a descriptor of the block. */
 static int kick_often(void *arg)
 {
-	(void)arg;
 	hear(pipes.go[0]);
 	for (uint32_t i = 0; i < 100000; i++) {
 		ecb.control->notify = i & 1;
@@ -509,35 +293,6 @@ static void watch_own_way(void)
 	send_file(fds[1], ecb.fd);
 }
 
-/* The same, while others have all locks that the module could want. */
-static void watch_own_way_locked(void)
-{
-	int fds[2], ready[2], over[2];
-	pid_t pid;
-
-	pair(fds);
-	CHECK_EQ(pipe(ready), 0);
-	CHECK_EQ(pipe(over), 0);
-	pid = test_fork();
-	if (!pid) {
-		close(over[1]);
-		CHECK_EQ(set_lock(fds[0], F_WRLCK, LAST / 2, LAST), 0);
-		say(ready[1]);
-		CHECK_EQ(read(over[0], &(char){ 0 }, 1), 0);
-		test_leave();
-	}
-	hear(ready[0]);
-	ecb_open(&ecb, MOST, 0);
-	ecb_try_watch(&ecb, fds[0], POLLIN, 0);
-	send_file(fds[1], ecb.fd);
-	CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
-	for (int fd = 3; fd < 32; fd++)
-		if (fd != over[1])
-			close(fd);
-	close(over[1]);
-	test_reap(pid);
-}
-
 /* Two blocks, each in a socket that the other one watches. */
 static void watch_each_other(void)
 {
@@ -586,11 +341,6 @@ TEST(a_block_in_the_socket_that_it_watches_ends)
 	expect_end_of(watch_own_way);
 }
 
-TEST(a_block_in_a_locked_socket_that_it_watches_ends)
-{
-	expect_end_of(watch_own_way_locked);
-}
-
 TEST(blocks_in_sockets_that_watch_each_other_end)
 {
 	expect_end_of(watch_each_other);
@@ -606,7 +356,7 @@ static void *replace_always(void *arg)
 {
 	const int number = *(int *)arg;
 
-	while (!atomic_load(&race.done)) {
+	while (!atomic_load(&over)) {
 		dup2(ecb.fd, number);
 		close(number);
 	}
@@ -641,7 +391,7 @@ static void replace_what_is_accepted(void)
 		close(listener);
 		connect_as_thread(&number);
 	}
-	CHECK_EQ(pthread_create(&thread, NULL, replace_always, &number), 0);
+	thread = start_thread(replace_always, &number);
 	while (now_ns() < end) {
 		struct flexsc_event_slot event;
 
@@ -654,7 +404,7 @@ static void replace_what_is_accepted(void)
 		}
 	}
 	test_note("%lu events", events);
-	atomic_store(&race.done, 1);
+	atomic_store(&over, true);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	kill(pid, SIGKILL);
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);

@@ -3,44 +3,19 @@
  * The kernel module by its own interface: what libflexsc doesn't use of it, and
  * what it has to refuse. Runs in a guest, as root.
  */
-#include <linux/futex.h>
-#include <stdio.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
 #include "raw.h"
+
+#include <linux/futex.h>
+
 #include "lib/calls/call_info.h"
 
-#define FOREVER	UINT64_MAX
+#define CALL(...)	(raw_post(&raw, 0, 0, __VA_ARGS__), raw_result(&raw)->ret)
 
-static struct raw raw;
-
-static struct flexsc_entry *completed(void)
+RAW_TEST(a_call_is_executed)
 {
-	uint32_t index;
-
-	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
-		CHECK(raw_wait(&raw, FOREVER) >= 0);
-	CHECK_EQ(raw.entries[index].link, FLEXSC_NO_ENTRY);
-	raw.seen++;
-	raw.entries[index].status = FLEXSC_FREE;
-	return &raw.entries[index];
-}
-
-static int64_t call(uint8_t flags, unsigned int nr, uint64_t a0, uint64_t a1,
-		    uint64_t a2)
-{
-	raw_post(&raw, 0, flags, nr, a0, a1, a2);
-	return completed()->ret;
-}
-
-TEST(a_call_is_executed)
-{
-	raw_open(&raw, 1, 0);
-	CHECK_EQ(call(0, SYS_getppid, 0, 0, 0), getppid());
-	CHECK_EQ(call(0, SYS_close, 12345, 0, 0), -EBADF);
+	CHECK_EQ(CALL(SYS_getppid), getppid());
+	CHECK_EQ(CALL(SYS_close, 12345), -EBADF);
 	CHECK_EQ(raw.threads, 0);
-	raw_close(&raw);
 }
 
 TEST(a_batch_is_executed)
@@ -49,7 +24,7 @@ TEST(a_batch_is_executed)
 	CHECK_EQ(raw.args.ring_entries, 65536);
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < 65536; i++)
-			raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+			raw_post(&raw, i, 0, SYS_getppid);
 		raw_collect(&raw, 65536);
 		for (uint32_t i = 0; i < 65536; i++)
 			CHECK_EQ(raw.entries[i].ret, getppid());
@@ -57,16 +32,14 @@ TEST(a_batch_is_executed)
 	raw_close(&raw);
 }
 
-TEST(what_acts_on_the_thread_is_refused)
+RAW_TEST(what_acts_on_the_thread_is_refused)
 {
-	raw_open(&raw, 1, 0);
-	CHECK_EQ(call(0, SYS_gettid, 0, 0, 0), -EOPNOTSUPP);
-	CHECK_EQ(call(0, SYS_exit, 0, 0, 0), -EOPNOTSUPP);
-	CHECK_EQ(call(0, SYS_clone, 0, 0, 0), -EOPNOTSUPP);
-	CHECK_EQ(call(0, SYS_rt_sigreturn, 0, 0, 0), -EOPNOTSUPP);
-	CHECK_EQ(call(0, 5000, 0, 0, 0), -ENOSYS);
-	CHECK_EQ(call(0, 65535, 0, 0, 0), -ENOSYS);
-	raw_close(&raw);
+	CHECK_EQ(CALL(SYS_gettid), -EOPNOTSUPP);
+	CHECK_EQ(CALL(SYS_exit), -EOPNOTSUPP);
+	CHECK_EQ(CALL(SYS_clone), -EOPNOTSUPP);
+	CHECK_EQ(CALL(SYS_rt_sigreturn), -EOPNOTSUPP);
+	CHECK_EQ(CALL(5000), -ENOSYS);
+	CHECK_EQ(CALL(65535), -ENOSYS);
 }
 
 /* What the module has to answer, unless it makes the call: 0. */
@@ -107,12 +80,11 @@ static int64_t plain(unsigned int nr)
  * With arguments that mean nothing each call says what a plain one says. Some
  * are there once (a session), so the plain one is made twice.
  */
-TEST(what_the_table_allows_is_executed_and_nothing_else)
+RAW_TEST(what_the_table_allows_is_executed_and_nothing_else)
 {
 	int executed = 0;
 	int64_t expected, ret;
 
-	raw_open(&raw, 1, 0);
 	for (unsigned int nr = 0; nr < 1024; nr++) {
 		expected = refusal(nr);
 		if (!expected) {
@@ -120,9 +92,7 @@ TEST(what_the_table_allows_is_executed_and_nothing_else)
 			plain(nr);
 			expected = plain(nr);
 		}
-		for (int i = 0; i < FLEXSC_ARGS_MAX; i++)
-			raw.entries[0].args[i] = UINT64_MAX;
-		ret = call(0, nr, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+		ret = CALL(nr, -1, -1, -1, -1, -1, -1);
 		if (expected == -EOPNOTSUPP && is_newer(nr) && ret == -ENOSYS)
 			continue;
 		if ((ret < 0 ? ret : 0) != expected)
@@ -131,10 +101,9 @@ TEST(what_the_table_allows_is_executed_and_nothing_else)
 		CHECK_EQ(ret < 0 ? ret : 0, expected);
 	}
 	CHECK(executed > 200);
-	raw_close(&raw);
 }
 
-TEST(a_futex_with_an_owner_is_refused)
+RAW_TEST(a_futex_with_an_owner_is_refused)
 {
 	static const int with_owner[] = {
 		FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_UNLOCK_PI,
@@ -142,38 +111,32 @@ TEST(a_futex_with_an_owner_is_refused)
 	};
 	uint32_t word = 0;
 
-	raw_open(&raw, 1, 0);
 	for (size_t i = 0; i < sizeof(with_owner) / sizeof(int); i++)
 		for (int flags = 0; flags <= FUTEX_PRIVATE_FLAG;
 		     flags += FUTEX_PRIVATE_FLAG)
-			CHECK_EQ(call(0, SYS_futex, (uint64_t)&word,
-				      (uint64_t)(with_owner[i] | flags), 0),
+			CHECK_EQ(CALL(SYS_futex, &word,
+				      (with_owner[i] | flags), 0),
 				 -EOPNOTSUPP);
 	CHECK_EQ(word, 0);
-	CHECK_EQ(call(0, SYS_futex, (uint64_t)&word, FUTEX_WAKE_PRIVATE, 1), 0);
-	CHECK_EQ(call(0, SYS_futex, (uint64_t)&word, FUTEX_WAIT_PRIVATE, 1),
-		 -EAGAIN);
-	raw_close(&raw);
+	CHECK_EQ(CALL(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1), 0);
+	CHECK_EQ(CALL(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1), -EAGAIN);
 }
 
-TEST(aside_is_for_a_syscall_thread)
+RAW_TEST(aside_is_for_a_syscall_thread)
 {
 	char byte = 0;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, DEFER, SYS_read,
-		 (uint64_t)fds[0], (uint64_t)&byte, 1);
-	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
-	CHECK(completed() == &raw.entries[1]);
+	raw_post(&raw, 0, DEFER, SYS_read, fds[0], &byte, 1);
+	raw_post(&raw, 1, 0, SYS_getppid);
+	CHECK(raw_result(&raw) == &raw.entries[1]);
 	CHECK_EQ(raw_wait(&raw, 50 * MS), 0);
 	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
-	CHECK(completed() == &raw.entries[0]);
+	CHECK(raw_result(&raw) == &raw.entries[0]);
 	CHECK_EQ(raw.entries[0].ret, 1);
 	CHECK_EQ(byte, 'x');
-	raw_close(&raw);
 }
 
 TEST(many_block_at_once)
@@ -185,8 +148,7 @@ TEST(many_block_at_once)
 	raw_open(&raw, 8, 0);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		CHECK_EQ(pipe(fds[i]), 0);
-		raw_post(&raw, i, DEFER, SYS_read,
-			 (uint64_t)fds[i][0], (uint64_t)&bytes[i], 1);
+		raw_post(&raw, i, DEFER, SYS_read, fds[i][0], &bytes[i], 1);
 	}
 	CHECK_EQ(raw_wait(&raw, 500 * MS), 0);
 	CHECK_EQ(raw_reap(&raw), 0);
@@ -196,32 +158,6 @@ TEST(many_block_at_once)
 	for (uint32_t i = 0; i < COUNT; i++) {
 		CHECK_EQ(raw.entries[i].ret, 1);
 		CHECK_EQ(bytes[i], 'y');
-	}
-	raw_close(&raw);
-}
-
-TEST(a_busy_entry_is_cancelled)
-{
-	char byte;
-	int fds[2];
-
-	raw_open(&raw, 1, 0);
-	CHECK_EQ(pipe(fds), 0);
-	for (int round = 0; round < 200; round++) {
-		uint8_t busy = FLEXSC_BUSY;
-
-		raw_post(&raw, 0, DEFER, SYS_read,
-			 (uint64_t)fds[0], (uint64_t)&byte, 1);
-		while (raw.entries[0].status != FLEXSC_BUSY)
-			CHECK(raw_wait(&raw, round % 3 * MS) >= 0);
-		CHECK(__atomic_compare_exchange_n(&raw.entries[0].status, &busy,
-						  FLEXSC_CANCEL, false,
-						  __ATOMIC_SEQ_CST,
-						  __ATOMIC_SEQ_CST));
-		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
-		CHECK(completed() == &raw.entries[0]);
-		CHECK(raw.entries[0].ret == -EINTR ||
-		      raw.entries[0].ret == -ECANCELED);
 	}
 	raw_close(&raw);
 }
@@ -252,8 +188,7 @@ TEST(bad_registrations_are_refused)
 	for (uint32_t pages = 0; pages < 4; pages += 3) {
 		bad = good;
 		bad.pages = pages;
-		CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 &&
-		      errno == EINVAL);
+		CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EINVAL);
 	}
 	CHECK_EQ(ioctl(fd, FLEXSC_IOC_REGISTER, &good), 0);
 	bad = good;
@@ -262,20 +197,16 @@ TEST(bad_registrations_are_refused)
 }
 
 /* It would post its parent's calls. */
-TEST(a_child_does_not_have_the_pages)
+RAW_TEST(a_child_does_not_have_the_pages)
 {
 	unsigned char here;
-	int status;
 	pid_t pid;
 
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(mincore(raw.shared, 4096, &here), 0);
 	pid = fork();
 	if (!pid)
 		_exit(mincore(raw.shared, 4096, &here) == 0 || errno != ENOMEM);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	raw_close(&raw);
+	test_reap(pid);
 }
 
 /* udev gives it to a group; what the guest's root did to it doesn't count. */
@@ -293,11 +224,10 @@ TEST(the_device_is_not_for_everybody)
 	close(fd);
 }
 
-TEST(bad_threads_are_refused)
+RAW_TEST(bad_threads_are_refused)
 {
 	struct flexsc_serve good = { FLEXSC_NO_ENTRY, 0, 0, -1, 0 }, bad;
 
-	raw_open(&raw, 1, 0);
 	bad = good;
 	bad.flags = 0x80;
 	CHECK(ioctl(raw.fd, FLEXSC_IOC_SERVE, &bad) == -1 && errno == EINVAL);
@@ -309,11 +239,9 @@ TEST(bad_threads_are_refused)
 	for (uint32_t i = 0; i < 128; i++) {
 		bad = good;
 		bad.index = i;
-		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SERVE, &bad),
-			 FLEXSC_SERVE_END);
+		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SERVE, &bad), FLEXSC_SERVE_END);
 	}
 	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
-	raw_close(&raw);
 }
 
 TEST(memory_is_limited)

@@ -4,24 +4,17 @@
  * the freezer, setuid(), delayed work, exec(). And that what the kernel makes
  * again is made again, unseen. Runs in a guest, as root.
  */
-#include <fcntl.h>
+#include "raw.h"
+#include "system.h"
+
 #include <linux/futex.h>
-#include <poll.h>
-#include <stdio.h>
 #include <sys/select.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 
-#include "raw.h"
-
-#define FOREVER	UINT64_MAX
 #define ROOTS	"/sys/kernel/debug"	/* nobody else may go there */
-#define ICE	"/sys/fs/cgroup/ice"
-
-static struct raw raw;
+#define ICE	"ice"
 
 /* What a test and its child share. */
 static struct shared {
@@ -124,8 +117,7 @@ static void wait_in_all(void)
 	uint32_t interest[3] = { POLLIN, 0, 0 };
 
 	CHECK(epoll >= 0);
-	CHECK_EQ(syscall(SYS_epoll_ctl, epoll, 1, pipes[EPOLL][0], interest),
-		 0);
+	CHECK_EQ(syscall(SYS_epoll_ctl, epoll, 1, pipes[EPOLL][0], interest), 0);
 	fds[0] = (struct pollfd){ pipes[PPOLL][0], POLLIN, 0 };
 	fds[1] = (struct pollfd){ pipes[POLL][0], POLLIN, 0 };
 	FD_SET(pipes[PSELECT][0], &set);
@@ -133,12 +125,10 @@ static void wait_in_all(void)
 	POST_TO(ACCEPT, SYS_accept, (uint64_t)listener);
 	POST_TO(FUTEX, SYS_futex, PTR(&shared->word), FUTEX_WAIT, 0);
 	POST_TO(PPOLL, SYS_ppoll, PTR(&fds[0]), 1, 0, 0, 8);
-	POST_TO(PSELECT, SYS_pselect6, (uint64_t)pipes[PSELECT][0] + 1,
-	     PTR(&set));
+	POST_TO(PSELECT, SYS_pselect6, (uint64_t)pipes[PSELECT][0] + 1, PTR(&set));
 	POST_TO(POLL, SYS_poll, PTR(&fds[1]), 1, 60000);
 	POST_TO(NANOSLEEP, SYS_nanosleep, PTR(&second));
-	POST_TO(EPOLL, SYS_epoll_wait, (uint64_t)epoll, PTR(event), 1,
-	     (uint64_t)-1);
+	POST_TO(EPOLL, SYS_epoll_wait, (uint64_t)epoll, PTR(event), 1, (uint64_t)-1);
 	await_busy(WAITING);
 	atomic_store(&shared->waiting, 1);
 	raw_finish(&raw, WAITING);
@@ -172,26 +162,17 @@ static pid_t start_waiting(void)
 	return pid;
 }
 
-static void stop(pid_t pid)
-{
-	int status;
-
-	CHECK_EQ(kill(pid, SIGSTOP), 0);
-	CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
-	CHECK(WIFSTOPPED(status));
-}
-
 TEST(calls_go_on_after_a_stop)
 {
 	pid_t pid = start_waiting();
 
 	for (int i = 0; i < 10; i++) {
-		stop(pid);
+		system_stop(pid);
 		usleep(10000);
 		CHECK_EQ(kill(pid, SIGCONT), 0);
 		usleep(10000);
 	}
-	stop(pid);
+	system_stop(pid);
 	wake_all();
 	CHECK_EQ(kill(pid, SIGCONT), 0);
 	test_reap(pid);
@@ -199,33 +180,15 @@ TEST(calls_go_on_after_a_stop)
 
 /* The freezer. */
 
-static bool is_frozen(void)
-{
-	char text[64] = "";
-	int fd = open(ICE "/cgroup.events", O_RDONLY | O_CLOEXEC);
-
-	CHECK(fd >= 0);
-	CHECK(read(fd, text, sizeof(text) - 1) > 0);
-	close(fd);
-	return strstr(text, "frozen 1");
-}
-
 static void freeze(bool on)
 {
-	CHECK(raw_tell(ICE "/cgroup.freeze", on ? "1" : "0"));
-	for (int ms = 0; is_frozen() != on; ms++) {
-		CHECK(ms < 10000);
-		usleep(1000);
-	}
+	CHECK(system_group_freeze(ICE, on));
 }
 
 static void put_on_ice(pid_t pid)
 {
-	char text[16];
-
-	CHECK(!mkdir(ICE, 0755) || errno == EEXIST);
-	snprintf(text, sizeof(text), "%d", pid);
-	CHECK(raw_tell(ICE "/cgroup.procs", text));
+	system_group_make(ICE);
+	system_group_enter(ICE, pid);
 }
 
 TEST(calls_go_on_after_a_freeze)
@@ -242,7 +205,7 @@ TEST(calls_go_on_after_a_freeze)
 	wake_all();
 	freeze(false);
 	test_reap(pid);
-	CHECK_EQ(rmdir(ICE), 0);
+	system_group_remove(ICE);
 }
 
 /* One that never waits, and one whose syscall thread never sleeps. */
@@ -256,8 +219,7 @@ static void keep_calling(uint32_t spin)
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
 	while (!atomic_load(&shared->ended)) {
 		for (uint32_t i = 0; i < 64; i++)
-			raw_post(&raw, i, i % 2 ? DEFER : 0, SYS_getppid, 0, 0,
-				 0);
+			raw_post(&raw, i, i % 2 ? DEFER : 0, SYS_getppid);
 		raw_finish(&raw, 64);
 		for (uint32_t i = 0; i < 64; i++)
 			CHECK_EQ(raw.entries[i].ret, getppid());
@@ -291,7 +253,7 @@ TEST(who_is_busy_is_frozen)
 		}
 		atomic_store(&shared->ended, 1);
 		test_reap(pid);
-		CHECK_EQ(rmdir(ICE), 0);
+		system_group_remove(ICE);
 	}
 }
 
@@ -335,7 +297,7 @@ TEST(time_goes_on_when_interrupted)
 	await(&shared->waiting);
 	for (int i = 0; !atomic_load(&shared->ended); i++) {
 		CHECK(i < 300 * (int)test_slower());
-		stop(pid);
+		system_stop(pid);
 		CHECK_EQ(kill(pid, SIGCONT), 0);
 		usleep(30000);
 	}
@@ -344,7 +306,7 @@ TEST(time_goes_on_when_interrupted)
 
 /* Threads and their process. */
 
-TEST(setuid_reaches_syscall_threads)
+RAW_TEST(setuid_reaches_syscall_threads)
 {
 	struct flexsc_policy policy = {
 		.backlog = 64, .spin = FLEXSC_SPIN_FIXED, .spin_us = 10000,
@@ -352,24 +314,21 @@ TEST(setuid_reaches_syscall_threads)
 	char byte;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, DEFER, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
-		 1);
+	raw_post(&raw, 0, DEFER, SYS_read, fds[0], &byte, 1);
 	await_busy(1);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
-	raw_post(&raw, 1, DEFER, SYS_chdir, (uint64_t)ROOTS, 0, 0);
+	raw_post(&raw, 1, DEFER, SYS_chdir, ROOTS);
 	raw_finish(&raw, 1);
 	CHECK_EQ(raw.entries[1].ret, 0);
 	/* One thread waits in a call, one is idle or looks for work. */
 	CHECK_EQ(setuid(1000), 0);
-	raw_post(&raw, 1, DEFER, SYS_chdir, (uint64_t)ROOTS, 0, 0);
+	raw_post(&raw, 1, DEFER, SYS_chdir, ROOTS);
 	raw_finish(&raw, 1);
 	CHECK_EQ(raw.entries[1].ret, -EACCES);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	raw_finish(&raw, 1);
 	CHECK_EQ(raw.entries[0].ret, 1);
-	raw_close(&raw);
 }
 
 static bool hangs_up(int fd)
@@ -383,11 +342,10 @@ static bool hangs_up(int fd)
  * By a syscall thread that stays in the kernel, and by the owner: when the
  * call is complete, and not a moment later.
  */
-TEST(what_is_closed_is_closed_at_once)
+RAW_TEST(what_is_closed_is_closed_at_once)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	raw_open(&raw, 1, 0);
 	for (int i = 0; i < 120; i++) {
 		uint8_t flags = i % 2 ? DEFER : 0;
 		uint64_t fd;
@@ -396,13 +354,11 @@ TEST(what_is_closed_is_closed_at_once)
 		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 		fd = (uint64_t)fds[1];
 		if (i % 3 == 0)
-			raw_post(&raw, 0, flags, SYS_close, fd, 0, 0);
+			raw_post(&raw, 0, flags, SYS_close, fd);
 		else if (i % 3 == 1)
-			raw_post(&raw, 0, flags, SYS_dup2, (uint64_t)null, fd,
-				 0);
+			raw_post(&raw, 0, flags, SYS_dup2, null, fd);
 		else
-			raw_post(&raw, 0, flags, SYS_dup3, (uint64_t)null, fd,
-				 O_CLOEXEC);
+			raw_post(&raw, 0, flags, SYS_dup3, null, fd, O_CLOEXEC);
 		if (flags) {
 			raw_kick(&raw);
 			while (__atomic_load_n(&raw.entries[0].status,
@@ -419,7 +375,6 @@ TEST(what_is_closed_is_closed_at_once)
 		if (i % 3)
 			close(fds[1]);
 	}
-	raw_close(&raw);
 }
 
 static void *waiter(void *arg)
@@ -434,7 +389,6 @@ TEST(exec_ends_a_registration)
 	char *arguments[] = { "true", NULL };
 
 	for (int i = 0; i < 10; i++) {
-		pthread_t thread;
 		pid_t pid;
 
 		share();
@@ -445,12 +399,10 @@ TEST(exec_ends_a_registration)
 
 			raw_open(&raw, 1, 0);
 			for (uint32_t j = 0; j < WAITING; j++)
-				raw_post(&raw, j, DEFER, SYS_read,
-					 (uint64_t)pipes[j][0],
-					 (uint64_t)&bytes[j], 1);
+				raw_post(&raw, j, DEFER, SYS_read, pipes[j][0],
+					 &bytes[j], 1);
 			await_busy(WAITING);
-			CHECK_EQ(pthread_create(&thread, NULL, waiter, &raw),
-				 0);
+			start_thread(waiter, &raw);
 			usleep((useconds_t)i * 1000);
 			execv("/bin/busybox", arguments);
 			_exit(99);
@@ -460,20 +412,17 @@ TEST(exec_ends_a_registration)
 	}
 }
 
-TEST(the_module_stays_while_it_is_used)
+RAW_TEST(the_module_stays_while_it_is_used)
 {
 	char byte;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, DEFER, SYS_read, (uint64_t)fds[0], (uint64_t)&byte,
-		 1);
+	raw_post(&raw, 0, DEFER, SYS_read, fds[0], &byte, 1);
 	await_busy(1);
 	CHECK_EQ(syscall(SYS_delete_module, "flexsc", O_NONBLOCK), -1);
 	CHECK_EQ(errno, EAGAIN);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	raw_finish(&raw, 1);
 	CHECK_EQ(raw.entries[0].ret, 1);
-	raw_close(&raw);
 }

@@ -4,17 +4,12 @@
  * mode, handing its role over, and asleep while others execute. By the module's
  * own interface. Runs in a guest, as root.
  */
+#include "raw.h"
+
 #include <linux/userfaultfd.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <time.h>
-
-#include "raw.h"
-
-#define FOREVER	UINT64_MAX
-
-static struct raw raw;
 
 /* A registration with a syscall thread that idles, and a pipe. */
 static void open_with_idle_thread(int fds[2])
@@ -25,53 +20,41 @@ static void open_with_idle_thread(int fds[2])
 	CHECK_EQ(pipe(fds), 0);
 }
 
-TEST(a_blocked_owner_is_interrupted)
+/* The owner takes a read that blocks; its wait ends after "least", at the earliest. */
+static void block_owner(uint32_t others, uint64_t timeout, uint64_t least)
 {
-	char byte = 0;
+	uint64_t begin;
+	char byte;
 	int fds[2];
 
 	open_with_idle_thread(fds);
-	/* The owner takes the read, and a thread what is behind it. */
-	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
-	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
-	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
-	raw_collect(&raw, 2);
-	CHECK_EQ(raw.entries[1].ret, getppid());
+	begin = now_ns();
+	raw_post(&raw, 0, 0, SYS_read, fds[0], &byte, 1);
+	for (uint32_t i = 1; i <= others; i++)
+		raw_post(&raw, i, 0, SYS_getppid);
+	CHECK_EQ(raw_wait(&raw, timeout), FLEXSC_WAIT_LOOK);
+	CHECK(now_ns() - begin >= least);
+	raw_collect(&raw, 1 + others);
 	CHECK_EQ(raw.entries[0].ret, -EINTR);
 	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
+	if (others)
+		CHECK_EQ(raw.entries[1].ret, getppid());
 	raw_close(&raw);
+}
+
+TEST(a_blocked_owner_is_interrupted)
+{
+	block_owner(1, FOREVER, 0);
 }
 
 TEST(a_blocked_owners_time_is_limited)
 {
-	struct timespec begin, end;
-	char byte = 0;
-	int fds[2];
-
-	open_with_idle_thread(fds);
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
-	CHECK_EQ(raw_wait(&raw, 100 * MS), FLEXSC_WAIT_LOOK);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	CHECK((end.tv_sec - begin.tv_sec) * 1000 +
-	      (end.tv_nsec - begin.tv_nsec) / 1000000 >= 99);
-	raw_collect(&raw, 1);
-	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
-	raw_close(&raw);
+	block_owner(0, 100 * MS, 99 * MS);
 }
 
 TEST(a_blocked_owner_that_must_not_wait_is_interrupted)
 {
-	char byte = 0;
-	int fds[2];
-
-	open_with_idle_thread(fds);
-	raw_post(&raw, 0, 0, SYS_read, (uint64_t)fds[0], (uint64_t)&byte, 1);
-	CHECK_EQ(raw_wait(&raw, 0), FLEXSC_WAIT_LOOK);
-	raw_collect(&raw, 1);
-	CHECK_EQ(raw.entries[0].ret, -EINTR);
-	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
-	raw_close(&raw);
+	block_owner(0, 0, 0);
 }
 
 /* The role goes round; each round the last entry is the one that blocks. */
@@ -90,12 +73,11 @@ static void go_on(struct raw *r)
 }
 
 /* A thread that is still active may take the read; then the owner sleeps. */
-TEST(the_role_is_handed_over)
+RAW_TEST(the_role_is_handed_over)
 {
 	char byte = 0;
 	int taken = 0;
 
-	raw_open(&raw, 1, 0);
 	raw.flags = FLEXSC_WAIT_HANDOVER;
 	raw.taken_over = go_on;
 	raw_thread(&raw);
@@ -103,9 +85,8 @@ TEST(the_role_is_handed_over)
 	raw_await_sleepers();
 	CHECK_EQ(pipe(blocking), 0);
 	for (int round = 0; round < 50; round++) {
-		raw_post(&raw, 0, 0, SYS_read, (uint64_t)blocking[0],
-			 (uint64_t)&byte, 1);
-		raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, 0, 0, SYS_read, blocking[0], &byte, 1);
+		raw_post(&raw, 1, 0, SYS_getppid);
 		if (raw_wait(&raw, FOREVER) == FLEXSC_WAIT_TAKEN)
 			CHECK_EQ(takeovers, ++taken);
 		else
@@ -116,7 +97,6 @@ TEST(the_role_is_handed_over)
 	}
 	CHECK_EQ(takeovers, taken);
 	CHECK(taken > 0);
-	raw_close(&raw);
 }
 
 /*
@@ -139,14 +119,6 @@ static void *wait_once(void *arg)
 	return arg;
 }
 
-static pthread_t start(void *(*run)(void *), void *arg)
-{
-	pthread_t thread;
-
-	CHECK_EQ(pthread_create(&thread, NULL, run, arg), 0);
-	return thread;
-}
-
 /* A page that isn't there before somebody says so. */
 static void *missing_page(void)
 {
@@ -165,7 +137,7 @@ static void *missing_page(void)
 	return page;
 }
 
-TEST(who_asks_in_vain_lets_others_go_on)
+RAW_TEST(who_asks_in_vain_lets_others_go_on)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	struct uffdio_zeropage zero = { .range = { 0, 4096 } };
@@ -174,7 +146,6 @@ TEST(who_asks_in_vain_lets_others_go_on)
 	void *page;
 	int fds[2];
 
-	raw_open(&raw, 1, 0);
 	raw_thread(&raw);
 	/* Else the owner leaves the entry, and has a thread made. */
 	raw_await_sleepers();
@@ -183,15 +154,13 @@ TEST(who_asks_in_vain_lets_others_go_on)
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event), 0);
 	page = missing_page();
-	fetcher = start(fetch, page);
+	fetcher = start_thread(fetch, page);
 	CHECK_EQ(read(faults, &fault, sizeof(fault)), sizeof(fault));
 	raw_post(&raw, 0, FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE,
-		 SYS_epoll_pwait, (uint64_t)epoll, (uint64_t)&event, 1);
-	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
-	owner = start(wait_once, NULL);
-	while (__atomic_load_n(&raw.entries[1].status, __ATOMIC_ACQUIRE) !=
-	       FLEXSC_DONE)
-		usleep(1000);
+		 SYS_epoll_pwait, epoll, &event, 1);
+	raw_post(&raw, 1, 0, SYS_getppid);
+	owner = start_thread(wait_once, NULL);
+	raw_await(&raw, 1, FLEXSC_DONE);
 	/* The owner has asked, and has no answer yet. */
 	CHECK(!atomic_load(&ended));
 	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
@@ -202,7 +171,6 @@ TEST(who_asks_in_vain_lets_others_go_on)
 	raw_finish(&raw, 2);
 	CHECK_EQ(raw.entries[0].ret, 1);
 	CHECK_EQ(raw.entries[1].ret, getppid());
-	raw_close(&raw);
 }
 
 /*
@@ -222,33 +190,30 @@ static void wait_for_the_old(struct raw *r)
 
 	raw_reap(r);
 	CHECK_EQ(r->entries[0].status, FLEXSC_BUSY);
-	writer = start(end_blocking, NULL);
+	writer = start_thread(end_blocking, NULL);
 	while (!raw_reap(r))
 		CHECK_EQ(raw_wait(r, FOREVER), FLEXSC_WAIT_LOOK);
 	pthread_join(writer, NULL);
 	atomic_store(&ended, true);
 }
 
-TEST(a_new_owner_hears_of_the_old_ones_call)
+RAW_TEST(a_new_owner_hears_of_the_old_ones_call)
 {
 	char byte = 0;
 
-	raw_open(&raw, 1, 0);
 	raw.flags = FLEXSC_WAIT_HANDOVER;
 	raw.taken_over = wait_for_the_old;
 	raw_thread(&raw);
 	raw_thread(&raw);
 	raw_await_sleepers();
 	CHECK_EQ(pipe(blocking), 0);
-	raw_post(&raw, 0, 0, SYS_read, (uint64_t)blocking[0], (uint64_t)&byte,
-		 1);
-	raw_post(&raw, 1, 0, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 0, 0, SYS_read, blocking[0], &byte, 1);
+	raw_post(&raw, 1, 0, SYS_getppid);
 	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_TAKEN);
 	while (!atomic_load(&ended))
 		usleep(1000);
 	CHECK_EQ(raw.entries[0].ret, 1);
 	CHECK_EQ(byte, 'z');
-	raw_close(&raw);
 }
 
 /*
@@ -257,11 +222,7 @@ TEST(a_new_owner_hears_of_the_old_ones_call)
  */
 static void *serve_alone(void *arg)
 {
-	struct flexsc_serve serve = {
-		.index = FLEXSC_NO_ENTRY,
-		.flags = FLEXSC_SERVE_FIRST,
-		.core = -1,
-	};
+	struct flexsc_serve serve = SERVE_FIRST;
 	int result;
 
 	do {
@@ -290,19 +251,17 @@ static bool owner_was_last(int urandom)
 		parts[i] = (struct iovec){ much, sizeof(much) };
 	raw_open(&raw, 1, 0);
 	CHECK_EQ(pipe(blocking), 0);
-	server = start(serve_alone, NULL);
+	server = start_thread(serve_alone, NULL);
 	/* It isn't woken by the first that completes. */
 	raw.seen = 1;
-	owner = start(wait_once, NULL);
+	owner = start_thread(wait_once, NULL);
 	raw_await_sleepers();
-	raw_post(&raw, 0, FLEXSC_DEFER, SYS_readv, (uint64_t)urandom,
-		 (uint64_t)parts, n);
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_readv, urandom, parts, n);
 	raw_kick(&raw);
 	while (raw.entries[0].status == FLEXSC_SUBMITTED)
 		usleep(100);
-	raw_post(&raw, 1, 0, SYS_read, (uint64_t)blocking[0], (uint64_t)&byte,
-		 1);
-	raw_post(&raw, 2, 0, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 1, 0, SYS_read, blocking[0], &byte, 1);
+	raw_post(&raw, 2, 0, SYS_getppid);
 	pthread_join(owner, NULL);
 	/* The first one alone may have come to its end since the owner woke. */
 	last = raw.entries[0].status == FLEXSC_DONE &&
@@ -338,19 +297,17 @@ TEST_LIMIT(a_sleeping_owner_is_the_last_one, 120)
 }
 
 /* Who sleeps hears of completions though others never run out of work. */
-TEST(a_sleeping_owner_is_told_while_others_work)
+RAW_TEST(a_sleeping_owner_is_told_while_others_work)
 {
 	static char bytes[32768];
 	pthread_t owner;
 
-	raw_open(&raw, 1, 0);
 	raw_thread(&raw);
 	raw_thread(&raw);
-	owner = start(wait_once, NULL);
+	owner = start_thread(wait_once, NULL);
 	raw_await_sleepers();
 	for (uint32_t i = 0; i < 64; i++)
-		raw_post(&raw, i, 0, SYS_getrandom, (uint64_t)bytes,
-			 sizeof(bytes), 0);
+		raw_post(&raw, i, 0, SYS_getrandom, bytes, sizeof(bytes));
 	raw_kick(&raw);
 	while (!atomic_load(&ended)) {
 		uint32_t index = raw_take(&raw);
@@ -363,14 +320,12 @@ TEST(a_sleeping_owner_is_told_while_others_work)
 		}
 	}
 	pthread_join(owner, NULL);
-	raw_close(&raw);
 }
 
-TEST(the_wait_can_be_woken)
+RAW_TEST(the_wait_can_be_woken)
 {
 	pid_t pid;
 
-	raw_open(&raw, 1, 0);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAKE), 0);
 	CHECK_EQ(raw_wait(&raw, FOREVER), 0);
 	/* Not by another process. */
@@ -380,9 +335,6 @@ TEST(the_wait_can_be_woken)
 			      ? 0
 			      : 1);
 	}
-	int status;
 
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	raw_close(&raw);
+	test_reap(pid);
 }

@@ -46,7 +46,7 @@ int take_file(int socket)
 	int fd;
 
 	prepare(&message);
-	if (recvmsg(socket, &message.header, MSG_DONTWAIT) < 0)
+	if (recvmsg(socket, &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
 		return -errno;
 	part = CMSG_FIRSTHDR(&message.header);
 	if (!part || part->cmsg_type != SCM_RIGHTS)

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* Which processor a call is executed on, and calls that take long. */
-#include <stdio.h>
-#include <sys/uio.h>
-
 #include "place.h"
 
-struct raw raw;
+#include <sys/uio.h>
+
 char marks[2][32];
 
 int place_set(const struct flexsc_policy *policy)
@@ -49,8 +47,7 @@ void place_mark(uint32_t index, uint8_t flags, int which)
 		fd = open(TRACING "trace_marker", O_WRONLY | O_CLOEXEC);
 	CHECK(fd >= 0);
 	snprintf(text, sizeof(marks[0]), "flexsc %d %d\n", getpid(), count++);
-	raw_post(&raw, index, flags, SYS_write, (uint64_t)fd, (uint64_t)text,
-		 strlen(text));
+	raw_post(&raw, index, flags, SYS_write, fd, text, strlen(text));
 }
 
 int place_marked(int which)
@@ -81,7 +78,7 @@ int place_where(uint8_t flags)
 
 void place_call(void)
 {
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 0, 0, SYS_getppid);
 	raw_collect(&raw, 1);
 }
 
@@ -135,19 +132,9 @@ void place_post_slow(uint32_t index)
 	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 
 	CHECK(fd >= 0);
-	raw_post(&raw, index, DEFER, SYS_readv, (uint64_t)fd,
-		 (uint64_t)place_slow_parts(), SLOW_PARTS);
+	raw_post(&raw, index, DEFER, SYS_readv, fd, place_slow_parts(), SLOW_PARTS);
 	/* Whoever is asked for is there, and idle, before it begins. */
 	raw_kick(&raw);
 	CHECK(place_becomes(index, FLEXSC_BUSY, 10000));
 }
 
-void place_cancel(uint32_t index)
-{
-	uint8_t busy = FLEXSC_BUSY;
-
-	CHECK(__atomic_compare_exchange_n(&raw.entries[index].status, &busy,
-					  FLEXSC_CANCEL, false,
-					  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, index), 0);
-}

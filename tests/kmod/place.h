@@ -13,7 +13,6 @@
 
 struct iovec;
 
-extern struct raw raw;
 extern char marks[2][32];	/* what entries write to the trace */
 
 int place_set(const struct flexsc_policy *policy);
@@ -45,6 +44,5 @@ bool place_prefers(int core);
 struct iovec *place_slow_parts(void);
 /* An entry that keeps a core busy, unless it's interrupted. */
 void place_post_slow(uint32_t index);
-void place_cancel(uint32_t index);
 
 #endif /* FLEXSC_TESTS_PLACE_H */

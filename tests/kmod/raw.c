@@ -2,7 +2,8 @@
 #include "raw.h"
 
 #include <dirent.h>
-#include <stdio.h>
+
+struct raw raw;
 
 /* A plain system call; -errno. */
 static long plain(const struct flexsc_entry *entry)
@@ -25,11 +26,7 @@ bool raw_move(int core)
 static void *syscall_thread(void *arg)
 {
 	struct raw *raw = arg;
-	struct flexsc_serve serve = {
-		.index = FLEXSC_NO_ENTRY,
-		.flags = FLEXSC_SERVE_FIRST,
-		.core = -1,
-	};
+	struct flexsc_serve serve = SERVE_FIRST;
 
 	for (;;) {
 		int result = ioctl(raw->fd, FLEXSC_IOC_SERVE, &serve);
@@ -168,17 +165,6 @@ int raw_wait(struct raw *raw, uint64_t timeout)
 	return result;
 }
 
-bool raw_tell(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
-	bool told;
-
-	CHECK(fd >= 0);
-	told = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	close(fd);
-	return told;
-}
-
 int64_t raw_shown_of(pid_t pid, const char *part, const char *key)
 {
 	static char text[1 << 16];
@@ -216,6 +202,20 @@ static bool again(const struct flexsc_entry *entry)
 	return entry->nargs & FLEXSC_INTERRUPTED && entry->ret == -EINTR;
 }
 
+struct flexsc_entry *raw_result(struct raw *raw)
+{
+	struct flexsc_entry *entry;
+	uint32_t index;
+
+	while ((index = raw_take(raw)) == FLEXSC_NO_ENTRY)
+		CHECK(raw_wait(raw, FOREVER) >= 0);
+	entry = &raw->entries[index];
+	CHECK_EQ(entry->link, FLEXSC_NO_ENTRY);
+	raw->seen++;
+	entry->status = FLEXSC_FREE;
+	return entry;
+}
+
 void raw_collect(struct raw *raw, uint32_t count)
 {
 	uint32_t done = raw_reap(raw);
@@ -250,6 +250,31 @@ void raw_finish(struct raw *raw, uint32_t count)
 			}
 		}
 	}
+}
+
+pthread_t start_thread(void *(*run)(void *), const void *arg)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, run, (void *)arg), 0);
+	return thread;
+}
+
+void raw_await(struct raw *raw, uint32_t index, uint8_t status)
+{
+	while (__atomic_load_n(&raw->entries[index].status, __ATOMIC_ACQUIRE) !=
+	       status)
+		usleep(100);
+}
+
+bool raw_cancel(struct raw *raw, uint32_t index, uint8_t from)
+{
+	if (!__sync_bool_compare_and_swap(&raw->entries[index].status, from,
+					  FLEXSC_CANCEL))
+		return false;
+	if (from == FLEXSC_BUSY)
+		CHECK_EQ(ioctl(raw->fd, FLEXSC_IOC_CANCEL, index), 0);
+	return true;
 }
 
 void raw_kick(struct raw *raw)

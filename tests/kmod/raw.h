@@ -7,26 +7,22 @@
 #ifndef FLEXSC_TESTS_RAW_H
 #define FLEXSC_TESTS_RAW_H
 
-#include <errno.h>
-#include <fcntl.h>
+#include "tests/harness/harness.h"
+
 #include <linux/flexsc.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "tests/harness/harness.h"
 #include "lib/base/syscall.h"
+
+#define FOREVER	UINT64_MAX
 
 /* In nargs: a syscall thread executes the entry, and it may block. */
 #define DEFER	(FLEXSC_DEFER | FLEXSC_MAY_SLEEP)
+
+/* Of a syscall thread's first FLEXSC_IOC_SERVE. */
+#define SERVE_FIRST							\
+	{ .index = FLEXSC_NO_ENTRY, .flags = FLEXSC_SERVE_FIRST, .core = -1 }
 
 struct raw {
 	int fd;
@@ -41,6 +37,21 @@ struct raw {
 	void (*taken_over)(struct raw *raw);	/* by a syscall thread */
 };
 
+/* The registration of most tests. */
+extern struct raw raw;
+
+/* A test with "raw", which has one page, no flag and no syscall thread at first. */
+#define RAW_TEST(id)	RAW_TEST_LIMIT(id, 20)
+#define RAW_TEST_LIMIT(id, seconds)					\
+	static void in_raw_##id(void);					\
+	TEST_LIMIT(id, seconds)						\
+	{								\
+		raw_open(&raw, 1, 0);					\
+		in_raw_##id();						\
+		raw_close(&raw);					\
+	}								\
+	static void in_raw_##id(void)
+
 void raw_open(struct raw *raw, uint32_t pages, uint32_t flags);
 void raw_close(struct raw *raw);
 /* One more syscall thread. */
@@ -48,6 +59,11 @@ void raw_thread(struct raw *raw);
 /* Wait, and make the threads that are asked for; the ioctl's result. */
 int raw_wait(struct raw *raw, uint64_t timeout);
 void raw_kick(struct raw *raw);
+pthread_t start_thread(void *(*run)(void *), const void *arg);
+/* Wait until an entry has that status. */
+void raw_await(struct raw *raw, uint32_t index, uint8_t status);
+/* BUSY or SUBMITTED -> CANCEL; false: it has another status. */
+bool raw_cancel(struct raw *raw, uint32_t index, uint8_t from);
 /* Wait until all other threads of the process sleep in an ioctl() of theirs. */
 void raw_await_sleepers(void);
 /* Have the current thread on a core, or on any (-1); false: impossible. */
@@ -59,6 +75,8 @@ bool raw_move(int core);
  */
 int64_t raw_shown(const char *part, const char *key);
 int64_t raw_shown_of(pid_t pid, const char *part, const char *key);
+/* Wait for the only one that is posted, and free it. */
+struct flexsc_entry *raw_result(struct raw *raw);
 /* Wait until so many have completed, and free them. */
 void raw_collect(struct raw *raw, uint32_t count);
 /*
@@ -66,8 +84,6 @@ void raw_collect(struct raw *raw, uint32_t count);
  * the library does.
  */
 void raw_finish(struct raw *raw, uint32_t count);
-/* Write to a file, as "echo" does; false: not accepted. */
-bool raw_tell(const char *path, const char *text);
 
 /* The same as the ioctl, in fewer instructions; shared->timeout is set. */
 static inline long raw_enter(const struct raw *raw)
@@ -95,17 +111,20 @@ static inline void raw_push(struct raw *raw, uint32_t index)
 	__atomic_store_n(&shared->tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-static inline void raw_post(struct raw *raw, uint32_t index, uint8_t flags,
-			    unsigned int nr, uint64_t a0, uint64_t a1,
-			    uint64_t a2)
+/* raw_post(raw, index, flags, nr, ...): up to six arguments, the others are 0. */
+#define raw_post(raw, index, flags, ...)				\
+	raw_post_call(raw, index, flags, ARGS(__VA_ARGS__))
+
+static inline void raw_post_call(struct raw *raw, uint32_t index, uint8_t flags,
+				 unsigned int nr, uint64_t a, uint64_t b,
+				 uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
 	struct flexsc_entry *entry = &raw->entries[index];
 
 	entry->nr = (uint16_t)nr;
-	entry->nargs = 3 | flags;
-	entry->args[0] = a0;
-	entry->args[1] = a1;
-	entry->args[2] = a2;
+	entry->nargs = 6 | flags;
+	memcpy(entry->args, (uint64_t[]){ a, b, c, d, e, f },
+	       sizeof(entry->args));
 	raw_push(raw, index);
 }
 

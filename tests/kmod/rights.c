@@ -5,17 +5,14 @@
  * thread changes its own and the others keep theirs. Runs in a guest, as root,
  * with Landlock among the security modules.
  */
+#include "raw.h"
+
 #include <linux/keyctl.h>
 #include <linux/landlock.h>
 #include <sys/prctl.h>
 
-#include "raw.h"
-
-#define FOREVER	UINT64_MAX
 #define NOBODY	65534
 #define SECRET	"/tmp/secret"
-
-static struct raw raw;
 
 static void make_secret(void)
 {
@@ -44,31 +41,19 @@ static void open_with_idle_thread(void)
 
 static void post_open(void)
 {
-	raw_post(&raw, 0, DEFER, SYS_open, PTR(SECRET), O_RDONLY, 0);
-}
-
-/* The result of what was posted. */
-static int64_t result(void)
-{
-	uint32_t index;
-
-	while ((index = raw_take(&raw)) == FLEXSC_NO_ENTRY)
-		CHECK(raw_wait(&raw, FOREVER) >= 0);
-	raw.seen++;
-	raw.entries[index].status = FLEXSC_FREE;
-	return raw.entries[index].ret;
+	raw_post(&raw, 0, DEFER, SYS_open, SECRET, O_RDONLY);
 }
 
 TEST(threads_with_older_rights_execute_nothing_for_who_waits)
 {
 	open_with_idle_thread();
 	post_open();
-	CHECK(result() >= 0);
+	CHECK(raw_result(&raw)->ret >= 0);
 	drop_rights();
 	post_open();
-	CHECK_EQ(result(), -EACCES);
+	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 	post_open();
-	CHECK_EQ(result(), -EACCES);
+	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 	raw_close(&raw);
 }
 
@@ -91,7 +76,6 @@ static atomic_int waited;
 /* With the rights of a process that has just begun. */
 static void *wait_as_root(void *arg)
 {
-	(void)arg;
 	raw.shared->timeout = FOREVER;
 	atomic_store(&waited, ioctl(raw.fd, FLEXSC_IOC_WAIT, 0) < 0 ? errno : 0);
 	return NULL;
@@ -103,17 +87,17 @@ TEST(a_waiter_with_older_rights_executes_nothing)
 	pthread_t thread;
 
 	open_with_idle_thread();
-	CHECK_EQ(pthread_create(&thread, NULL, wait_as_root, NULL), 0);
+	thread = start_thread(wait_as_root, NULL);
 	while (raw_shown(NULL, " waits ") != 1)
 		usleep(1000);
 	usleep(50000);
 	drop_rights();
 	raw_kick(&raw);
-	raw_post(&raw, 0, 0, SYS_open, PTR(SECRET), O_RDONLY, 0);
+	raw_post(&raw, 0, 0, SYS_open, SECRET, O_RDONLY);
 	raw_kick(&raw);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(atomic_load(&waited), EACCES);
-	CHECK_EQ(result(), -EACCES);
+	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 	raw_close(&raw);
 }
 
@@ -133,13 +117,8 @@ TEST(where_a_thread_was_sent_home_another_is_asked_for)
 
 static void *serve_as_nobody(void *arg)
 {
-	struct flexsc_serve serve = {
-		.index = FLEXSC_NO_ENTRY,
-		.flags = FLEXSC_SERVE_FIRST,
-		.core = -1,
-	};
+	struct flexsc_serve serve = SERVE_FIRST;
 
-	(void)arg;
 	drop_rights();
 	return (void *)(intptr_t)ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve);
 }
@@ -151,7 +130,7 @@ TEST(a_thread_with_other_rights_is_sent_home)
 
 	make_secret();
 	raw_open(&raw, 1, 0);
-	CHECK_EQ(pthread_create(&thread, NULL, serve_as_nobody, NULL), 0);
+	thread = start_thread(serve_as_nobody, NULL);
 	CHECK_EQ(pthread_join(thread, &said), 0);
 	CHECK_EQ((intptr_t)said, FLEXSC_SERVE_END);
 	raw_close(&raw);
@@ -177,10 +156,10 @@ TEST(a_sandbox_holds_for_what_is_posted)
 {
 	open_with_idle_thread();
 	restrict_self();
-	raw_post(&raw, 0, 0, SYS_open, PTR(SECRET), O_RDONLY, 0);
-	CHECK_EQ(result(), -EACCES);
+	raw_post(&raw, 0, 0, SYS_open, SECRET, O_RDONLY);
+	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 	post_open();
-	CHECK_EQ(result(), -EACCES);
+	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 	raw_close(&raw);
 }
 
@@ -199,7 +178,7 @@ TEST(new_rights_enter_by_ioctl)
 	raw.shared->timeout = 0;
 	CHECK_EQ(raw_enter(&raw), FLEXSC_WAIT_LOOK);
 	drop_rights();
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 0, 0, SYS_getppid);
 	CHECK_EQ(raw_enter(&raw), -EACCES);
 	CHECK_EQ(kick_by_lseek(), -EACCES);
 	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
@@ -221,9 +200,9 @@ TEST(an_owner_with_a_thread_keyring_stays_alone)
 	CHECK(syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID,
 		      KEY_SPEC_THREAD_KEYRING, 1) > 0);
 	post_open();
-	CHECK_EQ(result(), -EAGAIN);
+	CHECK_EQ(raw_result(&raw)->ret, -EAGAIN);
 	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
-	raw_post(&raw, 0, 0, SYS_getppid, 0, 0, 0);
-	CHECK_EQ(result(), getppid());
+	raw_post(&raw, 0, 0, SYS_getppid);
+	CHECK_EQ(raw_result(&raw)->ret, getppid());
 	raw_close(&raw);
 }

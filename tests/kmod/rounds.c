@@ -11,19 +11,15 @@
  * and beside them an honest process must see right results only. Runs in a
  * guest, as root.
  */
-#define _GNU_SOURCE
-#include <poll.h>
-#include <stdio.h>
+#include "ecb.h"
+
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "chance.h"
-#include "ecb.h"
 #include "honest.h"
-#include "raw.h"
+#include "passing.h"
 #include "system.h"
 
 #define WORKERS	2
@@ -63,9 +59,8 @@ struct round {
 
 /* The owner. */
 
-static struct raw raw;
 static struct round *own;
-static int empty[2], pair[2], file;
+static int empty[2], both_ends[2], file;
 static char buffer[CALLS][64];
 static struct pollfd polled;
 
@@ -81,25 +76,22 @@ static void post(uint32_t i)
 	switch (below(8)) {
 	case 0:
 	case 1:
-		raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, i, 0, SYS_getppid);
 		break;
 	case 2:
-		raw_post(&raw, i, flags, SYS_pread64, (uint64_t)file, to, 64);
+		raw_post(&raw, i, flags, SYS_pread64, file, to, 64);
 		break;
 	case 3:
-		raw_post(&raw, i, flags, SYS_read, (uint64_t)empty[0], to, 64);
+		raw_post(&raw, i, flags, SYS_read, empty[0], to, 64);
 		break;
 	case 4:
-		raw_post(&raw, i, flags, SYS_recvfrom, (uint64_t)pair[0], to,
-			 64);
+		raw_post(&raw, i, flags, SYS_recvfrom, both_ends[0], to, 64);
 		break;
 	case 5:
-		raw_post(&raw, i, flags, SYS_poll, (uint64_t)&polled, 1,
-			 (uint64_t)-1);
+		raw_post(&raw, i, flags, SYS_poll, &polled, 1, -1);
 		break;
 	default:
-		raw_post(&raw, i, flags, SYS_nanosleep,
-			 (uint64_t)&times[below(2)], 0, 0);
+		raw_post(&raw, i, flags, SYS_nanosleep, &times[below(2)]);
 	}
 }
 
@@ -130,17 +122,6 @@ static void *keep_on(void *seed)
 static struct ecb events;
 static atomic_bool eventful;
 
-static int listen_somewhere(struct sockaddr_un *name, socklen_t *size)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	name->sun_family = AF_UNIX;
-	CHECK_EQ(bind(fd, (void *)name, sizeof(name->sun_family)), 0);
-	CHECK_EQ(listen(fd, 64), 0);
-	CHECK_EQ(getsockname(fd, (void *)name, size), 0);
-	return fd;
-}
-
 static void make_events(const struct sockaddr_un *name, socklen_t size)
 {
 	struct flexsc_event_slot event;
@@ -169,7 +150,7 @@ static void *keep_events(void *seed)
 	chance_seed(*(uint64_t *)seed ^ 1);
 	signal(SIGURG, SIG_IGN);
 	ecb_open(&events, 16, 0);
-	CHECK(ecb_try_accept(&events, listen_somewhere(&name, &size), 2,
+	CHECK(ecb_try_accept(&events, listen_anywhere(&name, &size, 64), 2,
 			     POLLIN, 3) >= 0);
 	ecb_deliver(&events, ALL_GROUPS);
 	ecb_store(&events.control->notify, (uint32_t)number());
@@ -177,27 +158,6 @@ static void *keep_events(void *seed)
 	for (;;)
 		make_events(&name, size);
 	return NULL;
-}
-
-static void pass(int fd)
-{
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec byte = { buffer, 1 };
-	struct msghdr message = {
-		.msg_iov = &byte,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
-	CHECK_EQ(sendmsg(own->channel[1], &message, 0), 1);
 }
 
 /* The owner's child has what it shouldn't; when the owner is gone it writes. */
@@ -276,26 +236,26 @@ static void be_owner(void)
 {
 	char name[] = "/tmp/rounds-XXXXXX";
 	static uint64_t seed;
-	pthread_t thread;
 	unsigned int n;
 
 	seed = number();
 	file = mkstemp(name);
 	unlink(name);
 	CHECK(file >= 0 && pipe(empty) == 0);
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, both_ends), 0);
 	CHECK_EQ(write(file, buffer, 64), 64);
 	polled = (struct pollfd){ empty[0], POLLIN, 0 };
 	raw_open(&raw, 1U << below(4), 0);
 	n = (unsigned int)below(4);
 	while (n--)
 		raw_thread(&raw);
-	CHECK_EQ(pthread_create(&thread, NULL, keep_on, &seed), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, keep_events, &seed), 0);
+	start_thread(keep_on, &seed);
+	start_thread(keep_events, &seed);
 	while (atomic_load(&own->shared->beats) < 2 || !atomic_load(&eventful))
 		usleep(100);
 	if (own->end == END_PASSED)
-		pass(below(2) ? raw.fd : events.fd);
+		CHECK_EQ(pass_file(own->channel[1],
+				   below(2) ? raw.fd : events.fd), 0);
 	if (own->end == END_INHERITED)
 		inherit();
 	usleep((useconds_t)below(1000));
@@ -324,22 +284,14 @@ static void check_useless(int fd)
 
 static void keep_passed(int channel)
 {
-	char room[CMSG_SPACE(sizeof(int))], byte;
-	struct iovec bytes = { &byte, 1 };
-	struct msghdr message = {
-		.msg_iov = &bytes,
-		.msg_iovlen = 1,
-		.msg_control = room,
-		.msg_controllen = sizeof(room),
-	};
 	int *place = &kept[below(KEPT)];
 
-	CHECK_EQ(recvmsg(channel, &message, MSG_CMSG_CLOEXEC), 1);
 	if (*place >= 0) {
 		check_useless(*place);
 		close(*place);
 	}
-	memcpy(place, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+	*place = take_file(channel);
+	CHECK(*place >= 0);
 	check_useless(*place);
 }
 
@@ -365,15 +317,6 @@ static void await_beats(struct round *round, pid_t pid)
 	}
 }
 
-static void stop(pid_t pid)
-{
-	int status;
-
-	CHECK_EQ(kill(pid, SIGSTOP), 0);
-	CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
-	CHECK(WIFSTOPPED(status));
-}
-
 /* What the worker does to the owner; it is killed then. */
 static void bring_about(struct round *round, pid_t pid, const char *group)
 {
@@ -388,10 +331,10 @@ static void bring_about(struct round *round, pid_t pid, const char *group)
 		await_beats(round, pid);
 		break;
 	case END_STOPPED:
-		stop(pid);
+		system_stop(pid);
 		break;
 	case END_CONTINUED:
-		stop(pid);
+		system_stop(pid);
 		CHECK_EQ(kill(pid, SIGCONT), 0);
 		await_beats(round, pid);
 		break;
@@ -508,17 +451,6 @@ static void work_together(uint64_t seed, unsigned long rounds)
 		test_reap(pids[i]);
 }
 
-static bool falls(unsigned int (*count)(void), unsigned int most)
-{
-	for (int i = 0; i < 1000; i++) {
-		if (count() <= most)
-			return true;
-		usleep(10000);
-	}
-	test_note("there are %u, and should be %u", count(), most);
-	return false;
-}
-
 TEST_LIMIT(nothing_is_left_of_who_ends, 7200)
 {
 	const unsigned long seed = test_parameter("seed", (unsigned long)now_ns());
@@ -531,13 +463,13 @@ TEST_LIMIT(nothing_is_left_of_who_ends, 7200)
 	honest_start(&honest);
 	/* What the first ones make the system allocate stays. */
 	work_together(seed + WORKERS, 40);
-	CHECK(falls(system_registrations, 1));
+	CHECK(falls_to(system_registrations, 1));
 	processes = system_processes();
 	spaces = system_objects("mm_struct");
 	memory = system_memory("MemAvailable");
 	work_together(seed, rounds);
-	CHECK(falls(system_registrations, 1));
-	CHECK(falls(system_processes, processes));
+	CHECK(falls_to(system_registrations, 1));
+	CHECK(falls_to(system_processes, processes));
 	memory -= system_memory("MemAvailable");
 	test_note("%ld KiB more are in use, and %d address spaces", memory,
 		  (int)(system_objects("mm_struct") - spaces));
@@ -548,6 +480,6 @@ TEST_LIMIT(nothing_is_left_of_who_ends, 7200)
 	CHECK(syscall(SYS_delete_module, "flexsc", O_NONBLOCK) == -1 &&
 	      (errno == EBUSY || errno == EWOULDBLOCK));
 	honest_end(&honest);
-	CHECK(falls(system_registrations, 0));
-	CHECK(falls(system_mappings, 0));
+	CHECK(falls_to(system_registrations, 0));
+	CHECK(falls_to(system_mappings, 0));
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* What the fuzzer's threads write, and where. */
-#define _GNU_SOURCE
-#include <sched.h>
+#include "scribble.h"
+
 #include <time.h>
 
 #include "chance.h"
-#include "scribble.h"
 
-struct raw raw;
 char *area;
 static char scratch[65536] __attribute__((aligned(4096)));
 int things[8];

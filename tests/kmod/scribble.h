@@ -9,7 +9,6 @@
 #include "raw.h"
 
 /* What every thread of the process knows. */
-extern struct raw raw;
 extern char *area;		/* where it was mapped at first */
 extern int things[8];		/* descriptors */
 

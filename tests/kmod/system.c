@@ -16,7 +16,7 @@
 
 int system_set(const char *path, const char *value)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
 	int err = 0;
 
 	if (fd < 0)
@@ -192,6 +192,15 @@ static const char *file_of(char *path, const char *name, const char *file)
 {
 	snprintf(path, 256, GROUPS "/%s/%s", name, file);
 	return path;
+}
+
+void system_stop(pid_t pid)
+{
+	int status;
+
+	CHECK_EQ(kill(pid, SIGSTOP), 0);
+	CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
+	CHECK(WIFSTOPPED(status));
 }
 
 void system_group_make(const char *name)

@@ -29,6 +29,9 @@ unsigned int system_objects(const char *cache);
 /* Of /proc/meminfo, in KiB, with nothing cached. */
 long system_memory(const char *field);
 
+/* Stop a child, and wait until it is. */
+void system_stop(pid_t pid);
+
 /* A control group of the second version; "" is the root's. */
 void system_group_make(const char *name);
 void system_group_enter(const char *name, pid_t pid);

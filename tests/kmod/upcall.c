@@ -4,28 +4,23 @@
  * owner is somewhere. Each event is handled once, and what was interrupted doesn't
  * notice. Runs in a guest, as root.
  */
-#define _GNU_SOURCE
+#include "ecb.h"
+
 #include <liburing.h>
 #include <linux/futex.h>
-#include <sched.h>
-#include <stdio.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/rseq.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 
 #include "tests/events/upcall/leaf.h"
-#include "ecb.h"
 
 #define UPCALLS		200U	/* of a test, at least */
 #define FLAG_TF		0x100
 
-static struct ecb ecb;
 static struct flexsc_event_control *control;
 static struct flexsc__upcall upcall;
 static uint32_t posted, urgent;
@@ -44,7 +39,6 @@ static void *source(void *arg)
 {
 	uint64_t random = 1;
 
-	(void)arg;
 	while (!atomic_load(&stop)) {
 		raise_event();
 		random ^= random << 13;
@@ -61,7 +55,6 @@ static void on_urgent(int signo)
 {
 	int err = errno;
 
-	(void)signo;
 	urgent++;
 	if (control->critical)
 		return;
@@ -112,7 +105,7 @@ static pthread_t thread;
 static void source_begin(void)
 {
 	atomic_store(&stop, false);
-	CHECK_EQ(pthread_create(&thread, NULL, source, NULL), 0);
+	thread = start_thread(source, NULL);
 }
 
 static void source_end(void)
@@ -163,7 +156,6 @@ static void on_alarm(int signo)
 {
 	int err = errno;
 
-	(void)signo;
 	alarms++;
 	leaf_clobber();
 	errno = err;
@@ -284,7 +276,7 @@ TEST(the_tail_is_left_from_each_place)
 		CHECK(begin(0, KEEP_PLAIN));
 		control->tail_begin = (uintptr_t)standing - places[i].before;
 		control->tail_end = (uintptr_t)standing + places[i].behind;
-		CHECK_EQ(pthread_create(&thread, NULL, raise_in_place, NULL), 0);
+		thread = start_thread(raise_in_place, NULL);
 		stand_in_tail(places[i].above);
 		CHECK_EQ(leaf_handled, 1);
 		CHECK_EQ(urgent, 0);
@@ -400,7 +392,7 @@ TEST(a_call_that_sleeps_is_not_interrupted)
 
 	CHECK(begin(0, KEEP_PLAIN));
 	CHECK_EQ(pipe(fds), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, raise_and_write, &fds[1]), 0);
+	thread = start_thread(raise_and_write, &fds[1]);
 	CHECK_EQ(read(fds[0], &byte, 1), 1);
 	CHECK_EQ(leaf_handled, 1);
 	CHECK_EQ(urgent, 0);
@@ -467,7 +459,7 @@ TEST(a_critical_section_is_not_interrupted)
 
 	CHECK(begin(0, KEEP_PLAIN));
 	CHECK_EQ(pipe(fds), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, raise_too_late, &fds[1]), 0);
+	thread = start_thread(raise_too_late, &fds[1]);
 	CHECK_EQ(read(fds[0], &byte, 1), 1);
 	CHECK_EQ(leaf_handled, 0);
 	ecb_store(&control->critical, 0);
@@ -487,8 +479,7 @@ TEST(a_call_that_sleeps_is_interrupted_if_asked)
 	CHECK_EQ(pipe(fds), 0);
 	for (int i = 0; i < 3; i++) {
 		CHECK(begin(FLEXSC_ECB_INTERRUPTS_CALLS, KEEP_PLAIN));
-		CHECK_EQ(pthread_create(&thread, NULL, raise_in_call, &calls[i]),
-			 0);
+		thread = start_thread(raise_in_call, &calls[i]);
 		/* -ERESTARTSYS, _RESTARTBLOCK, and NOHAND, in the kernel. */
 		CHECK_EQ(i == 0	? read(fds[0], &byte, 1) :
 			 i == 1 ? nanosleep(&time, NULL) :
@@ -505,16 +496,14 @@ static uint32_t word;
 /* Holds the lock until the owner, which waits for it, has handled an event. */
 static void *hold(void *arg)
 {
-	__atomic_store_n(&word, (uint32_t)syscall(SYS_gettid),
-			 __ATOMIC_SEQ_CST);
+	__atomic_store_n(&word, (uint32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
 	while (!(__atomic_load_n(&word, __ATOMIC_SEQ_CST) & FUTEX_WAITERS))
 		usleep(1000);
 	await_sleep_in(SYS_futex);
 	raise_event();
 	while (!__atomic_load_n(&leaf_handled, __ATOMIC_SEQ_CST))
 		usleep(1000);
-	CHECK_EQ(syscall(SYS_futex, &word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0),
-		 0);
+	CHECK_EQ(syscall(SYS_futex, &word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0), 0);
 	return arg;
 }
 
@@ -522,7 +511,7 @@ static void *hold(void *arg)
 TEST(a_call_that_is_always_begun_again_is)
 {
 	CHECK(begin(FLEXSC_ECB_INTERRUPTS_CALLS, KEEP_PLAIN));
-	CHECK_EQ(pthread_create(&thread, NULL, hold, NULL), 0);
+	thread = start_thread(hold, NULL);
 	while (!__atomic_load_n(&word, __ATOMIC_SEQ_CST))
 		;
 	CHECK_EQ(syscall(SYS_futex, &word, FUTEX_LOCK_PI, 0, NULL, NULL, 0), 0);
@@ -561,7 +550,7 @@ TEST_LIMIT(a_signal_interrupts_a_call_as_ever, 60)
 	owner = (pid_t)syscall(SYS_gettid);
 	atomic_store(&stop, false);
 	atomic_store(&rounds, 0);
-	CHECK_EQ(pthread_create(&thread, NULL, raise_and_signal, NULL), 0);
+	thread = start_thread(raise_and_signal, NULL);
 	for (int i = 1; i <= 200; i++) {
 		atomic_store(&rounds, i);
 		CHECK_EQ(read(fds[0], &byte, 1), -1);
@@ -659,7 +648,7 @@ TEST(a_stack_without_room_means_a_signal)
 	CHECK_EQ(mprotect(page + 4096, 4096, PROT_READ | PROT_WRITE), 0);
 	for (int i = 0; i < 6; i++) {
 		CHECK(begin(0, KEEP_PLAIN));
-		CHECK_EQ(pthread_create(&thread, NULL, raise_in_place, NULL), 0);
+		thread = start_thread(raise_in_place, NULL);
 		wait_at(sps[i]);
 		CHECK_EQ(urgent, 1);
 		end();
@@ -756,7 +745,6 @@ static uint64_t traps;
 
 static void on_trap(int signo)
 {
-	(void)signo;
 	traps++;
 }
 
@@ -935,8 +923,6 @@ static void on_signal_enter(int signo, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
 
-	(void)signo;
-	(void)info;
 	before = (uint64_t)regs[REG_RIP];
 	stack_before = (uint64_t)regs[REG_RSP];
 	regs[REG_RSP] = (greg_t)(code + 4096);
@@ -947,7 +933,6 @@ static void on_urgent_leave(int signo, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
 
-	(void)info;
 	on_urgent(signo);
 	regs[REG_RSP] = (greg_t)stack_before;
 	change_mode(regs, 0x33, before);
@@ -970,7 +955,7 @@ TEST(a_program_in_32_bit_mode_gets_a_signal)
 	CHECK(begin(0, KEEP_PLAIN));
 	CHECK_EQ(sigaction(SIGUSR1, &enter, NULL), 0);
 	CHECK_EQ(sigaction(SIGURG, &leave, NULL), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, raise_when_entered, NULL), 0);
+	thread = start_thread(raise_when_entered, NULL);
 	raise(SIGUSR1);
 	CHECK_EQ(urgent, 1);
 	end();

@@ -7,19 +7,12 @@
  *
  *	kmod-watchdog [seed=N] [rounds=N]
  */
-#define _GNU_SOURCE
-#include <sched.h>
-#include <stdio.h>
-#include <sys/eventfd.h>
+#include "ecb.h"
+
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "chance.h"
-#include "ecb.h"
-#include "raw.h"
 
 #define LATE	(50 * MS)
 #define BRIEF	(5 * MS)
@@ -27,8 +20,6 @@
 #define SPAN	(100 * MS)	/* of a process */
 #define LONG	(60 * SECOND)	/* of one that ends by itself */
 #define NOBODY	65534
-
-static struct raw raw;
 
 /* Processes that mean ill: nobody's, and each by itself on the processor. */
 
@@ -51,7 +42,7 @@ static void wait_again(uint32_t flags)
 /* Put aside by the owner, and nobody is there to take it. */
 static void one_aside(void)
 {
-	raw_post(&raw, 0, FLEXSC_DEFER, SYS_getppid, 0, 0, 0);
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_getppid);
 	wait_again(FLEXSC_WAIT_NO_MORE);
 	wait_again(FLEXSC_WAIT_NO_MORE);
 	CHECK_EQ(raw_reap(&raw), 1);
@@ -63,8 +54,7 @@ static void never_readable(void)
 	int fds[2];
 
 	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, FLEXSC_IF_READABLE, SYS_getppid, (uint64_t)fds[0], 0,
-		 0);
+	raw_post(&raw, 0, FLEXSC_IF_READABLE, SYS_getppid, fds[0]);
 	wait_again(FLEXSC_WAIT_NO_MORE);
 	wait_again(FLEXSC_WAIT_NO_MORE);
 	CHECK_EQ(raw_reap(&raw), 1);
@@ -86,7 +76,6 @@ static void *serve(void *arg)
 {
 	struct flexsc_serve args = { .index = FLEXSC_NO_ENTRY, .core = -1 };
 
-	(void)arg;
 	for (;;) {
 		int result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &args);
 
@@ -102,11 +91,9 @@ static void post_any(void)
 	const uint32_t index = (uint32_t)below(4);
 
 	if (one_in(3))
-		raw_post(&raw, index, (uint8_t)(below(16) << 3), SYS_nanosleep,
-			 PTR(&brief), 0, 0);
+		raw_post(&raw, index, (uint8_t)(below(16) << 3), SYS_nanosleep, &brief);
 	else
-		raw_post(&raw, index, (uint8_t)(below(16) << 3), SYS_getppid,
-			 below(4), 0, 0);
+		raw_post(&raw, index, (uint8_t)(below(16) << 3), SYS_getppid, below(4));
 	if (one_in(4))
 		raw.shared->tail += (uint32_t)below(1000);
 }
@@ -126,11 +113,9 @@ static void set_any_policy(void)
 
 static void anything(void)
 {
-	pthread_t thread;
-
 	set_any_policy();
 	for (uint64_t n = below(4); n; n--)
-		CHECK_EQ(pthread_create(&thread, NULL, serve, NULL), 0);
+		start_thread(serve, NULL);
 	for (;;) {
 		switch (below(6)) {
 		case 0:
@@ -155,8 +140,6 @@ static void anything(void)
 }
 
 /* Event control blocks, with as many watches as a user may have by default. */
-
-static struct ecb ecb;
 
 static void open_most_events(void)
 {
@@ -303,15 +286,11 @@ static void many_watches_of_a_pipe(void)
 /* They are accepted in one go. */
 static void many_connections(void)
 {
-	const struct sockaddr any = { .sa_family = AF_UNIX };
-	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	struct sockaddr_storage name;
-	socklen_t size = sizeof(name);
+	struct sockaddr_un name;
+	socklen_t size;
+	int listener = listen_anywhere(&name, &size, 10000);
 	uint32_t count = 0;
 
-	CHECK_EQ(bind(listener, &any, sizeof(any.sa_family)), 0);
-	CHECK_EQ(getsockname(listener, (struct sockaddr *)&name, &size), 0);
-	CHECK_EQ(listen(listener, 10000), 0);
 	open_most_events();
 	CHECK(ecb_try_accept(&ecb, listener, 0, POLLIN, 0) >= 0);
 	for (;; count++) {
@@ -330,18 +309,12 @@ static void many_connections(void)
 static void many_listeners(void)
 {
 	static int listeners[FILES];
-	struct sockaddr_storage names[FILES];
-	const struct sockaddr any = { .sa_family = AF_UNIX };
+	struct sockaddr_un names[FILES];
 	socklen_t size = 0;
 
 	open_most_events();
 	for (uint32_t i = 0; i < FILES; i++) {
-		listeners[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		CHECK_EQ(bind(listeners[i], &any, sizeof(any.sa_family)), 0);
-		size = sizeof(names[i]);
-		CHECK_EQ(getsockname(listeners[i],
-				     (struct sockaddr *)&names[i], &size), 0);
-		CHECK_EQ(listen(listeners[i], 8), 0);
+		listeners[i] = listen_anywhere(&names[i], &size, 8);
 		for (uint32_t n = ecb.args.events / FILES; n; n--)
 			CHECK(ecb_try_accept(&ecb, listeners[i], 0, 0, 0) >= 0);
 	}

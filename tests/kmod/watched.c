@@ -3,17 +3,13 @@
  * Who watches a process sees its calls: a tracer, a tracepoint, and whoever
  * looks into debugfs. Runs in a guest, as root.
  */
-#include <stdio.h>
+#include "raw.h"
+#include "system.h"
+
 #include <sys/ptrace.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "raw.h"
-
-#define FOREVER	UINT64_MAX
 #define TRACING	"/sys/kernel/tracing/"
-
-static struct raw raw;
 
 /* PTRACE_GET_SYSCALL_INFO's answer. */
 struct stop {
@@ -73,7 +69,7 @@ static int count_calls(pid_t child, unsigned int nr, uint64_t first)
 static void close_strange(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		raw_post(&raw, i, i % 2 ? DEFER : 0, SYS_close, STRANGE, 0, 0);
+		raw_post(&raw, i, i % 2 ? DEFER : 0, SYS_close, STRANGE);
 	raw_finish(&raw, count);
 	for (uint32_t i = 0; i < count; i++)
 		CHECK_EQ(raw.entries[i].ret, -EBADF);
@@ -114,8 +110,7 @@ TEST(a_tracer_may_come_later)
 		char byte;
 
 		raw_open(&raw, 1, 0);
-		raw_post(&raw, 63, DEFER, SYS_read, (uint64_t)fds[0],
-			 (uint64_t)&byte, 1);
+		raw_post(&raw, 63, DEFER, SYS_read, fds[0], &byte, 1);
 		close_strange(1);
 		while (raw.entries[63].status != FLEXSC_BUSY)
 			usleep(1000);
@@ -156,10 +151,10 @@ static void watch(const char *event, bool on)
 {
 	char path[128];
 
-	CHECK(raw_tell("/sys/devices/system/cpu/cpu1/online", "0"));
+	CHECK_EQ(system_set("/sys/devices/system/cpu/cpu1/online", "0"), 0);
 	snprintf(path, sizeof(path), TRACING "events/%s/enable", event);
-	CHECK(raw_tell(path, on ? "1" : "0"));
-	CHECK(raw_tell("/sys/devices/system/cpu/cpu1/online", "1"));
+	CHECK_EQ(system_set(path, on ? "1" : "0"), 0);
+	CHECK_EQ(system_set("/sys/devices/system/cpu/cpu1/online", "1"), 0);
 }
 
 /* In how many lines of the trace are both? */
@@ -178,10 +173,9 @@ static int traced(const char *one, const char *other)
 	return lines;
 }
 
-TEST(a_tracepoint_sees_all_calls)
+RAW_TEST(a_tracepoint_sees_all_calls)
 {
-	raw_open(&raw, 1, 0);
-	CHECK(raw_tell(TRACING "trace", ""));
+	CHECK_EQ(system_set(TRACING "trace", ""), 0);
 	watch("raw_syscalls/sys_enter", true);
 	close_strange(20);
 	watch("raw_syscalls/sys_enter", false);
@@ -190,13 +184,11 @@ TEST(a_tracepoint_sees_all_calls)
 	/* Nobody watches any more. */
 	close_strange(20);
 	CHECK_EQ(raw_shown(NULL, " bounced "), 20);
-	raw_close(&raw);
 }
 
-TEST(entries_can_be_traced)
+RAW_TEST(entries_can_be_traced)
 {
-	raw_open(&raw, 1, 0);
-	CHECK(raw_tell(TRACING "trace", ""));
+	CHECK_EQ(system_set(TRACING "trace", ""), 0);
 	watch("flexsc", true);
 	close_strange(20);
 	watch("flexsc", false);
@@ -210,7 +202,6 @@ TEST(entries_can_be_traced)
 	CHECK_EQ(traced("flexsc_submit: ", " nr=3\n"), 20);
 	CHECK_EQ(traced("flexsc_complete: ", " ret=-9\n"), 20);
 	CHECK_EQ(raw_shown(NULL, " bounced "), 0);
-	raw_close(&raw);
 }
 
 /* What debugfs says of a known course of events. */
@@ -225,7 +216,7 @@ TEST(counters_are_right)
 	CHECK_EQ(raw_shown(NULL, " free "), 64);
 	/* Ten by the owner, in one batch. */
 	for (uint32_t i = 0; i < 10; i++)
-		raw_post(&raw, i, 0, SYS_getppid, 0, 0, 0);
+		raw_post(&raw, i, 0, SYS_getppid);
 	CHECK_EQ(raw_shown(NULL, " submitted "), 10);
 	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
 	CHECK_EQ(raw_shown(NULL, " done "), 10);
@@ -237,8 +228,7 @@ TEST(counters_are_right)
 	CHECK_EQ(raw_shown(NULL, " waits "), 1);
 	/* Three that wait, each in a thread of its own. */
 	for (uint32_t i = 0; i < 3; i++)
-		raw_post(&raw, i, DEFER, SYS_read, (uint64_t)fds[0],
-			 (uint64_t)&bytes[i], 1);
+		raw_post(&raw, i, DEFER, SYS_read, fds[0], &bytes[i], 1);
 	do
 		raw_kick(&raw);
 	while (raw_shown(NULL, " busy ") < 3);
