@@ -21,7 +21,6 @@
 #include "runtime/calls/cpuclock.h"
 #include "runtime/calls/filter.h"
 #include "runtime/calls/life.h"
-#include "runtime/calls/polling.h"
 #include "runtime/calls/ufutex.h"
 #include "runtime/counters/counters.h"
 #include "runtime/libc/libc.h"
@@ -109,8 +108,7 @@ static void forked(void)
 	flexsc__internal_forked();
 	for (struct uthread *other = flexsc__uthreads_first(); other;
 	     other = other->all_next)
-		flexsc__polling_end(other);
-	flexsc__polling_forked();
+		other->guard = NULL;
 	flexsc__uthreads_forked();
 	flexsc__spares_forget();
 	flexsc__carriers_forked();

@@ -14,7 +14,6 @@
 #include "runtime/sched/host.h"
 #include "runtime/sched/state.h"
 #include "calls.h"
-#include "polling.h"
 
 /*
  * close_range() without the runtime's own descriptors: to the program they don't
@@ -59,13 +58,6 @@ static bool closes_own(const struct call_info *row, const uint64_t a[6])
 	       (row->closes == CLOSES_OTHER && fds_is_own((uint32_t)a[1]));
 }
 
-/* Before a descriptor is closed: calls that wait for its file go on with a copy. */
-static void hold(uint32_t fd)
-{
-	flexsc__polling_hold(fd);
-	flexsc__guard_closing(fd);
-}
-
 void flexsc__descriptors_closing(uint32_t fd)
 {
 	struct uthread *u = &flexsc__self;
@@ -74,7 +66,7 @@ void flexsc__descriptors_closing(uint32_t fd)
 	if (fds_is_marked(fd)) {
 		if (enters)
 			flexsc__enter(u);
-		hold(fd);
+		flexsc__guard_closing(fd);
 		if (enters)
 			flexsc__exit(u);
 	}
@@ -105,7 +97,7 @@ bool flexsc__descriptors_begin(const struct call_info *row,
 	if (row->closes && row->closes != CLOSES_SHUT) {
 		count_closing(row, a);
 		closings_wait();
-		flexsc__closing_each(entry->nr, entry->args, hold);
+		flexsc__closing_each(entry->nr, entry->args, flexsc__guard_closing);
 	}
 	flexsc__fds_note(entry);
 	return true;

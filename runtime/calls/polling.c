@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
 #include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
-#include "lib/files/private_fd.h"
+#include "lib/files/guard.h"
 #include "lib/loop/entry.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/carrier.h"
@@ -26,110 +25,27 @@ struct time_limit {
 	int64_t ns;		/* the limit; negative: none */
 	uint64_t nowait[6];	/* the call's arguments for "don't wait" */
 	struct pollfd fd;	/* to wait for; fd < 0: not one descriptor */
+	int set;		/* an epoll set, as the program names it */
 	struct pollfd *one;	/* the program's record, if it polls one */
 };
 
-/*
- * An epoll set that a user thread waits for stays open while it waits, as in
- * the kernel: a thread that closes the descriptor makes a copy of it first.
- *
- * uthread.set has the descriptor in its upper half and the copy in its lower
- * one, each plus one; 0 is none. S1: the thread that closes the descriptor adds
- * a copy, if the word still names the descriptor alone. S2: the waiter clears
- * the word, and closes the copy that was in it. If a jump or a cancellation ends
- * the wait, S2 comes when the user thread polls again or ends.
- */
-
-static uint64_t set_word(uint32_t fd, uint32_t copy)
-{
-	return (uint64_t)(fd + 1) << 32 | copy;
-}
-
-/*
- * How many user threads wait for epoll sets, by the remainder of the set's
- * descriptor by REMAINDERS. Where that is 0, a thread that closes a descriptor
- * needn't look at all user threads, of which there may be thousands.
- *
- * S3: a waiter is counted before it marks its descriptor. S4: a thread that
- * closes the descriptor looks at the count after the mark, so a waiter whose
- * mark it has seen is counted.
- */
-#define REMAINDERS	64U
-
 #define MS	1000000U	/* in ns */
 
-static atomic_uint waiters[REMAINDERS];
-
-static atomic_uint *waiters_for(uint32_t fd)
+/*
+ * An epoll set that a user thread waits for stays open while it waits, as in the
+ * kernel: the wait has a guard. If a jump or a cancellation ends the wait, the guard
+ * ends when the user thread polls again or ends.
+ */
+static int set_of(const struct uthread *u, const struct time_limit *p)
 {
-	return &waiters[fd % REMAINDERS];
-}
-
-static int set_of(struct uthread *u)
-{
-	uint64_t word = atomic_load(&u->set);
-	uint32_t copy = (uint32_t)word;
-
-	return (int)(copy ? copy : word >> 32) - 1;
-}
-
-static void close_copy(uint32_t copy)
-{
-	fds_forget(copy);
-	raw_syscall(SYS_close, copy, 0, 0, 0, 0, 0);
-}
-
-static void set_begin(struct uthread *u, uint32_t fd)
-{
-	/* S3: pairs with S4. */
-	atomic_fetch_add(waiters_for(fd), 1);
-	atomic_store(&u->set, set_word(fd, 0));
-	flexsc__fds_mark(fd);
+	return u->guard ? guard_fd(u->guard) : p->set;
 }
 
 void flexsc__polling_end(struct uthread *u)
 {
-	uint64_t word;
-
-	if (!atomic_load_explicit(&u->set, memory_order_relaxed))
-		return;
-	/* S2: pairs with S1; one of the two closes the copy. */
-	word = atomic_exchange(&u->set, 0);
-	atomic_fetch_sub(waiters_for((uint32_t)(word >> 32) - 1), 1);
-	if ((uint32_t)word)
-		close_copy((uint32_t)word - 1);
-}
-
-static void keep_set(struct uthread *u, uint32_t fd)
-{
-	uint64_t word = set_word(fd, 0);
-	int copy;
-
-	if (atomic_load(&u->set) != word)
-		return;
-	copy = flexsc__own_fd_copy((int)fd);
-	if (copy < 0)
-		return;
-	/* S1: pairs with S2; fails if the waiter has taken the word. */
-	if (!atomic_compare_exchange_strong(&u->set, &word,
-					    set_word(fd, (uint32_t)copy + 1)))
-		close_copy((uint32_t)copy);
-}
-
-void flexsc__polling_hold(uint32_t fd)
-{
-	/* S4: pairs with S3. */
-	if (!atomic_load(waiters_for(fd)))
-		return;
-	flexsc__uthreads_lock();
-	for (struct uthread *u = flexsc__uthreads_first(); u; u = u->all_next)
-		keep_set(u, fd);
-	flexsc__uthreads_unlock();
-}
-
-void flexsc__polling_forked(void)
-{
-	memset(waiters, 0, sizeof(waiters));
+	if (u->guard)
+		flexsc__guard_end(u->guard);
+	u->guard = NULL;
 }
 
 static int64_t ns_of_ms(uint64_t ms)
@@ -254,7 +170,7 @@ static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 		args[row->limit_arg] = row->limit == LIMIT_MS ?
 					       (left + MS - 1) / MS : PTR(&limit);
 	if (!p->one)
-		args[0] = (uint64_t)set_of(u);
+		args[0] = (uint64_t)set_of(u, p);
 	return flexsc__perform_wait_on_host(u, nr, args);
 }
 
@@ -264,7 +180,7 @@ static void begin_try(struct uthread *u, struct time_limit *p)
 	if (p->one)
 		flexsc__fds_poll((uint32_t)p->fd.fd);
 	else
-		p->fd.fd = set_of(u);
+		p->fd.fd = set_of(u, p);
 }
 
 static long tries(struct uthread *u, long nr, const uint64_t a[6],
@@ -281,7 +197,7 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 		ret = await_ready(u, p, until);
 		u->way = WAY_POLLED;
 		if (!p->one)
-			p->nowait[0] = (uint64_t)set_of(u);
+			p->nowait[0] = (uint64_t)set_of(u, p);
 		if (ret == -ECANCELED || ret == -EINTR) {
 			if (flexsc__perform_interrupted(u, SYS_pause))
 				return interrupted(nr, p);
@@ -304,8 +220,10 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 	long ret;
 
 	flexsc__polling_end(u);
-	if (!p->one)
-		set_begin(u, (uint32_t)p->fd.fd);
+	if (!p->one) {
+		p->set = p->fd.fd;
+		u->guard = flexsc__guard_begin((uint32_t)p->set);
+	}
 	ret = tries(u, nr, a, p);
 	flexsc__polling_end(u);
 	return ret;

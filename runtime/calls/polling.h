@@ -13,16 +13,7 @@
 
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6]);
 
-/*
- * A descriptor is about to be closed: user threads that wait for it as an epoll
- * set go on with a copy. Any thread.
- */
-void flexsc__polling_hold(uint32_t fd);
-
 /* The user thread doesn't wait for an epoll set any more. Fine if it didn't. */
 void flexsc__polling_end(struct uthread *u);
-
-/* In a forked child, whose user threads have all ended their waits. */
-void flexsc__polling_forked(void);
 
 #endif /* FLEXSC_RUNTIME_POLLING_H */

@@ -178,8 +178,7 @@ struct uthread {
 
 	_Atomic uint64_t clock_shown;	/* ns that its clock has shown: cputime.c */
 
-	/* The epoll set that it waits for: S1, S2 in calls/polling.c. */
-	_Atomic uint64_t set;
+	struct guard *guard;	/* of the epoll set that it waits for, or NULL */
 
 	struct host host;
 	struct uthread *all_next, *all_prev;	/* list of all: uthreads.c */
