@@ -254,7 +254,7 @@ TEST(a_thread_that_is_counted_by_another_stays_at_home)
 	close(fd);
 }
 
-static void *count(void *arg)
+TEST_BY_THREAD(a_thread_counts_all_that_it_computes)
 {
 	uint64_t before = 0, after = 0, all;
 	int fd;
@@ -280,12 +280,6 @@ static void *count(void *arg)
 	/* The kernel's two clocks differ a little. */
 	CHECK(after - before >= 18000000);
 	close(fd);
-	return arg;
-}
-
-TEST(a_thread_counts_all_that_it_computes)
-{
-	join(start(count, NULL));
 }
 
 /* Descriptors of its own. */

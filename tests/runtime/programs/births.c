@@ -70,7 +70,7 @@ static pthread_t start_with(const sigset_t *set, void *(*run)(void *),
 	return thread;
 }
 
-static void *give_masks(void *arg)
+TEST_BY_BOTH(a_thread_begins_with_the_mask_it_is_given)
 {
 	sigset_t mine = set_of(SIGUSR1, 0), none = set_of(0, 0),
 		 other = set_of(SIGUSR2, SIGRTMAX), full;
@@ -91,13 +91,6 @@ static void *give_masks(void *arg)
 		join(start_with(&mine, has_mask, &mine));
 		blocks(&none);
 	}
-	return arg;
-}
-
-TEST(a_thread_begins_with_the_mask_it_is_given)
-{
-	give_masks(NULL);
-	join(start(give_masks, NULL));
 }
 
 /* The process has been sent it, and nobody takes it before the new thread. */

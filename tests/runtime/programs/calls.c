@@ -286,7 +286,7 @@ TEST(a_pipe_carries_more_than_it_holds)
 	join(b);
 }
 
-static void *use_event(void *arg)
+TEST_BY_THREAD(events_and_timers_are_read)
 {
 	int event = eventfd(0, 0), timer = timerfd_create(CLOCK_MONOTONIC, 0);
 	struct itimerspec soon = { .it_value = { 0, 20000000 } };
@@ -300,12 +300,6 @@ static void *use_event(void *arg)
 	CHECK_EQ(value, 1);
 	close(event);
 	close(timer);
-	return arg;
-}
-
-TEST(events_and_timers_are_read)
-{
-	join(start(use_event, NULL));
 }
 
 static void *use_files(void *arg)

@@ -109,18 +109,12 @@ TEST_LIMIT(a_thread_s_clock_says_what_it_has_computed, 60)
 	compute_alone(NULL);
 }
 
-static void *ask_late(void *arg)
+TEST_BY_THREAD_LIMIT(what_was_computed_before_anybody_asked_counts, 60)
 {
 	usleep(100);
 	compute_and_wait(20, 5 * MS);
 	CHECK(mine() >= 75 * MS);
 	CHECK(mine() <= cpu_ns());
-	return arg;
-}
-
-TEST_LIMIT(what_was_computed_before_anybody_asked_counts, 60)
-{
-	join(start(ask_late, NULL));
 }
 
 static atomic_bool over;
@@ -254,7 +248,7 @@ static void *compute_and_say(void *arg)
 	return NULL;
 }
 
-static void *look_at_other(void *arg)
+TEST_BY_BOTH_LIMIT(a_thread_s_clock_is_the_same_for_others, 60)
 {
 	struct seen seen = { 0 };
 	pthread_t thread;
@@ -278,13 +272,6 @@ static void *look_at_other(void *arg)
 	}
 	CHECK_EQ(sem_post(&seen.go), 0);
 	join(thread);
-	return arg;
-}
-
-TEST_LIMIT(a_thread_s_clock_is_the_same_for_others, 60)
-{
-	look_at_other(NULL);
-	join(start(look_at_other, NULL));
 }
 
 /* What ends: destructors run with the thread's clock, for itself and others. */
@@ -361,7 +348,7 @@ static uint64_t use_of(const struct rusage *usage)
 		(uint64_t)usage->ru_stime.tv_usec) * 1000;
 }
 
-static void *ask_in_other_ways(void *arg)
+TEST_BY_BOTH_LIMIT(the_kernel_s_figures_are_the_same, 60)
 {
 	struct rusage usage;
 	struct timespec time;
@@ -389,16 +376,9 @@ static void *ask_in_other_ways(void *arg)
 	CHECK_EQ(errno, EFAULT);
 	CHECK_EQ(syscall(SYS_getrusage, RUSAGE_THREAD, 8), -1);
 	CHECK_EQ(errno, EFAULT);
-	return arg;
 }
 
-TEST_LIMIT(the_kernel_s_figures_are_the_same, 60)
-{
-	ask_in_other_ways(NULL);
-	join(start(ask_in_other_ways, NULL));
-}
-
-static void *refuse(void *arg)
+TEST_BY_BOTH_LIMIT(clocks_that_are_not_there_are_refused, 60)
 {
 	struct timespec time = { 0 };
 	uint64_t thread;
@@ -416,13 +396,6 @@ static void *refuse(void *arg)
 	/* A thread that there is none of. */
 	CHECK_EQ(clock_gettime((clockid_t)(~0x3fffffU << 3 | 6), &time), -1);
 	CHECK_EQ(errno, EINVAL);
-	return arg;
-}
-
-TEST_LIMIT(clocks_that_are_not_there_are_refused, 60)
-{
-	refuse(NULL);
-	join(start(refuse, NULL));
 }
 
 /*
@@ -635,7 +608,7 @@ TEST_LIMIT(a_thread_is_told_what_another_computes, 60)
 	join(start(time_other, NULL));
 }
 
-static void *time_by_thread(void *arg)
+TEST_BY_THREAD_LIMIT(a_function_is_called_when_a_thread_has_computed, 60)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD,
 				  .sigev_notify_function = tell_value,
@@ -655,10 +628,4 @@ static void *time_by_thread(void *arg)
 		all_told = 0;
 	}
 	CHECK_EQ(timer_delete(timer), 0);
-	return arg;
-}
-
-TEST_LIMIT(a_function_is_called_when_a_thread_has_computed, 60)
-{
-	join(start(time_by_thread, NULL));
 }

@@ -469,7 +469,7 @@ TEST(waits_time_out)
 	each_kind(time_out, 0, end_of_kinds());
 }
 
-static void *store_the_rest(void *arg)
+TEST_BY_THREAD(select_stores_what_is_left_of_its_time)
 {
 	struct loop loop = made_loop(SELECT);
 	struct timeval rest = { 100, 0 };
@@ -481,12 +481,6 @@ static void *store_the_rest(void *arg)
 	CHECK_EQ(select(loop.here[0] + 1, &fds, NULL, NULL, &rest), 1);
 	CHECK(rest.tv_sec < 100 && rest.tv_sec > 50);
 	end_loop(&loop);
-	return arg;
-}
-
-TEST(select_stores_what_is_left_of_its_time)
-{
-	join(start(store_the_rest, NULL));
 }
 
 /* Descriptors that go while the loop waits. */
@@ -849,7 +843,7 @@ static struct loop loop_with(uint32_t events)
 	return loop;
 }
 
-static void *hear_edges(void *arg)
+TEST_BY_THREAD(an_edge_is_one_event)
 {
 	struct loop loop = loop_with(EPOLLIN | EPOLLET);
 
@@ -864,15 +858,9 @@ static void *hear_edges(void *arg)
 		hear_nothing(loop.here[0]);
 	}
 	end_loop(&loop);
-	return arg;
 }
 
-TEST(an_edge_is_one_event)
-{
-	join(start(hear_edges, NULL));
-}
-
-static void *hear_once(void *arg)
+TEST_BY_THREAD(a_one_shot_waits_for_its_renewal)
 {
 	const uint32_t once = EPOLLIN | EPOLLONESHOT;
 	struct loop loop = loop_with(once);
@@ -887,15 +875,9 @@ static void *hear_once(void *arg)
 		control(&loop, EPOLL_CTL_MOD, 0, once);
 	}
 	end_loop(&loop);
-	return arg;
 }
 
-TEST(a_one_shot_waits_for_its_renewal)
-{
-	join(start(hear_once, NULL));
-}
-
-static void *peek(void *arg)
+TEST_BY_THREAD(what_is_peeked_at_stays)
 {
 	struct loop loop = made_loop(EPOLL_WAIT);
 	char byte = 0;
@@ -911,12 +893,6 @@ static void *peek(void *arg)
 	CHECK_EQ(errno, EAGAIN);
 	CHECK_EQ(wait_for(&loop, 0), -1);
 	end_loop(&loop);
-	return arg;
-}
-
-TEST(what_is_peeked_at_stays)
-{
-	join(start(peek, NULL));
 }
 
 /* A server of several threads, each with a set that has the listener. */
@@ -971,7 +947,7 @@ TEST(an_exclusive_listener_serves_all)
 	CHECK_EQ(close(fd), 0);
 }
 
-static void *keep_a_copy(void *arg)
+TEST_BY_THREAD(a_copy_keeps_its_place_in_the_set)
 {
 	struct loop loop = made_loop(EPOLL_WAIT);
 	int copy = dup(loop.here[0]);
@@ -990,12 +966,6 @@ static void *keep_a_copy(void *arg)
 	CHECK_EQ(wait_for(&loop, 0), -1);
 	loop.here[0] = dup(loop.there[0]);
 	end_loop(&loop);
-	return arg;
-}
-
-TEST(a_copy_keeps_its_place_in_the_set)
-{
-	join(start(keep_a_copy, NULL));
 }
 
 /* On a busy machine the set may be closed before the first wait begins. */

@@ -111,7 +111,7 @@ static int nap(void *arg)
 	return *(int *)arg;
 }
 
-static void *make_threads(void *arg)
+TEST_BY_THREAD(a_thrd_is_waited_for)
 {
 	int numbers[4] = { 1, 2, 3, 4 }, result = 0;
 	thrd_t threads[4];
@@ -126,10 +126,4 @@ static void *make_threads(void *arg)
 		CHECK_EQ(result, numbers[i]);
 	}
 	CHECK_EQ(values, 10);
-	return arg;
-}
-
-TEST(a_thrd_is_waited_for)
-{
-	join(start(make_threads, NULL));
 }

@@ -675,7 +675,7 @@ TEST(the_last_thread_forks_in_a_sandbox)
 
 /* A thread has made a process: its later calls are the program's own again. */
 
-static void *fork_before_a_filter(void *arg)
+TEST_BY_THREAD(a_thread_forks_before_a_filter)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -696,12 +696,6 @@ static void *fork_before_a_filter(void *arg)
 	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0);
 	for (int i = 0; i < 3; i++)
 		usleep(100);
-	return arg;
-}
-
-TEST(a_thread_forks_before_a_filter)
-{
-	join(start(fork_before_a_filter, NULL));
 }
 
 /* The first process of a namespace, with which that ends, is the program's. */

@@ -63,6 +63,25 @@ static inline void run_numbered(unsigned int n, void *(*run)(void *))
 	join_all(threads, n);
 }
 
+/* A test that a thread makes; or main, and then a thread. */
+#define TEST_BY_THREAD(id)	TEST_BY_THREAD_LIMIT(id, 20)
+#define TEST_BY_THREAD_LIMIT(id, seconds)	TEST_BY(id, seconds, (void)0)
+#define TEST_BY_BOTH(id)	TEST_BY_BOTH_LIMIT(id, 20)
+#define TEST_BY_BOTH_LIMIT(id, seconds)	TEST_BY(id, seconds, body_##id())
+#define TEST_BY(id, seconds, before)					\
+	static void body_##id(void);					\
+	static void *thread_##id(void *arg)				\
+	{								\
+		body_##id();						\
+		return arg;						\
+	}								\
+	TEST_LIMIT(id, seconds)						\
+	{								\
+		before;							\
+		join(start(thread_##id, NULL));				\
+	}								\
+	static void body_##id(void)
+
 static inline void *nothing(void *arg)
 {
 	return arg;
