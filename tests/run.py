@@ -56,7 +56,6 @@ PYTHON_TOOLS = [
     "wheel==0.45.1",
     "html5lib==1.1",
     "matplotlib==3.9.4",
-    "numpy==2.0.2",
     "pyparsing==3.1.4",
 ]
 LIMIT = 600  # seconds, for one command
