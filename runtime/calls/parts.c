@@ -32,8 +32,7 @@
 struct parts {
 	struct uthread *u;
 	struct flexsc_entry rest;
-	struct partial *partial;	/* of a write */
-	long received;
+	struct partial *partial;
 	long some;			/* the first result, then the call's */
 	int copy;			/* of the descriptor; negative: none */
 };
@@ -46,23 +45,10 @@ static bool receives(const struct flexsc_entry *entry)
 /* Is there a rest after a part of so many bytes? Then p->rest describes it. */
 static bool parts_cut(struct parts *p, long part)
 {
-	__u64 *args = p->rest.args;
-
 	if (!receives(&p->rest))
 		return flexsc__partial_rest(&p->rest, &p->partial, part);
-	if (part <= 0)
-		return false;
-	p->received += part;
-	args[1] += (__u64)part;
-	args[2] -= (__u64)part;
-	return args[2];
-}
-
-static long parts_result(struct parts *p, long last)
-{
-	if (receives(&p->rest))
-		return p->received ? p->received : last;
-	return flexsc__partial_result(&p->rest, &p->partial, last);
+	return part > 0 && (__u64)part < p->rest.args[2] &&
+	       flexsc__partial_read(&p->rest, &p->partial, part);
 }
 
 /*
@@ -129,7 +115,7 @@ static long parts_transfer(struct parts *p, long ret)
 		} while (more && parts_go_on(p));
 		flexsc__raise_after_part(p->u, p->rest.args[0], ret);
 	}
-	return parts_result(p, more ? 0 : ret);
+	return flexsc__partial_result(&p->rest, &p->partial, more ? 0 : ret);
 }
 
 /* The call has transferred "some" bytes: transfer the rest, unless a signal comes. */
