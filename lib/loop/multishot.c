@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/syscall.h"
 #include "lib/files/fds.h"
+#include "lib/files/guard.h"
 #include "lib/files/private_fd.h"
 #include "await.h"
 #include "buffers.h"
@@ -154,7 +155,7 @@ static int multishot_post_own(struct multishot *multishot, unsigned int nr,
 /* Are its calls the engine's multishot requests? No copy was made then. */
 static bool is_the_engines(const struct multishot *multishot)
 {
-	return multishot->file == multishot->fd;
+	return !multishot->guard;
 }
 
 static int multishot_accept(struct multishot *multishot)
@@ -270,6 +271,17 @@ static int multishot_go_on(struct multishot *multishot, int64_t ret)
 
 /* Completions. */
 
+/* The copy is closed by a posted call. */
+static void multishot_end_guard(struct multishot *multishot)
+{
+	const uint64_t copy = (uint64_t)flexsc__guard_drop(multishot->guard);
+
+	if ((int)copy >= 0 &&
+	    multishot_post(loop_of(multishot), NULL, SYS_close,
+			   (uint64_t[FLEXSC_ARGS_MAX]){ copy }))
+		flexsc__own_fd_close((int)copy);
+}
+
 /* A multishot call ends, but for telling the last completion. */
 static void multishot_free(struct multishot *multishot)
 {
@@ -281,11 +293,8 @@ static void multishot_free(struct multishot *multishot)
 	loop->multishots.free = index_of(multishot);
 	if (multishot->buffers)
 		multishot->buffers->users--;
-	if (!is_the_engines(multishot) &&
-	    multishot_post(loop, NULL, SYS_close,
-			   (uint64_t[FLEXSC_ARGS_MAX]){
-				   (uint64_t)multishot->file }))
-		flexsc__own_fd_close(multishot->file);
+	if (!is_the_engines(multishot))
+		multishot_end_guard(multishot);
 }
 
 /* What is known of a connection that the engine accepted. */
@@ -529,6 +538,13 @@ void flexsc__multishot_cancel(struct multishot *multishot)
 	flexsc_loop_cancel(loop_of(multishot), &multishot->own);
 }
 
+/* Is it the descriptor that the program named, and hasn't closed? */
+static bool multishot_names(const struct multishot *multishot, int fd)
+{
+	return multishot->guard ? guard_is_named(multishot->guard, fd) :
+				  multishot->fd == fd;
+}
+
 int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd)
 {
 	int n = 0;
@@ -536,7 +552,7 @@ int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd)
 	for (uint32_t i = 0; i < loop->multishots.all.count; i++) {
 		struct multishot *multishot = multishot_at(loop, i);
 
-		if (!multishot->cb || multishot->fd != fd ||
+		if (!multishot->cb || !multishot_names(multishot, fd) ||
 		    multishot->cancelled)
 			continue;
 		flexsc__multishot_cancel(multishot);
@@ -564,25 +580,42 @@ static int check_receives(int fd)
 	return listens ? -ENOTCONN : (int)err;
 }
 
+/* A guard that has a copy. 0 or -errno. */
+static int multishot_guard(struct multishot *multishot)
+{
+	struct guard *guard = flexsc__guard_begin((uint32_t)multishot->fd);
+	int err = (uint32_t)multishot->fd < FDS_MAX ? -ENOMEM : -EBADF;
+
+	if (!guard)
+		return err;
+	err = flexsc__guard_copy(&guard);
+	if (err) {
+		flexsc__guard_end(guard);
+		return err;
+	}
+	multishot->guard = guard;
+	multishot->file = guard_fd(guard);
+	return 0;
+}
+
 static int multishot_begin(struct multishot *multishot, bool in_engine)
 {
-	int copy, err;
+	int err;
 
 	if (in_engine)
 		return multishot_try(multishot);
-	copy = multishot->buffers ? check_receives(multishot->fd) : 0;
-	if (!copy)
-		copy = flexsc__own_fd_copy(multishot->fd);
-	if (copy < 0) {
-		multishot->own.ret = copy;
+	err = multishot->buffers ? check_receives(multishot->fd) : 0;
+	if (!err)
+		err = multishot_guard(multishot);
+	if (err) {
+		multishot->own.ret = err;
 		multishot_postpone(multishot);
 		return 0;
 	}
-	multishot->file = copy;
 	err = multishot->buffers ? multishot_wait(multishot) :
 				   multishot_try(multishot);
 	if (err)
-		flexsc__own_fd_close(copy);
+		flexsc__guard_end(multishot->guard);
 	return err;
 }
 

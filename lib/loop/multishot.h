@@ -21,7 +21,7 @@
  * ready list; the call's end, if it comes after shots, is put behind them there.
  *
  * Nothing would hold the file between two calls that the library posts, so these
- * calls name a copy of the descriptor. Owner only.
+ * calls name a guard's copy of the descriptor. Owner only.
  */
 #ifndef FLEXSC_LOOP_MULTISHOT_H
 #define FLEXSC_LOOP_MULTISHOT_H
@@ -46,7 +46,8 @@ struct multishot {
 	uint32_t shots;		/* on the ready list */
 	uint32_t taken;		/* the buffer of its own call; NO_BUFFER */
 	int fd;			/* the descriptor that the program named */
-	int file;		/* the one that own's calls name: fd, or a copy */
+	int file;		/* the one that own's calls name: fd, or the guard's */
+	struct guard *guard;	/* NULL: its calls are the engine's requests */
 	int flags;
 	int failed;		/* instead of the call's own result; 0 */
 	bool waits, cancelled;
