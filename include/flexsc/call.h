@@ -26,16 +26,13 @@ struct flexsc_loop;
  */
 struct flexsc_cb {
 	void (*callback)(struct flexsc_cb *cb);	/* NULL: only set ret */
-	void *arg;				/* the caller's own */
-	int64_t ret;				/* the kernel's: result or -errno */
-	uint64_t handle;			/* the library's, while posted */
+	void *arg;		/* the caller's own */
+	int64_t ret;		/* the kernel's: result or -errno */
+	uint64_t handle;	/* the library's */
+	uint32_t flags;		/* of a completion: FLEXSC_CB_*, <flexsc/multishot.h> */
+	uint32_t buffer;	/* the library's: flexsc_buffers_data() */
+	uint64_t reserved;	/* the library's */
 };
-
-/*
- * When a cb has completed, from the start of its callback on or harvested,
- * handle holds what <flexsc/multishot.h> reads from it, and is 0 after any other
- * call. A program that meets bits it doesn't know ignores them.
- */
 
 /*
  * Post system call nr with six arguments; those it doesn't take are ignored.

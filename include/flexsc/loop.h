@@ -141,7 +141,7 @@ int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns);
 /*
  * dispatch without callbacks, for languages and loops that have their own way
  * to go on: the next n cbs at most that are complete by now are put into done,
- * the oldest calls first, with ret set and handle as at the start of a
+ * the oldest calls first, with ret and flags set as at the start of a
  * callback, which isn't run. Timers, signals and wake-ups come as cbs like
  * calls; what was posted without a cb is consumed and put nowhere. The ret of a
  * cb that was woken means nothing, because it may have been woken again.

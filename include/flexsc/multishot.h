@@ -43,13 +43,14 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* In a completed cb's handle: see flexsc_cb_more(). */
-#define FLEXSC_CB_MORE	(1ULL << 32)
+/* Flags of a completed cb. Ignore those that you don't know. */
+#define FLEXSC_CB_MORE		0x1U	/* see flexsc_cb_more() */
+#define FLEXSC_CB_BUFFER	0x2U	/* it has one: flexsc_buffers_data() */
 
 /* Does another completion of this completed cb follow? */
 static inline bool flexsc_cb_more(const struct flexsc_cb *cb)
 {
-	return (cb->handle & FLEXSC_CB_MORE) != 0;
+	return (cb->flags & FLEXSC_CB_MORE) != 0;
 }
 
 /*

@@ -132,9 +132,9 @@ void flexsc__buffers_fini(struct flexsc_loop *loop)
 void *flexsc_buffers_data(const struct flexsc_buffers *buffers,
 			  const struct flexsc_cb *cb)
 {
-	if (!buffers || !cb || !multishot_has_buffer(cb->handle))
+	if (!buffers || !cb || !(cb->flags & FLEXSC_CB_BUFFER))
 		return NULL;
-	return buffers_at(buffers, multishot_buffer(cb->handle));
+	return buffers_at(buffers, cb->buffer);
 }
 
 int flexsc_buffers_return(struct flexsc_buffers *buffers, void *data)

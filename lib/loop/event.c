@@ -62,7 +62,7 @@ struct flexsc_cb *flexsc__timer_take(struct flexsc_loop *loop)
 	if (!flexsc__wheel_pop(&loop->wheel, WHEEL_DUE_CBS, &timer))
 		return NULL;
 	cb = timer_cb(&timer);
-	cb->handle = 0;
+	cb->flags = 0;
 	loop->events--;
 	return cb;
 }

@@ -203,7 +203,7 @@ static inline uint32_t calls_take(struct flexsc_loop *loop,
 static inline struct flexsc_cb *cb_complete(struct flexsc_cb *cb, int64_t ret)
 {
 	cb->ret = ret;
-	cb->handle = 0;
+	cb->flags = 0;
 	return cb;
 }
 

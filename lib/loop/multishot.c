@@ -315,21 +315,23 @@ static struct flexsc_cb *multishot_tell(struct multishot *multishot,
 					int64_t ret, uint32_t which, bool more)
 {
 	struct flexsc_cb *cb = multishot->cb;
-	uint64_t handle = 0;
 
+	cb->flags = 0;
+	cb->handle = 0;
 	if (which != NO_BUFFER) {
 		flexsc__buffers_give(multishot->buffers, which);
-		handle = MULTISHOT_BUFFER | (uint64_t)which << MULTISHOT_WHICH;
+		cb->flags = FLEXSC_CB_BUFFER;
+		cb->buffer = which;
 	}
 	if (!multishot->buffers && is_the_engines(multishot))
 		multishot_note_accepted(multishot, ret);
-	if (more)
-		handle |= FLEXSC_CB_MORE |
-			  handle_make(HANDLE_MULTISHOT, index_of(multishot));
-	else
+	if (more) {
+		cb->flags |= FLEXSC_CB_MORE;
+		cb->handle = handle_make(HANDLE_MULTISHOT, index_of(multishot));
+	} else {
 		multishot_free(multishot);
+	}
 	cb->ret = ret;
-	cb->handle = handle;
 	return cb;
 }
 

@@ -63,23 +63,6 @@ struct multishots {
 /* Arguments of an NR_RECV entry: 0 is the socket, 3 the flags. */
 enum { RECV_GROUP = 1, RECV_ONCE = 2, RECV_FLAGS = 3 };
 
-/*
- * A cb's handle: the index is in the low half. The high half of a completed
- * cb's is the program's: FLEXSC_CB_MORE, and which buffer.
- */
-#define MULTISHOT_BUFFER	(1ULL << 33)
-#define MULTISHOT_WHICH		40
-
-static inline bool multishot_has_buffer(uint64_t handle)
-{
-	return handle & MULTISHOT_BUFFER;
-}
-
-static inline uint32_t multishot_buffer(uint64_t handle)
-{
-	return (uint16_t)(handle >> MULTISHOT_WHICH);
-}
-
 static inline uint32_t multishot_index(uint64_t handle)
 {
 	return (uint32_t)handle;

@@ -28,7 +28,7 @@ static void harvest(unsigned int n, unsigned int room)
 
 		CHECK(got >= 0 && (unsigned int)got <= room);
 		for (int i = 0; i < got; i++)
-			CHECK_EQ(done[had + (unsigned int)i]->handle, 0);
+			CHECK_EQ(done[had + (unsigned int)i]->flags, 0);
 		had += (unsigned int)got;
 		if (!got)
 			CHECK(flexsc_loop_wait(loop, FLEXSC_FOREVER) >= 0);
@@ -93,7 +93,7 @@ LOOP_TEST(calls_come_out_once_each)
 
 static void count_run(struct flexsc_cb *cb)
 {
-	CHECK_EQ(cb->handle, 0);
+	CHECK_EQ(cb->flags, 0);
 	((struct call *)cb)->runs++;
 }
 
@@ -198,7 +198,7 @@ TEST(cancelled_and_late_calls_are_harvested)
 }
 
 /* Those of the loop's end, too: there nobody harvests. */
-LOOP_TEST(callbacks_have_no_flags_in_handle)
+LOOP_TEST(callbacks_of_calls_have_no_flags)
 {
 	struct call calls[4] = { 0 };
 

@@ -59,7 +59,6 @@ static void shot(struct flexsc_cb *cb)
 		CHECK(!flexsc_cb_more(cb));
 	}
 	if (!flexsc_cb_more(cb)) {
-		CHECK_EQ(cb->handle >> 60, 0);
 		shots->last = cb->ret;
 		shots->ended = 1;
 	} else if (shots->n == shots->cancel_at) {

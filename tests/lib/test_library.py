@@ -34,7 +34,7 @@ static void done(struct flexsc_cb *cb) { *(int64_t *)cb->arg = cb->ret; }
 int main(void)
 {
     int64_t ret = -1;
-    struct flexsc_cb cb = { done, &ret, 0, 0 };
+    struct flexsc_cb cb = { done, &ret, 0, 0, 0, 0, 0 };
     if (flexsc_init() || flexsc_getppid(&cb) || flexsc_main_loop())
         return 2;
     return ret > 0 ? 0 : 3;
@@ -174,6 +174,9 @@ class Cb(ctypes.Structure):
         ("arg", ctypes.c_void_p),
         ("ret", ctypes.c_int64),
         ("handle", ctypes.c_uint64),
+        ("flags", ctypes.c_uint32),
+        ("buffer", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint64),
     )
 
 

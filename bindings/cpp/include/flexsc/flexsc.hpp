@@ -459,7 +459,7 @@ private:
 		bool orphan = false;		/* the event is gone */
 		std::atomic<bool> woken = false;	/* was_woken() is to come */
 
-		shared() noexcept : flexsc_cb{ was_woken, nullptr, 0, 0 } {}
+		shared() noexcept : flexsc_cb{ was_woken, nullptr, 0, 0, 0, 0, 0 } {}
 	};
 
 	static void was_woken(flexsc_cb *cb) noexcept

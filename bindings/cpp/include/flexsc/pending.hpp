@@ -98,7 +98,7 @@ template <class Post, bool deadlines>
 class [[nodiscard]] pending : protected flexsc_cb {
 public:
 	pending(flexsc_loop *on, Post how) noexcept
-		: flexsc_cb{ completed, nullptr, 0, 0 }, loop(on),
+		: flexsc_cb{ completed, nullptr, 0, 0, 0, 0, 0 }, loop(on),
 		  post(std::move(how))
 	{
 	}
@@ -248,7 +248,7 @@ private:
 
 	std::stop_token stop;
 	std::optional<std::stop_callback<wake>> on_stop;
-	flexsc_cb waker{ was_woken, this, 0, 0 };
+	flexsc_cb waker{ was_woken, this, 0, 0, 0, 0, 0 };
 	bool woken = false;	/* the stopping thread's, until on_stop's end */
 	bool told = false;	/* the wake-up's callback has run */
 	bool over = false;	/* the call's has */

@@ -55,8 +55,14 @@ pub struct flexsc_cb {
     pub arg: *mut c_void,
     /// The result, or a negative error number.
     pub ret: i64,
-    /// The library's, while posted.
+    /// The library's.
     pub handle: u64,
+    /// Of a completion: [`FLEXSC_CB_MORE`] and [`FLEXSC_CB_BUFFER`].
+    pub flags: u32,
+    /// The library's.
+    pub buffer: u32,
+    /// The library's.
+    pub reserved: u64,
 }
 
 /// How a loop is made: zero means the default everywhere but in `size`.
@@ -151,8 +157,10 @@ pub const FLEXSC_CHAIN_ALWAYS: c_uint = 0x10;
 /// Run only if the call before it transferred all.
 pub const FLEXSC_CHAIN_FULL: c_uint = 0x20;
 
-/// In a completed cb's handle: another completion follows.
-pub const FLEXSC_CB_MORE: u64 = 1 << 32;
+/// In a completed cb's flags: another completion follows.
+pub const FLEXSC_CB_MORE: c_uint = 0x1;
+/// In a completed cb's flags: it has a buffer.
+pub const FLEXSC_CB_BUFFER: c_uint = 0x2;
 
 /// Argument `n` is the result of the call before it.
 #[allow(non_snake_case)]

@@ -69,7 +69,7 @@ fn size_of_pointee<T>(_: *const T) -> usize {
 #[test]
 fn structures_are_laid_out_as_in_c() {
     let mut text = HEAD.to_string();
-    structure!(text, flexsc_cb, callback arg ret handle);
+    structure!(text, flexsc_cb, callback arg ret handle flags buffer reserved);
     structure!(text, flexsc_options,
         size engine kernel_cores max_entries max_threads poll_us flags);
     structure!(text, flexsc_stats,
@@ -82,7 +82,7 @@ fn structures_are_laid_out_as_in_c() {
 
 #[test]
 fn a_wrong_layout_is_found() {
-    let text = format!("{HEAD}_Static_assert(sizeof(struct flexsc_cb) == 33, \"\");\n");
+    let text = format!("{HEAD}_Static_assert(sizeof(struct flexsc_cb) == 49, \"\");\n");
     assert!(!compile("wrong", &text, &[]).status.success());
 }
 
@@ -96,7 +96,8 @@ fn constants_have_the_values_of_c() {
     equal("FLEXSC_CHAIN_ALWAYS", FLEXSC_CHAIN_ALWAYS.into());
     equal("FLEXSC_CHAIN_FULL", FLEXSC_CHAIN_FULL.into());
     equal("FLEXSC_CHAIN_ARG(5)", FLEXSC_CHAIN_ARG(5).into());
-    equal("FLEXSC_CB_MORE", FLEXSC_CB_MORE);
+    equal("FLEXSC_CB_MORE", FLEXSC_CB_MORE.into());
+    equal("FLEXSC_CB_BUFFER", FLEXSC_CB_BUFFER.into());
     equal("FLEXSC_FD_REGULAR", FLEXSC_FD_REGULAR.into());
     equal("FLEXSC_FD_STREAM", FLEXSC_FD_STREAM.into());
     equal("FLEXSC_FD_BLOCKING", FLEXSC_FD_BLOCKING.into());
