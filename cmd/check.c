@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc check: the engines, SEND's backends and flexsc run: which work here, and
+ * flexsc check: the engines, event backends and flexsc run: which work here, and
  * why the others don't.
  */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@ static const char usage[] =
 	"Says for each engine, or for one, whether it works on this machine\n"
 	"for this user, and if not why. Programs get uring, or threads where\n"
 	"that doesn't work, unless FLEXSC_ENGINE or an option says otherwise.\n"
-	"Then the same of the backends of SEND: programs get kmod, or uring\n"
+	"Then the same of the backends of events: programs get kmod, or uring\n"
 	"where that doesn't work, unless FLEXSC_ECB or an option says otherwise.\n"
 	"Then flexsc run starts a program with a thread.\n"
 	"Exits with 0 if all but kmod (or the one named) work, else with 1.\n";
@@ -48,12 +48,12 @@ static int check(const char *engine)
 	return err;
 }
 
-static int check_send(const char *backend)
+static int check_events(const char *backend)
 {
 	char why[256] = "";
 	int err = flexsc_ecb_probe(backend, why, sizeof(why));
 
-	check_print("send: ", backend, err, why);
+	check_print("events: ", backend, err, why);
 	return err;
 }
 
@@ -182,8 +182,8 @@ int command_check(int argc, char **argv)
 	/* The kernel module needn't be on every machine. */
 	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
 		failed |= check(engine) && strcmp(engine, "kmod") != 0;
-	check_send("kmod");
-	failed |= check_send("uring");
+	check_events("kmod");
+	failed |= check_events("uring");
 	failed |= check_run();
 	return failed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SEND: events in memory, and a handler that preempts. An event control block
- * (ECB) belongs to the thread that made it. The kernel and other threads write
+ * Events in memory, and a handler that preempts: the thesis SEND (2000) on stock
+ * Linux. An event control block (ECB) belongs to the thread that made it. The kernel and other threads write
  * events of descriptors, listeners, signals, timers, children, files, threads
  * and finished calls into its memory: their DELIVERY. A handler is called on
  * the owner, wherever it computes: their NOTIFICATION. The owner controls the

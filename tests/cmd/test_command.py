@@ -79,7 +79,7 @@ def test_check_has_a_line_for_each_engine() -> None:
     lines = done.stdout.splitlines()
     names = [re.split(r" (?!kmod|uring)", line)[0] for line in lines]
     engines = ["uring", "threads", "kmod", "sync"]
-    assert names == [*engines, "send: kmod", "send: uring", "run"]
+    assert names == [*engines, "events: kmod", "events: uring", "run"]
     works = [re.search(" works(, but|$)", line) is not None for line in lines]
     needed = [works[i] for i in (0, 1, 3, 5, 6)]
     assert done.returncode == int(not all(needed))

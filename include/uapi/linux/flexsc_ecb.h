@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ((GPL-2.0-only WITH Linux-syscall-note) OR MIT) */
 /*
- * SEND: the contract of an event control block (SEND, section 3.2). Sources of
+ * The contract of an event control block (SEND, section 3.2). Sources of
  * events, which are the kernel on any core and other threads of the process,
  * write into the memory of one thread, the block's owner. Both sides compile
  * this one file.

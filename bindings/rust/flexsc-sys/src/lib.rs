@@ -185,8 +185,10 @@ pub const FLEXSC_STATS_MAGIC: u64 = 0x6373_7865_6c66;
 /// The version that this was written for, as `FLEXSC_VERSION` of the headers.
 pub const FLEXSC_VERSION: c_uint = 0x100;
 
+// What each function does: its header, and the manual page of its name.
+#[allow(missing_docs)]
 extern "C" {
-    /// `<flexsc/call.h>`
+    // <flexsc/call.h>
     pub fn flexsc_loop_call(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
@@ -198,7 +200,6 @@ extern "C" {
         a4: u64,
         a5: u64,
     ) -> c_int;
-    /// `<flexsc/call.h>`
     pub fn flexsc__call3(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
@@ -207,13 +208,9 @@ extern "C" {
         a1: u64,
         a2: u64,
     ) -> c_int;
-    /// `<flexsc/call.h>`
     pub fn flexsc_loop_cancel(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb) -> c_int;
-    /// `<flexsc/call.h>`
     pub fn flexsc_loop_cancel_fd(r#loop: *mut flexsc_loop, fd: c_int) -> c_int;
-    /// `<flexsc/call.h>`
     pub fn flexsc_loop_deadline(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, ns: u64) -> c_int;
-    /// `<flexsc/call.h>`
     pub fn flexsc_loop_call_after(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
@@ -223,14 +220,12 @@ extern "C" {
         args: *const u64,
     ) -> c_int;
 
-    /// `<flexsc/loop.h>`
+    // <flexsc/loop.h>
     pub fn flexsc_loop_timer(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, ns: u64) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_signal(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb, signo: c_int) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_wake(r#loop: *mut flexsc_loop, cb: *mut flexsc_cb) -> c_int;
 
-    /// `<flexsc/work.h>`
+    // <flexsc/work.h>
     pub fn flexsc_loop_work(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
@@ -238,7 +233,6 @@ extern "C" {
         arg: *mut c_void,
     ) -> c_int;
 
-    /// `<flexsc/work.h>`
     pub fn flexsc_loop_work_after(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
@@ -248,95 +242,69 @@ extern "C" {
         arg: *mut c_void,
     ) -> c_int;
 
-    /// `<flexsc/fd.h>`
+    // <flexsc/fd.h>
     pub fn flexsc_fd_forget(fd: c_int);
-    /// `<flexsc/fd.h>`
     pub fn flexsc_fd_hint(fd: c_int, flags: c_uint) -> c_int;
-    /// `<flexsc/fd.h>`
     pub fn flexsc_loop_fix_fd(r#loop: *mut flexsc_loop, fd: c_int) -> c_int;
-    /// `<flexsc/fd.h>`
     pub fn flexsc_loop_unfix_fd(r#loop: *mut flexsc_loop, fd: c_int) -> c_int;
 
-    /// `<flexsc/multishot.h>`
+    // <flexsc/multishot.h>
     pub fn flexsc_loop_accept_multishot(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
         sockfd: c_int,
         flags: c_int,
     ) -> c_int;
-    /// `<flexsc/multishot.h>`
     pub fn flexsc_buffers_create(
         r#loop: *mut flexsc_loop,
         buffers: *mut *mut flexsc_buffers,
         count: c_uint,
         size: usize,
     ) -> c_int;
-    /// `<flexsc/multishot.h>`
     pub fn flexsc_buffers_destroy(buffers: *mut flexsc_buffers) -> c_int;
-    /// `<flexsc/multishot.h>`
     pub fn flexsc_loop_recv_multishot(
         r#loop: *mut flexsc_loop,
         cb: *mut flexsc_cb,
         sockfd: c_int,
         buffers: *mut flexsc_buffers,
     ) -> c_int;
-    /// `<flexsc/multishot.h>`
     pub fn flexsc_buffers_data(buffers: *const flexsc_buffers, cb: *const flexsc_cb)
         -> *mut c_void;
-    /// `<flexsc/multishot.h>`
     pub fn flexsc_buffers_return(buffers: *mut flexsc_buffers, data: *mut c_void) -> c_int;
 
-    /// `<flexsc/loop.h>`
+    // <flexsc/loop.h>
     pub fn flexsc_loop_create(
         r#loop: *mut *mut flexsc_loop,
         options: *const flexsc_options,
     ) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_destroy(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_run(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_stop(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_ref(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_unref(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_submit(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_dispatch(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_wait(r#loop: *mut flexsc_loop, ns: u64) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_harvest(
         r#loop: *mut flexsc_loop,
         done: *mut *mut flexsc_cb,
         n: c_uint,
     ) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_fd(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_prepare(r#loop: *mut flexsc_loop, ns: *mut u64) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_engine(r#loop: *const flexsc_loop) -> *const c_char;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_loop_why(r#loop: *const flexsc_loop) -> *const c_char;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_engine_probe(engine: *const c_char, why: *mut c_char, size: usize) -> c_int;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_engine_name(i: c_uint) -> *const c_char;
-    /// `<flexsc/loop.h>`
     pub fn flexsc_version() -> c_uint;
-    /// `<flexsc/default.h>`
+
+    // <flexsc/default.h>
     pub fn flexsc_loop_default() -> *mut flexsc_loop;
-    /// `<flexsc/default.h>`
     pub fn flexsc_loop_set_default(r#loop: *mut flexsc_loop) -> c_int;
-    /// `<flexsc/default.h>`
     pub fn flexsc_init() -> c_int;
-    /// `<flexsc/default.h>`
     pub fn flexsc_fini() -> c_int;
 
-    /// `<flexsc/stats.h>`
+    // <flexsc/stats.h>
     pub fn flexsc_loop_stats(
         r#loop: *const flexsc_loop,
         stats: *mut flexsc_stats,
