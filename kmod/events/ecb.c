@@ -31,17 +31,6 @@ void ecb_put_later(struct ecb *ecb)
 		ecb_attend_later(ecb);
 }
 
-/*
- * Is the owner still in its own process? A program that it executed may have other
- * rights, and may not be disturbed. The caller keeps interrupts off until it has
- * acted. So it acts on an outdated answer within microseconds, while the owner is
- * still in exec: an interrupt handler in between could last until the new program runs.
- */
-bool ecb_owner_stays(const struct ecb *ecb)
-{
-	return READ_ONCE(ecb->owner->mm) == ecb->mm;
-}
-
 /* The owner has left its process: close the ECB. Any context. */
 static noinline void ecb_abandon(struct ecb *ecb)
 {

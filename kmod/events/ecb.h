@@ -110,7 +110,6 @@ void ecb_exit(void);
 void ecb_get(struct ecb *ecb);
 void ecb_put_later(struct ecb *ecb);
 void ecb_attend_later(struct ecb *ecb);
-bool ecb_owner_stays(const struct ecb *ecb);
 void ecb_kick(struct ecb *ecb);
 void ecb_call(struct ecb *ecb);
 void ecb_wake(struct ecb *ecb);
@@ -123,6 +122,17 @@ void ecb_put(struct ecb *ecb);
 int ecb_file_init(void);
 void ecb_file_exit(void);
 int ecb_create(struct flexsc_ecb_create __user *user);
+
+/*
+ * Is the owner still in its own process? A program that it executed may have other
+ * rights, and may not be disturbed. The caller keeps interrupts off until it has
+ * acted. So it acts on an outdated answer within microseconds, while the owner is
+ * still in exec: an interrupt handler in between could last until the new program runs.
+ */
+static inline bool ecb_owner_stays(const struct ecb *ecb)
+{
+	return READ_ONCE(ecb->owner->mm) == ecb->mm;
+}
 
 /* May a connection be pending that is to be accepted? */
 static inline bool ecb_has_accepts(const struct ecb *ecb)
