@@ -90,7 +90,7 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
-	/* Before anything here closes a descriptor; lib/run/fork.c may come later. */
+	/* Before anything here closes a descriptor; lib/run/make.c may come later. */
 	flexsc__own_fds_forked();
 	flexsc__guards_forked();
 	flexsc__heap_forked();

@@ -10,6 +10,7 @@
 #include "engine.h"
 #include "lib/files/fds.h"
 #include "lib/loop/loop.h"
+#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"

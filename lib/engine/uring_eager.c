@@ -9,6 +9,7 @@
 #include "lib/calls/partial.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
+#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "uring.h"
 #include "uring_done.h"
@@ -88,7 +89,7 @@ static void go_on(struct flexsc_loop *loop, uint32_t index)
 		calls_append(loop, &uring_of(loop)->again, index);
 		return;
 	}
-	if (!flexsc__uring_use_pool(loop)) {
+	if (!flexsc__pool_ensure(loop)) {
 		flexsc__uring_end(loop, index, loop->no_thread);
 		return;
 	}

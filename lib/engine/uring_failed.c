@@ -10,6 +10,7 @@
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/direct.h"
+#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "engine.h"
 #include "uring_direct.h"
@@ -61,7 +62,7 @@ static void to_thread(struct flexsc_loop *loop, uint32_t index)
 		flexsc__uring_end(loop, index, -ECANCELED);
 	} else if (call->route == BY_RING_MULTISHOT) {
 		call_done(loop, index, -ERESTART);
-	} else if (flexsc__uring_use_pool(loop)) {
+	} else if (flexsc__pool_ensure(loop)) {
 		call->route = BY_POOL;
 		calls_append(loop, &uring->to_pool, index);
 	} else {

@@ -14,6 +14,7 @@
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
 #include "lib/files/closing.h"
+#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "rest.h"
 #include "uring_direct.h"
@@ -21,12 +22,6 @@
 #include "uring_eager.h"
 #include "uring_fixed.h"
 #include "uring_ops.h"
-
-bool flexsc__uring_use_pool(struct flexsc_loop *loop)
-{
-	return loop_pool(loop) ||
-	       !flexsc__pool_create(loop, loop->options.max_threads);
-}
 
 /* Does uring_follow() have something to do for this operation's calls? */
 static bool is_followed(unsigned int op)
@@ -91,7 +86,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 	case CLASS_ADMIN:
 	case CLASS_WORK:
 		flexsc__fds_use_position(entry_of(loop, index));
-		if (flexsc__uring_use_pool(loop)) {
+		if (flexsc__pool_ensure(loop)) {
 			call_of(loop, index)->route = BY_POOL;
 			calls_append(loop, &uring_of(loop)->to_pool, index);
 		} else {

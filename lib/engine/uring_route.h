@@ -7,9 +7,6 @@
 
 struct flexsc_loop;
 
-/* Has the loop a pool of syscall threads, made here if need be? */
-bool flexsc__uring_use_pool(struct flexsc_loop *loop);
-
 /* What was submitted becomes requests, or goes where it is executed. */
 void flexsc__uring_route(struct flexsc_loop *loop);
 

@@ -234,12 +234,6 @@ void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 	call->cancel = CANCEL_TOLD;
 }
 
-COLD void flexsc__call_untold(struct flexsc_loop *loop, int64_t ret)
-{
-	if (ret < 0)
-		count(&loop->stats->failed_unseen, 1);
-}
-
 static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
@@ -288,7 +282,7 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	if (cb)
 		return cb_complete(cb, ret);
 	if (!told)
-		flexsc__call_untold(loop, ret);
+		flexsc__stats_untold(loop, ret);
 	return NULL;
 }
 
@@ -320,7 +314,7 @@ void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 	if (cb)
 		callback(cb, ret);
 	else
-		flexsc__call_untold(loop, ret);
+		flexsc__stats_untold(loop, ret);
 }
 
 struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,

@@ -183,9 +183,6 @@ struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,
 void flexsc__call_retire_otherwise(struct flexsc_loop *loop, uint32_t index,
 				   int64_t ret);
 
-/* A call without a cb has ended with ret: a failure is counted. */
-void flexsc__call_untold(struct flexsc_loop *loop, int64_t ret);
-
 /* A call's entry is CANCEL, and no thread has begun it. */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index);
 

@@ -97,7 +97,7 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 				   -ECANCELED);
 		break;
 	case HANDLE_MULTISHOT:
-		flexsc__multishot_cancel(flexsc__multishot_find(loop, cb));
+		flexsc__multishot_cancel(flexsc__cb_multishot(loop, cb));
 		break;
 	case HANDLE_WOKEN:
 	case HANDLE_NONE:

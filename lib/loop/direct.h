@@ -23,6 +23,7 @@
 
 #include "handle.h"
 #include "loop.h"
+#include "stats.h"
 
 /* struct call's word "how" of a direct call, of call nr. */
 static inline uint32_t direct_how(unsigned int nr)
@@ -77,7 +78,7 @@ static inline void direct_retire(struct flexsc_loop *loop, struct call *call,
 	if (cb)
 		callback(cb, ret);
 	else
-		flexsc__call_untold(loop, ret);
+		flexsc__stats_untold(loop, ret);
 }
 
 /* Store in the shadow what is known of the call; it stays FREE. */

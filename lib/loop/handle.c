@@ -7,6 +7,17 @@
 #include "multishot.h"
 #include "signal.h"
 
+struct multishot *flexsc__cb_multishot(struct flexsc_loop *loop,
+				       const struct flexsc_cb *cb)
+{
+	struct multishot *all = loop->multishots.all.base;
+	uint32_t index = multishot_index(cb->handle);
+
+	if (index >= loop->multishots.all.count || all[index].cb != cb)
+		return NULL;
+	return &all[index];
+}
+
 bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
 	/* Another thread may wake it at this moment. */
@@ -28,7 +39,7 @@ bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 	case HANDLE_SIGNAL:
 		return signal_find(&loop->signal_waits, cb) != NULL;
 	case HANDLE_MULTISHOT:
-		return flexsc__multishot_find(loop, cb) != NULL;
+		return flexsc__cb_multishot(loop, cb) != NULL;
 	case HANDLE_WOKEN:
 	case HANDLE_NONE:
 		break;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct flexsc_loop;
+struct multishot;
 
 /*
  * cb->handle while it is pending: what kind of thing it is, and which. The
@@ -42,6 +43,10 @@ static inline uint64_t handle_index(uint64_t handle)
 }
 
 bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb);
+
+/* The multishot call that the cb is pending with, or NULL. */
+struct multishot *flexsc__cb_multishot(struct flexsc_loop *loop,
+				       const struct flexsc_cb *cb);
 
 /* May something be posted on this loop, with this cb? 0 or -errno. */
 int flexsc__post_check(struct flexsc_loop *loop, struct flexsc_cb *cb);

@@ -143,7 +143,7 @@ static void held_complete(struct flexsc_loop *loop, uint32_t index,
 		loop->events++;
 		flexsc__ready(loop, cb, ret);
 	} else {
-		flexsc__call_untold(loop, ret);
+		flexsc__stats_untold(loop, ret);
 	}
 }
 

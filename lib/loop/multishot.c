@@ -523,17 +523,6 @@ struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb)
 
 /* Posting and cancelling. */
 
-struct multishot *flexsc__multishot_find(struct flexsc_loop *loop,
-					 const struct flexsc_cb *cb)
-{
-	uint32_t index = multishot_index(cb->handle);
-
-	if (index >= loop->multishots.all.count ||
-	    multishot_at(loop, index)->cb != cb)
-		return NULL;
-	return multishot_at(loop, index);
-}
-
 void flexsc__multishot_cancel(struct multishot *multishot)
 {
 	multishot->cancelled = true;

@@ -70,9 +70,6 @@ static inline uint32_t multishot_index(uint64_t handle)
 
 void flexsc__multishots_fini(struct flexsc_loop *loop);
 
-struct multishot *flexsc__multishot_find(struct flexsc_loop *loop,
-					 const struct flexsc_cb *cb);
-
 void flexsc__multishot_cancel(struct multishot *multishot);
 /* End all that the program posted with this descriptor; returns how many. */
 int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd);

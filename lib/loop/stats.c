@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/base/compiler.h"
 #include "lib/base/ask.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
@@ -127,4 +128,10 @@ int flexsc_loop_stats(const struct flexsc_loop *loop,
 	for (size_t i = 0; i < size / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 	return 0;
+}
+
+COLD void flexsc__stats_untold(struct flexsc_loop *loop, int64_t ret)
+{
+	if (ret < 0)
+		count(&loop->stats->failed_unseen, 1);
 }

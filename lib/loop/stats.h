@@ -11,6 +11,8 @@ int flexsc__stats_init(struct flexsc_loop *loop);
 void flexsc__stats_fini(struct flexsc_loop *loop);
 void flexsc__stats_publish(const struct flexsc_loop *loop);
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls);
+/* A call without a cb has ended with ret: a failure is counted. */
+void flexsc__stats_untold(struct flexsc_loop *loop, int64_t ret);
 
 static inline void stats_set(uint64_t *where, uint64_t value)
 {

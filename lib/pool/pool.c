@@ -128,7 +128,7 @@ bool flexsc__pool_create_thread(struct pool *pool)
 		.thread = thread->thread,
 		.birth = {
 			.thread = &thread->thread,
-			.run = flexsc__syscall_thread,
+			.run = pool->run,
 			.arg = thread,
 			.joins = thread->ended,
 			.failed = pool_thread_failed,
@@ -476,13 +476,15 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	return err;
 }
 
-int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max)
+int flexsc__pool_make(struct flexsc_loop *loop, uint32_t max,
+		      void *(*run)(void *thread))
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 	int err;
 
 	if (!pool)
 		return -ENOMEM;
+	pool->run = run;
 	err = pool_init(pool, loop, max);
 	if (err) {
 		free(pool->threads);

@@ -97,6 +97,7 @@ struct pool {
 	struct guard_watcher watcher;	/* under the watchers' lock */
 
 	struct syscall_thread *threads;	/* max of them */
+	void *(*run)(void *thread);
 	uint32_t max, count, blocked;
 	uint32_t active, max_active;
 	uint32_t idle, unused;	/* stacks of thread numbers */
@@ -128,11 +129,11 @@ static inline bool pool_others(const struct pool *pool)
 }
 
 /*
- * Make the loop's pool, of at most max threads, but at least two. For the
- * owner. -EAGAIN: not one could be made; -EINVAL: options.kernel_cores is no list of
- * usable cores.
+ * Make the loop's pool, of at most max threads, but at least two, which run this
+ * function: create.h. For the owner.
  */
-int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max);
+int flexsc__pool_make(struct flexsc_loop *loop, uint32_t max,
+		      void *(*run)(void *thread));
 /* Queue SUBMITTED entries; empties the list. */
 void flexsc__pool_submit(struct pool *pool, struct call_list *list);
 /* A BUSY entry of the pool is CANCEL now. */

@@ -16,10 +16,12 @@
 #include "lib/loop/all.h"
 #include "lib/loop/buffers.h"
 #include "lib/loop/loop.h"
+#include "lib/loop/signal.h"
+#include "lib/files/private_fd.h"
+#include "lib/files/guard.h"
 #include "lib/loop/page.h"
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
-#include "fork.h"
 #include "own.h"
 #include "run.h"
 
@@ -99,6 +101,60 @@ static void make_release(struct flexsc_loop *loop)
 	free(loop);
 }
 
+/*
+ * fork(): the child has copies of loops that it must not use: their syscall
+ * threads are gone, their rings belong to the parent, their memory isn't
+ * mapped. In the child each is marked stale and its descriptors are closed.
+ */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int once_err;
+
+static void fork_abandon(struct flexsc_loop *loop)
+{
+	loop->stale = true;
+	flexsc__pool_forked(loop);
+	loop->engine->forked(loop);
+	flexsc__outer_close(loop);
+	if (loop->stats_fd >= 0)
+		flexsc__own_fd_close(loop->stats_fd);
+}
+
+static void fork_child(void)
+{
+	flexsc__own_fds_forked();
+	flexsc__guards_forked();
+	flexsc__own_forked();
+	flexsc__signals_forked();
+	flexsc__all_forked(fork_abandon);
+}
+
+/* The child has the same files, with the same positions. */
+static void fork_begin(void)
+{
+	flexsc__fds_share();
+	flexsc__all_lock();
+	flexsc__own_fds_freeze();
+}
+
+static void fork_parent(void)
+{
+	flexsc__own_fds_thaw();
+	flexsc__all_unlock();
+}
+
+static void fork_prepare(void)
+{
+	once_err = -pthread_atfork(fork_begin, fork_parent, fork_child);
+}
+
+/* Called before a loop is made. 0 or -errno. */
+static int fork_prepared(void)
+{
+	pthread_once(&once, fork_prepare);
+	return once_err;
+}
+
 static int make_init(struct flexsc_loop *loop)
 {
 	int err;
@@ -118,7 +174,7 @@ static int make_init(struct flexsc_loop *loop)
 	if (!err)
 		err = flexsc__fds_init();
 	if (!err)
-		err = flexsc__fork_prepare();
+		err = fork_prepared();
 	if (!err)
 		err = flexsc__engine_open(loop);
 	if (err)

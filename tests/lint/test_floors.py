@@ -175,7 +175,7 @@ def test_no_circles(tmp_path: Path, line: str, wrong: int) -> None:
 
 def test_a_line_of_floors_allows_no_larger_circle(tmp_path: Path) -> None:
     (tmp_path / "FLOORS").write_text("circles 9\n" + FLOORS)
-    assert floors.drawn(tmp_path) == (["low", "high"], 7, False)
+    assert floors.drawn(tmp_path) == (["low", "high"], 5, False)
 
 
 def test_a_folder_is_no_floor(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_circle_of_headers(tmp_path: Path) -> None:
     assert said == ["a circle of headers: low/a.h, low/b.h"]
 
 
-@pytest.mark.parametrize("files", [7, 8])
+@pytest.mark.parametrize("files", [5, 6])
 def test_a_circle_of_files_is_small(tmp_path: Path, files: int) -> None:
     said = found(
         tmp_path,
@@ -228,7 +228,7 @@ def test_a_circle_of_files_is_small(tmp_path: Path, files: int) -> None:
             for n in range(files)
         },
     )
-    assert len(said) == (files > 7)
+    assert len(said) == (files > 5)
 
 
 @pytest.mark.parametrize("name", ["lib", "runtime", "kmod"])
