@@ -16,7 +16,7 @@ COMMAND = command.Command(
         "timers": Bench(timers),
         "reads": Bench(reads),
         "serve": Bench(serve, charts=plot.serve_charts, networked=True, swept=True),
-        "threads": Bench(threads, charts=plot.threads_charts),
+        "threads": Bench(threads, charts=plot.threads_charts, run=True),
     },
 )
 

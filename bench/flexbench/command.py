@@ -36,6 +36,7 @@ class Bench:
     words: Callable[[list[str]], object] | None = None  # checks words after the name
     networked: bool = False  # takes --network
     swept: bool = False  # takes --sweep
+    run: bool = False  # has programs under flexsc run, so takes --baseline
     tuned: bool = False  # takes --tune
     several: Callable[[list[str]], object] | None = None  # checks words with --cores
 
@@ -130,6 +131,12 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
         f"clients, one after the other ({QUICK_ROUNDS} rounds)",
     )
     parser.add_argument(
+        "--baseline",
+        metavar="FLEXSC",
+        help=f"of {', '.join(command.with_option('run'))}: run the programs that are "
+        "measured natively under this flexsc, to compare two builds",
+    )
+    parser.add_argument(
         "--network",
         default=network.LO,
         metavar="KIND",
@@ -187,6 +194,7 @@ def check(command: Command, args: argparse.Namespace) -> None:
     given = {
         "networked": ("--network", args.network != network.LO),
         "swept": ("--sweep", args.sweep),
+        "run": ("--baseline", args.baseline),
         "tuned": ("--tune", args.tune),
         "several": ("--cores", args.cores),
     }
@@ -218,10 +226,13 @@ def measure(command: Command, args: argparse.Namespace, argv: list[str]) -> Run:
         asked_seconds=args.seconds,
         sweep=args.sweep,
         numbers=args.cores or (),
+        baseline=args.baseline,
     )
     run = Run(
         machine=machine.collect(args.flexsc, chosen), command=[command.name, *argv]
     )
+    if args.baseline:
+        run.note(f"native: under {args.baseline} run")
     with quiet.preferred():
         for cores in chosen:
             try:

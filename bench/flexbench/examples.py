@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import servers
+from .runner import Plan
 from .running import Program, way
 from .samples import BenchError
 
@@ -32,12 +33,12 @@ def find(flexsc: str, name: str, folder: str = SERVERS) -> Path:
     raise BenchError(f"the server {name} isn't beside {flexsc}: build or install it")
 
 
-def command(flexsc: str, mode: str, variant: str, entries: int = 0) -> list[str]:
+def command(plan: Plan, mode: str, variant: str, entries: int = 0) -> list[str]:
     """entries: those of flexsc run; 0: as many as it likes."""
     kind = "epoll" if variant == EPOLL else "threads"
-    program = [str(find(flexsc, f"{mode}-{kind}")), "0"]
+    program = [str(find(plan.flexsc, f"{mode}-{kind}")), "0"]
     options = ["--entries", str(entries)] if entries else []
-    return [*way(flexsc, variant, *options), *program]
+    return [*way(plan, variant, *options), *program]
 
 
 @contextmanager

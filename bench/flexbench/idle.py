@@ -126,7 +126,7 @@ def measure(run: Run, plan: Plan, bench: str) -> None:
 
     def once(settings: Settings) -> Json:
         variant = str(settings["variant"])
-        args = examples.command(plan.flexsc, "echo", variant)
+        args = examples.command(plan, "echo", variant)
         with examples.started(variant, core, args) as program:
             found = weigh(program, count)
             program.check()

@@ -49,6 +49,7 @@ class Plan:
     asked_seconds: int | None = None
     sweep: bool = False  # the papers' numbers of clients, one after the other
     numbers: Sequence[int] = ()  # of the server's cores: --cores
+    baseline: str | None = None  # another build's flexsc, which runs the native variant
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:

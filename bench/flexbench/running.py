@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import IO
 
+from .runner import Plan
 from .samples import BenchError
 
 NATIVE, FLEXSC = "native", "flexsc"
@@ -42,6 +43,7 @@ class Program:
         return BenchError(f"{self.name}: {reason}" + (f" ({words})" if words else ""))
 
 
-def way(flexsc: str, variant: str, *options: str) -> list[str]:
-    """What comes before a program's own command. options: of flexsc run."""
-    return [flexsc, "run", *options, "--"] if variant == FLEXSC else []
+def way(plan: Plan, variant: str, *options: str) -> list[str]:
+    """The words before a program's own command. options: of flexsc run."""
+    flexsc = {FLEXSC: plan.flexsc, NATIVE: plan.baseline}.get(variant)
+    return [flexsc, "run", *options, "--"] if flexsc else []

@@ -101,7 +101,7 @@ def once(plan: Plan, settings: Settings) -> Json:
     """A server of its own for each, so that none inherits anything."""
     mode, variant = str(settings["mode"]), str(settings["variant"])
     entries = int(settings.get("entries", 0))
-    args = examples.command(plan.flexsc, mode, variant, entries)
+    args = examples.command(plan, mode, variant, entries)
     name = f"{variant} {mode}, {settings['connections']} connections"
     if entries:
         name += f", {entries} entries"

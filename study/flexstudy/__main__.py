@@ -36,6 +36,7 @@ COMMAND = command.Command(
             words=programs.parse,
             networked=True,
             swept=True,
+            run=True,
         ),
         "counts": Bench(counts, apart=True, words=counts.parse),
         "counters": Bench(counters, apart=True, words=counters.parse),

@@ -107,7 +107,7 @@ def started(
     config = folder / "configuration"
     text = configuration(place, root, connections)
     config.write_text(text, encoding="utf-8")
-    runtime = way(plan.flexsc, variant, *CARRIER, *options)
+    runtime = way(plan, variant, *CARRIER, *options)
     command = [*plan.network.server, *plan.under, *runtime]
     command += [tools.need("apache2"), "-f", str(config), "-DFOREGROUND"]
     with (

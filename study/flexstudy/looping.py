@@ -195,7 +195,7 @@ def wait(network: Network, program: Program, question: Question) -> Settings:
 def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Asked]:
     name = f"{variant} {kind.program}"
     place = servers.place(plan.network, folder)
-    command = [*plan.network.server, *plan.under, *way(plan.flexsc, variant, *CARRIER)]
+    command = [*plan.network.server, *plan.under, *way(plan, variant, *CARRIER)]
     command += [tools.need(kind.program), *kind.arrange(place)]
     with (
         (folder / "log").open("a+", encoding="utf-8", errors="replace") as log,

@@ -101,7 +101,7 @@ def started(
     name = f"{variant} MariaDB"
     net = plan.network
     port = net.free_port()
-    command = [*net.server, *plan.under, *way(plan.flexsc, variant, *CARRIER)]
+    command = [*net.server, *plan.under, *way(plan, variant, *CARRIER)]
     command += [tools.need("mariadbd"), "--no-defaults", *as_user(), *settings(net)]
     command += [f"--datadir={folder}/data", f"--tmpdir={folder}"]
     command += [f"--socket={folder}/socket", f"--port={port}"]

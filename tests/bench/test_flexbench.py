@@ -445,7 +445,15 @@ def test_clients_stay_off_the_server_s_cores() -> None:
 
 def test_a_missing_server_is_one_line() -> None:
     with pytest.raises(BenchError, match="echo-threads isn't beside /bin/true"):
-        examples.command("/bin/true", "echo", "native")
+        examples.command(replace(plan(), flexsc="/bin/true"), "echo", "native")
+
+
+def test_a_baseline_runs_what_is_native_otherwise() -> None:
+    two = replace(plan(), baseline="old/flexsc")
+    assert running.way(plan(), "native", "--carriers", "1") == []
+    assert running.way(two, "native") == ["old/flexsc", "run", "--"]
+    assert running.way(two, "flexsc") == [plan().flexsc, "run", "--"]
+    assert running.way(two, "epoll") == []
 
 
 def test_what_flexsc_run_runs_natively_is_no_figure(tmp_path: Path) -> None:

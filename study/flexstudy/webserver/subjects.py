@@ -123,7 +123,7 @@ def tunings(name: str, connections: int, cores: int = 1) -> list[Tuning]:
 def command(plan: Plan, model: Model, tuning: Tuning, root: Path) -> list[str]:
     program = str(examples.find(plan.flexsc, model.program, FOLDER))
     carriers = ["--carriers", str(len(plan.cores.server))]
-    before = way(plan.flexsc, model.variant, *carriers)
+    before = way(plan, model.variant, *carriers)
     address = ["--bind", plan.network.address]
     return [*plan.network.server, *before, program, *address, *tuning, str(root)]
 
