@@ -6,10 +6,10 @@
     (gdb) uthread TID COMMAND
     (gdb) uthread apply all COMMAND
 
-gdb knows kernel threads: of a user thread it shows the home, which is asleep
+gdb knows kernel threads: of a user thread it shows the host, which is asleep
 while the user thread waits or runs elsewhere. Here COMMAND (bt, up, info
 locals...) sees the user thread. Nothing in the process changes: a user thread
-that doesn't run is shown as the caller of its home's innermost frame, by an
+that doesn't run is shown as the caller of its host's innermost frame, by an
 unwinder that takes the registers from where flexsc__switch saved them.
 
 Needs gdb 12, and the debug information of libflexsc-runtime.so; none of the
@@ -241,12 +241,12 @@ def run(uthread: Uthread, command: str) -> None:
     with seen(uthread) as level:
         text = gdb.execute(command, to_string=True)
     if level and re.match(r"(bt|ba|backtrace|where)\b", command):
-        text = without_home(text, level)
+        text = without_host(text, level)
     gdb.write(text)
 
 
-def without_home(trace: str, level: int) -> str:
-    """Leave the home's frames out: the user thread's innermost is number 0."""
+def without_host(trace: str, level: int) -> str:
+    """Leave the host's frames out: the user thread's innermost is number 0."""
     own = re.search(rf"^#{level} ", trace, re.MULTILINE)
     return re.sub(
         r"^#(\d+)( *)",

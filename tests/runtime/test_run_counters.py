@@ -280,7 +280,7 @@ thread.join()
 def test_an_event_loop_is_left_at_home(way: str, kind: str) -> None:
     report = Report(counted(way, looping(kind)).stderr)
     report.check()
-    # It comes home once, and waits and receives there.
+    # It returns to its host once, and waits and receives there.
     assert report["natively"] >= 3 * READS - 50
     assert report["polled"] <= 10
     assert report["returns"] < 50

@@ -167,7 +167,7 @@ def check_traces(text: str) -> None:
 @pytest.mark.parametrize("way", CARRIED)
 def test_each_user_thread_is_seen(way: str, waiting: str, tmp_path: Path) -> None:
     with started(Live(way, waiting, tmp_path / "log")) as program:
-        # Having said that it is ready, it has yet to come home for its join.
+        # Having said that it is ready, it has yet to return to its host for its join.
         assert eventually(lambda: "on its host" in program.place("main"))
         text = program.gdb("info uthreads", "uthread apply all bt")
         check_list(text)

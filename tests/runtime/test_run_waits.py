@@ -304,7 +304,7 @@ def test_the_waits_are_what_they_are_natively(waits: str, kind: str) -> None:
 def test_who_needs_its_kernel_thread_often_stays_there(
     way: str, kind: str, waits: str
 ) -> None:
-    """Each thread comes home some times, twice as long each time.
+    """Each thread returns to its host several times, twice as long each time.
 
     There it makes its other calls, too, and no syscall thread waits in its place.
     Main may have a read and a write to post for each round.
@@ -319,7 +319,7 @@ def test_who_needs_its_kernel_thread_often_stays_there(
 def test_a_lock_that_is_free_needs_no_thread(way: str, waits: str) -> None:
     report = told(way, waits, "lock")
     assert report["returns"] < 20
-    # A thread begins at home, and makes its first round there.
+    # A thread begins on its host, and makes its first round there.
     assert report["exposed"] >= 4 * (ROUNDS - 1)
     # The pipes' bytes alone.
     assert report["posted"] <= 4 * ROUNDS + 20
@@ -329,6 +329,6 @@ def test_a_lock_that_is_free_needs_no_thread(way: str, waits: str) -> None:
 def test_a_wait_that_nobody_sees_keeps_a_carrier_a_few_times(
     way: str, waits: str
 ) -> None:
-    """The monitor finds it, after 10 ms at least; then it stays at home."""
+    """The monitor finds it, after 10 ms at least; then it stays on its host."""
     report = told(way, waits, "itself")
     assert report.causes.get("(preempted)", 0) < 20

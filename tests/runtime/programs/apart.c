@@ -210,7 +210,7 @@ static void *leave(void *arg)
 	return arg;
 }
 
-/* State that threads don't get from their maker doesn't keep them at home. */
+/* State that threads don't get from their maker doesn't keep them on their hosts. */
 TEST(a_ring_is_not_inherited)
 {
 	makes_a_ring_for_itself();
@@ -390,7 +390,7 @@ TEST(rings_are_registered_with_their_threads)
 	each_uses_a_ring((struct use){ .registered = true });
 }
 
-/* A ring that threads share. It keeps none of them at home. */
+/* A ring that threads share. It keeps none of them on their hosts. */
 
 static struct shared_ring {
 	struct io_uring ring;

@@ -157,7 +157,7 @@ static void wait_for_sem(int signo)
 	sem_wait(&sem);
 }
 
-/* A handler waits in the kernel, because its thread stays at home. */
+/* A handler waits in the kernel, because its thread stays on its host. */
 static void *in_handler(void *arg)
 {
 	pthread_cleanup_push(clean, NULL);

@@ -37,7 +37,7 @@ static void *compute_until_all(void *arg)
 	return arg;
 }
 
-/* It comes home with them blocked, and takes them there. */
+/* It returns to its host with them blocked, and takes them there. */
 static void *block_and_take(void *arg)
 {
 	siginfo_t info;

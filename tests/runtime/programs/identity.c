@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the kernel permits a thread, and shows it: both are a kernel thread's,
- * so a user thread's are its home's.
+ * so a user thread's are its host's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

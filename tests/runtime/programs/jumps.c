@@ -122,8 +122,8 @@ static void count(int signo)
 	handled++;
 }
 
-/* The kernel thread that runs this: a user thread's is its own at home only. */
-static bool is_at_home(void)
+/* The kernel thread that runs this: a user thread's is its own on its host only. */
+static bool is_on_host(void)
 {
 	long tid;
 
@@ -161,14 +161,14 @@ TEST(what_libc_blocks_for_itself_comes_back)
 /* Does it wait elsewhere, as threads do? */
 static void check_it_leaves(void)
 {
-	int homes = 0;
+	int hosts = 0;
 
 	for (int i = 0; i < 50; i++) {
 		usleep(100);
-		homes += is_at_home();
+		hosts += is_on_host();
 	}
 	if (preloaded())
-		CHECK(homes < 50);
+		CHECK(hosts < 50);
 }
 
 static void *jump_often(void *arg)

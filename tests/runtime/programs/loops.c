@@ -2,7 +2,7 @@
 /*
  * Event loops: threads that wait for any of several descriptors, which have
  * O_NONBLOCK, by each call that does so. A loop makes some turns first, after which
- * the runtime leaves it at home; then it meets descriptors, signals and cancellations.
+ * the runtime leaves it on its host; then it meets descriptors, signals and cancellations.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -443,7 +443,7 @@ TEST(a_list_shrinks_and_grows)
 
 /* Time limits. */
 
-/* Anywhere and then at home: for one descriptor, for all, and for none, a sleep. */
+/* Anywhere and then on the host: for one descriptor, for all, and for none, a sleep. */
 static void *time_out(void *arg)
 {
 	static const int counts[] = { 1, PAIRS, 0 };
@@ -663,7 +663,7 @@ TEST_LIMIT(no_signal_is_missed, 60)
 	}
 }
 
-/* Also where the signal comes during the wait only. Anywhere, and then at home. */
+/* Also where the signal comes during the wait only. Anywhere, and then on the host. */
 static void *wait_interrupted(void *arg)
 {
 	struct loop loop = loop_of(kind_of(arg), SOCK_NONBLOCK);

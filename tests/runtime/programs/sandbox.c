@@ -687,7 +687,7 @@ TEST_BY_THREAD(a_thread_forks_before_a_filter)
 	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
 	int pid, status;
 
-	/* Tied, so that the thread stays at home from here on. */
+	/* Anchored, so that the thread stays on its host from here on. */
 	enter(&sandbox_where_io_uring_fails, 0);
 	pid = fork();
 	if (!pid)

@@ -34,7 +34,7 @@ static void take_one(int fd)
 static void send_oneself(void)
 {
 	CHECK_EQ(pthread_kill(pthread_self(), SIGUSR2), 0);
-	/* So that it isn't at home any more. */
+	/* So that it is no longer on its host. */
 	usleep(100);
 }
 

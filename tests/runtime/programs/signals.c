@@ -446,7 +446,7 @@ static void compute_us(long us)
 }
 
 /*
- * It can't wait while its carrier computes, but has left its home for it. A
+ * It can't wait while its carrier computes, but has left its host for it. A
  * handler that runs before the call natively doesn't interrupt it either, as
  * happens on a busy machine: so another signal is sent. All were late once.
  */

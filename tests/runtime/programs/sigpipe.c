@@ -151,7 +151,7 @@ TEST(sigpipe_s_action_is_the_program_s)
 	join(start(print_with_it_blocked, NULL));
 }
 
-/* By a call that is posted, one made on the spot, libc's, and one at home. */
+/* By a call that is posted, one made on the spot, libc's, and one on the host. */
 static void break_pipe(int kind)
 {
 	switch (kind) {

@@ -542,7 +542,7 @@ TEST_LIMIT(a_call_that_hangs_causes_a_pause_of_50_ms_at_most, 60)
 /* They are in one queue, so each of them hangs when another carrier has taken it. */
 TEST_LIMIT(calls_that_hang_in_a_row_cause_a_pause_of_50_ms_at_most, 60)
 {
-	/* Else threads would stay at home, and stop no others. */
+	/* Else threads would stay on their hosts, and stop no others. */
 	setenv("FLEXSC_STICKY", "0", 1);
 	the_pause_is_short(10);
 }
@@ -1093,7 +1093,7 @@ TEST_LIMIT(a_program_uses_the_file_system_that_it_serves, 40)
 	use_what_it_serves();
 }
 
-/* Threads don't stay at home after their first call there, so close() hangs, too. */
+/* Threads don't stay on their hosts after their first call there, so close() hangs, too. */
 TEST_LIMIT(a_program_opens_and_closes_files_that_it_serves_on_carriers, 40)
 {
 	setenv("FLEXSC_STICKY", "0", 1);

@@ -127,7 +127,7 @@ static inline pid_t kernel_thread(void)
 
 /*
  * Does a carrier run the calling thread, now or after some more waits? One look
- * isn't enough: a wait for a lock may have ended at home, and on a busy machine the
+ * isn't enough: a wait for a lock may have ended on the host, and on a busy machine the
  * monitor may have moved the thread there. The test's limit ends a wait in vain.
  */
 static inline bool becomes_carried(void)
