@@ -30,11 +30,11 @@
 #include "runtime/sched/dormant.h"
 #include "runtime/sched/exit.h"
 #include "runtime/sched/host.h"
-#include "runtime/sched/internal_thread.h"
 #include "runtime/sched/monitor.h"
 #include "runtime/sched/spare.h"
 #include "runtime/sched/stacks.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/thread_count.h"
 #include "runtime/sched/uthreads.h"
 #include "runtime/signals/actions.h"
 #include "runtime/signals/signals.h"
@@ -105,7 +105,7 @@ static void forked(void)
 	flexsc__runtime.state = RUNTIME_NOT;
 	started = 0;
 	flexsc__dormant_end();
-	flexsc__internal_forked();
+	flexsc__count_forked();
 	for (struct uthread *other = flexsc__uthreads_first(); other;
 	     other = other->all_next)
 		other->guard = NULL;

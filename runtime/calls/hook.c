@@ -11,7 +11,7 @@
 #include "runtime/sched/count.h"
 #include "runtime/sched/exit.h"
 #include "runtime/sched/host.h"
-#include "runtime/sched/internal_thread.h"
+#include "runtime/sched/thread_count.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/wait.h"
 #include "runtime/signals/actions.h"
@@ -111,7 +111,7 @@ static long end_thread(struct uthread *u, const uint64_t a[6])
 	flexsc__exit(u);
 	if (u->listed)
 		flexsc__life_end(u);
-	flexsc__internal_program_ends_by_call((uint32_t)a[0]);
+	flexsc__count_program_ends_by_call((uint32_t)a[0]);
 	return flexsc__perform_plainly(SYS_exit, a);
 }
 

@@ -6,7 +6,7 @@
 #include "runtime/counters/run_page.h"
 #include "runtime/sched/anchored.h"
 #include "runtime/sched/host.h"
-#include "runtime/sched/internal_thread.h"
+#include "runtime/sched/thread_count.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
 #include "affinity.h"
@@ -44,7 +44,7 @@ void flexsc__life_end(struct uthread *u)
 	u->cause = CAUSE_ENDS;
 	flexsc__return_to_host(u);
 	u->host_only = true;
-	flexsc__internal_program_ends();
+	flexsc__count_program_ends();
 	flexsc__cpuclock_end(u);
 	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);

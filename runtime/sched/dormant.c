@@ -7,10 +7,10 @@
 #include "lib/base/clock.h"
 #include "anchored.h"
 #include "carriers.h"
-#include "internal_thread.h"
 #include "monitor.h"
 #include "spare.h"
 #include "state.h"
+#include "thread_count.h"
 #include "uthreads.h"
 
 /*
@@ -29,7 +29,7 @@
 
 /*
  * Is u the program's only thread? libc's count includes threads that libc made for
- * itself, for SIGEV_THREAD for example, and not the runtime's own (internal_thread.c).
+ * itself, for SIGEV_THREAD for example, and not the runtime's own (thread_count.h).
  */
 static bool is_alone(const struct uthread *u)
 {
@@ -42,7 +42,7 @@ static bool is_alone(const struct uthread *u)
 	for (int i = 0; alone && others && i < LOOKS; i++) {
 		if (i)
 			raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
-		others = flexsc__internal_others();
+		others = flexsc__count_others();
 	}
 	return alone && !others;
 }

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "thread_count.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "lib/base/syscall.h"
+#include "runtime/base/interpose.h"
+
+/*
+ * Threads of the runtime's that were made, and those that have left libc's count. "made"
+ * grows after libc has counted the thread, and "left" before libc's count falls. While a
+ * thread is between its two counts it is "unsettled". If none is, libc counts made - left
+ * of the runtime's threads; otherwise it may count more.
+ */
+static _Atomic unsigned int made, left, unsettled;
+
+/* Time between two looks whether all are settled, in ns. */
+#define LOOK_NS		20000
+
+/* The status of a thread that ended by the system call, with BY_CALL; else 0. */
+static _Atomic uint64_t last_end;
+
+#define BY_CALL		(1ULL << 32)
+
+/* True: the process has to end. */
+static bool take_off_count(void)
+{
+	_Atomic unsigned int *threads = flexsc__real_count();
+
+	return threads && atomic_fetch_sub(threads, 1) == 1;
+}
+
+static void end_process(void)
+{
+	const uint64_t end = atomic_load(&last_end);
+
+	if (end & BY_CALL)
+		raw_syscall(SYS_exit_group, (uint32_t)end, 0, 0, 0, 0, 0);
+	exit(EXIT_SUCCESS);
+}
+
+void flexsc__count_program_ends(void)
+{
+	atomic_store(&last_end, 0);
+}
+
+void flexsc__count_program_ends_by_call(uint32_t status)
+{
+	atomic_store(&last_end, BY_CALL | status);
+	if (take_off_count())
+		end_process();
+}
+
+void flexsc__count_leave(void)
+{
+	bool last;
+
+	atomic_fetch_add(&unsettled, 1);
+	atomic_fetch_add(&left, 1);
+	last = take_off_count();
+	atomic_fetch_sub(&unsettled, 1);
+	if (last)
+		end_process();
+}
+
+void flexsc__count_join(void)
+{
+	_Atomic unsigned int *threads = flexsc__real_count();
+
+	if (threads)
+		atomic_fetch_add(threads, 1);
+}
+
+/* This may take long: a thread may lose its processor between its two counts. */
+static void wait_until_settled(void)
+{
+	const struct timespec moment = { 0, LOOK_NS };
+
+	while (atomic_load(&unsettled))
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+}
+
+bool flexsc__count_others(void)
+{
+	_Atomic unsigned int *threads = flexsc__real_count();
+	unsigned int begun, over, all;
+
+	if (!threads)
+		return true;
+	do {
+		wait_until_settled();
+		begun = atomic_load(&made);
+		over = atomic_load(&left);
+		all = atomic_load(threads);
+	} while (atomic_load(&unsettled) || atomic_load(&made) != begun ||
+		 atomic_load(&left) != over);
+	return (int)(all - (begun - over)) > 1;
+}
+
+void flexsc__count_making(void)
+{
+	atomic_fetch_add(&unsettled, 1);
+}
+
+void flexsc__count_made(bool succeeded)
+{
+	if (succeeded)
+		atomic_fetch_add(&made, 1);
+	atomic_fetch_sub(&unsettled, 1);
+}
+
+void flexsc__count_forked(void)
+{
+	atomic_store(&made, 0);
+	atomic_store(&left, 0);
+	atomic_store(&unsettled, 0);
+	atomic_store(&last_end, 0);
+}
