@@ -4,7 +4,7 @@
  * that it shares with the process (<linux/flexsc.h>). The owner executes
  * entries on its own thread while it waits. Calls that may sleep are left to
  * syscall threads (kmod_threads.c). Here entries are submitted, and waited for;
- * kmod_done.c collects them.
+ * kmod_reap.c collects them.
  *
  * Owner only, but for wake.
  */
@@ -28,12 +28,12 @@
 #include "kmod.h"
 #include "kmod_area.h"
 #include "kmod_bounce.h"
-#include "kmod_done.h"
+#include "kmod_reap.h"
 #include "kmod_threads.h"
 #include "kmod_why.h"
 #include "lib/base/compiler.h"
 #include "lib/loop/stats.h"
-#include "rest.h"
+#include "sleep.h"
 
 #define IDLE_MS		2000	/* a syscall thread without work then ends */
 

@@ -24,7 +24,7 @@
 #include "engine.h"
 #include "kmod_bounce.h"
 #include "kmod_threads.h"
-#include "rest.h"
+#include "sleep.h"
 #include "lib/base/clock.h"
 #include "lib/base/plain.h"
 

@@ -24,7 +24,7 @@
 #include <sys/ioctl.h>
 
 #include "lib/pool/cancelpoint.h"
-#include "lib/pool/nowait.h"
+#include "lib/pool/attempt.h"
 #include "lib/pool/own_thread.h"
 #include "lib/pool/create.h"
 #include "lib/pool/pool.h"

@@ -10,7 +10,7 @@
 #include "lib/loop/loop.h"
 #include "lib/loop/stats.h"
 #include "lib/loop/work.h"
-#include "rest.h"
+#include "sleep.h"
 
 static int sync_open(struct flexsc_loop *loop)
 {

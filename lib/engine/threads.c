@@ -14,7 +14,7 @@
 #include "lib/pool/pool.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
-#include "rest.h"
+#include "sleep.h"
 
 static int threads_open(struct flexsc_loop *loop)
 {

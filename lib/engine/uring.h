@@ -2,7 +2,7 @@
 /*
  * What the files of the uring engine share: uring.c opens, waits and closes,
  * uring_direct.c posts calls straight to the ring, uring_route.c takes others
- * there, uring_done.c takes results from it. Owner only.
+ * there, uring_reap.c takes results from it. Owner only.
  */
 #ifndef FLEXSC_URING_H
 #define FLEXSC_URING_H

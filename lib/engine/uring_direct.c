@@ -7,7 +7,7 @@
 #include "lib/files/fds.h"
 #include "lib/loop/direct.h"
 #include "lib/files/closing.h"
-#include "uring_done.h"
+#include "uring_reap.h"
 #include "uring_fields.h"
 #include "uring_ops.h"
 

@@ -12,7 +12,7 @@
 #include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "uring.h"
-#include "uring_done.h"
+#include "uring_reap.h"
 #include "uring_ops.h"
 #include "uring_route.h"
 

@@ -14,7 +14,7 @@
 #include "lib/pool/pool.h"
 #include "engine.h"
 #include "uring_direct.h"
-#include "uring_done.h"
+#include "uring_reap.h"
 #include "uring_route.h"
 
 /* Time between two looks at the kernel thread that polls, in ns, and their number. */

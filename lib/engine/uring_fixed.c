@@ -7,7 +7,7 @@
 
 #include "lib/base/compiler.h"
 #include "uring.h"
-#include "uring_done.h"
+#include "uring_reap.h"
 
 #define OP(name)	(1ULL << IORING_OP_##name)
 

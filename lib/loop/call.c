@@ -11,7 +11,7 @@
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
 #include "direct.h"
-#include "held.h"
+#include "staged.h"
 #include "submit.h"
 #include "stats.h"
 

@@ -18,7 +18,7 @@
 #include "lib/calls/call_info.h"
 #include "guarded.h"
 #include "handle.h"
-#include "held.h"
+#include "staged.h"
 #include "loop.h"
 #include "multishot.h"
 #include "ready.h"

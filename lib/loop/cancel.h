@@ -4,7 +4,7 @@
 #define FLEXSC_CANCEL_H
 
 #include "call.h"
-#include "timer.h"
+#include "wheel.h"
 
 void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 			 enum cancel_cause cause);

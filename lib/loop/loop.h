@@ -6,11 +6,12 @@
  *	page.c		entries and calls, and the list of free ones
  *	call.c		posting and consuming
  *	direct.c	calls that their engine takes without an entry
- *	held.c		calls without an entry: chained, or waiting for one
+ *	staged.c	calls without an entry: chained, or waiting for one
  *	handle.c	what a pending cb is the cb of
  *	cancel.c	cancellation and deadlines
+ *	guarded.c	guards of an entry's descriptors
  *	ready.c		cbs that have their result without an entry
- *	timer.c		the timing wheel
+ *	wheel.c		the timing wheel
  *	signal.c	signals as callbacks
  *	wake.c		wake-ups by other threads
  *	event.c		timers as callbacks; timers, signals, wake-ups together
@@ -18,9 +19,9 @@
  *	work.c		posting functions of the program's
  *	multishot.c	calls that are posted once and complete many times
  *	buffers.c	memory that such a call receives into
- *	fixed.c		descriptors that the engine keeps hold of
+ *	fixed_fd.c	descriptors that the engine keeps hold of
  *	stats.c		the published counters
- *	all.c		all loops of the process
+ *	registry.c	all loops of the process
  *	engine.h	what a loop asks of its engine
  *
  * How a loop is made, run and destroyed is in run/, above the engines.
@@ -60,11 +61,11 @@
 #include "engine.h"
 #include "entry.h"
 #include "handle.h"
-#include "held.h"
+#include "staged.h"
 #include "multishot.h"
 #include "outer.h"
 #include "ready.h"
-#include "timer.h"
+#include "wheel.h"
 #include "page.h"
 #include "wake.h"
 
@@ -139,7 +140,7 @@ struct flexsc_loop {
 	struct flexsc_stats_page *page;
 	int stats_fd;
 	struct outer outer;
-	struct flexsc_loop *next, *prev;	/* all.c */
+	struct flexsc_loop *next, *prev;	/* registry.c */
 
 	/* How calls are posted, by number. */
 	post_fn posts[CALLS_ROOM];
@@ -216,7 +217,7 @@ static inline void callback(struct flexsc_cb *cb, int64_t ret)
 
 /*
  * The loop's pool of syscall threads; NULL until an engine needs one. Any
- * thread, if the loop is one that lasts: see all.h.
+ * thread, if the loop is one that lasts: see registry.h.
  */
 static inline struct pool *loop_pool(const struct flexsc_loop *loop)
 {

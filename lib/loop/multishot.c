@@ -15,7 +15,7 @@
 #include "lib/files/private_fd.h"
 #include "await.h"
 #include "buffers.h"
-#include "held.h"
+#include "staged.h"
 #include "loop.h"
 #include "ready.h"
 

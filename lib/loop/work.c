@@ -7,7 +7,7 @@
 #include "lib/base/syscall.h"
 #include "call.h"
 #include "handle.h"
-#include "held.h"
+#include "staged.h"
 
 static struct held work_make(int64_t (*run)(void *arg), void *arg)
 {

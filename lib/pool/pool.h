@@ -20,7 +20,7 @@
  *
  * User space isn't told when a thread blocks. What the table knows decides
  * instead. Calls that may wait for their descriptor are told not to, or asked
- * for by poll(2): see nowait.h. Those that would wait are parked, which is to
+ * for by poll(2): see attempt.h. Those that would wait are parked, which is to
  * wait in an epoll set and take no thread. Calls that wait for anything else
  * block one. Calls that only may wait for a device are why progress is checked:
  * an owner that sees a queue and no progress starts one more thread, unless a

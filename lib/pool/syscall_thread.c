@@ -15,7 +15,7 @@
 #include "lib/loop/guarded.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/work.h"
-#include "nowait.h"
+#include "attempt.h"
 #include "pool.h"
 #include "lib/calls/partial.h"
 #include "lib/base/syscall.h"

@@ -13,7 +13,7 @@
 #include "lib/base/cores.h"
 #include "lib/files/fds.h"
 #include "lib/engine/engine.h"
-#include "lib/loop/all.h"
+#include "lib/loop/registry.h"
 #include "lib/loop/buffers.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/signal.h"
@@ -22,7 +22,7 @@
 #include "lib/loop/page.h"
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
-#include "own.h"
+#include "default_loop.h"
 #include "run.h"
 
 #define MAX_ENTRIES	(1U << 20)

@@ -6,7 +6,7 @@
  */
 #include "tests/harness/harness.h"
 
-#include "lib/loop/timer.h"
+#include "lib/loop/wheel.h"
 
 #define TIMERS		300
 #define TICK		(1ULL << WHEEL_TICK_BITS)

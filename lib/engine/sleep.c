@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "rest.h"
+#include "sleep.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/compiler.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "kmod_done.h"
+#include "kmod_reap.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The uring engine's results: what the ring brings out. Owner only. */
-#include "uring_done.h"
+#include "uring_reap.h"
 
 #include "lib/base/compiler.h"
 #include "lib/files/fds.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "held.h"
+#include "staged.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "nowait.h"
+#include "attempt.h"
 
 #include <errno.h>
 #include <fcntl.h>

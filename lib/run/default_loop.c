@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "own.h"
+#include "default_loop.h"
 
 #include <errno.h>
 #include <flexsc/default.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "all.h"
+#include "registry.h"
 
 #include <pthread.h>
 
