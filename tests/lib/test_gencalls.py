@@ -504,6 +504,7 @@ int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 int main(void)
 {
 	struct flexsc_cb *cb = (struct flexsc_cb *)32;
+	struct flexsc_cb *before = (struct flexsc_cb *)96;
 	struct flexsc_loop *loop = (struct flexsc_loop *)64;
 	int bad = 0;
 
@@ -512,8 +513,8 @@ int main(void)
 	bad |= flexsc_renameat2(0, -100, (char *)1, 2, (char *)3, 4U) != -95;
 	bad |= flexsc_futex((void *)0, (void *)1, 2, 3, (void *)4, (void *)5,
 			0xffffffffU) != -95;
-	bad |= flexsc_loop_getpid_after(loop, cb, cb + 1, 16) != -95;
-	bad |= flexsc_loop_read_after(loop, cb, cb + 1, 1, -1, (void *)8, 7) != -95;
+	bad |= flexsc_loop_getpid_after(loop, cb, before, 16) != -95;
+	bad |= flexsc_loop_read_after(loop, cb, before, 1, -1, (void *)8, 7) != -95;
 	return bad;
 }
 """
@@ -533,8 +534,8 @@ def test_functions_post_their_arguments_in_place(built: Path, tmp_path: Path) ->
         f"64 32 {number('pread64')} -1 8 7 -5 0 0",
         f"16 0 {number('renameat2')} -100 1 2 3 4 0",
         f"16 0 {number('futex')} 1 2 3 4 5 4294967295",
-        f"after 64, 16: 64 32 {number('getpid')} 0 0 0 0 0 0",
-        f"after 64, 1: 64 32 {number('read')} -1 8 7 0 0 0",
+        f"after 96, 16: 64 32 {number('getpid')} 0 0 0 0 0 0",
+        f"after 96, 1: 64 32 {number('read')} -1 8 7 0 0 0",
     ]
 
 
