@@ -295,7 +295,7 @@ def lint(step: Step) -> None:
         step.check(tool("mypy"), "--strict", folder, env=packages)
     step.check(tool("mypy"), "--strict", "tests/kmod/vm")
     step.check(tool("mypy"), "--strict", "runtime/counters/flexsc_gdb.py")
-    for name in ("floors", "imports", "arrows", "switches"):
+    for name in ("floors", "imports", "arrows", "switches", "documents"):
         step.check(tool("mypy"), "--strict", f"tests/lint/{name}.py")
     step.check(
         "python3",
@@ -312,6 +312,7 @@ def lint(step: Step) -> None:
     )
     step.check("python3", "tests/lint/arrows.py")
     step.check("python3", "tests/lint/switches.py")
+    step.check("python3", "tests/lint/documents.py")
     shared = {"MYPYPATH": "tests/harness:tests/runtime"}
     step.check(tool("mypy"), "--strict", "tests/runtime/soak", env=shared)
     package = {"MYPYPATH": "bindings/python/src"}
