@@ -259,7 +259,7 @@ static void fds_forget_range(uint32_t first, uint32_t last)
 {
 	for (uint64_t fd = flexsc__fds_next(first, last); fd <= last;
 	     fd = flexsc__fds_next(fd + 1, last))
-		fds_keep((uint32_t)fd, FD_OWN | FD_MARKED);
+		fds_keep((uint32_t)fd, FD_OWN | FD_COPY | FD_MARKED);
 }
 
 void flexsc_fd_forget(int fd)

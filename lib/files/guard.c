@@ -125,7 +125,8 @@ int flexsc__guard_drop(struct guard *guard)
 	if (!--guard->users) {
 		if (guard->copied)
 			copy = guard_fd(guard);
-		if (!guard_is_named(guard, (int)NAMELESS))
+		if (atomic_load_explicit(&guard->named, memory_order_relaxed) !=
+		    NAMELESS)
 			take_out(bucket, guard);
 		guard->next = bucket->free;
 		bucket->free = guard;
@@ -204,29 +205,38 @@ void flexsc__guard_unwatch(struct guard_watcher *watcher)
 
 /* Closing. */
 
-/*
- * With the lock: the number means the descriptor's guards no more. Returns the one that
- * calls shared, or a new one, with one user more.
- */
-static struct guard *forget_name(struct bucket *bucket, uint32_t fd)
+static void set_nameless(struct bucket *bucket, struct guard *guard)
 {
-	struct guard *shared = NULL, *guard, **link = &bucket->first;
+	take_out(bucket, guard);
+	atomic_store_explicit(&guard->named, NAMELESS, memory_order_relaxed);
+}
 
-	while ((guard = *link)) {
-		if (!guard_is_named(guard, (int)fd)) {
-			link = &guard->next;
-			continue;
-		}
-		*link = guard->next;
-		atomic_store_explicit(&guard->named, NAMELESS,
-				      memory_order_relaxed);
-		if (!guard->copied) {
-			set_copy(guard, flexsc__own_fd_copy((int)fd));
-			shared = guard;
-		}
+/* With the lock: guards that have copies lose this name. */
+static void unname_copied(struct bucket *bucket, uint32_t fd)
+{
+	struct guard *next;
+
+	for (struct guard *guard = bucket->first; guard; guard = next) {
+		next = guard->next;
+		if (guard->copied && guard_is_named(guard, (int)fd))
+			set_nameless(bucket, guard);
 	}
+}
+
+/*
+ * With the lock: all guards lose this name. Returns the one that calls shared, which
+ * has a copy now, or a new one. The caller is one more user of it.
+ */
+static struct guard *unname(struct bucket *bucket, uint32_t fd)
+{
+	struct guard *shared;
+
+	unname_copied(bucket, fd);
+	shared = find(bucket, fd);
 	if (!shared)
 		return make(bucket, NAMELESS, (int)fd);
+	set_nameless(bucket, shared);
+	set_copy(shared, flexsc__own_fd_copy((int)fd));
 	shared->users++;
 	return shared;
 }
@@ -242,11 +252,13 @@ void flexsc__guard_closing(uint32_t fd)
 
 	lock(&watchers.lock);
 	lock(&bucket->lock);
-	guard = forget_name(bucket, fd);
+	guard = unname(bucket, fd);
 	unlock(&bucket->lock);
 	for (struct guard_watcher *w = watchers.first; w; w = w->next)
 		w->closing(w, fd, guard);
 	lock(&bucket->lock);
+	/* Copies that were made since are of the file that is about to be closed. */
+	unname_copied(bucket, fd);
 	if (!find(bucket, fd))
 		flexsc__fds_unmark(fd);
 	unlock(&bucket->lock);

@@ -37,7 +37,7 @@ struct guard {
 	_Atomic int fd;		/* what calls use */
 	uint32_t users;
 	uint32_t bucket;
-	bool copied;		/* fd is the guard's own */
+	_Atomic bool copied;	/* fd is the guard's own */
 };
 
 /*
@@ -66,8 +66,9 @@ static inline int guard_fd(const struct guard *guard)
 /* Does the program call the file by this number? */
 static inline bool guard_is_named(const struct guard *guard, int fd)
 {
-	return atomic_load_explicit(&guard->named, memory_order_relaxed) ==
-	       (uint32_t)fd;
+	return fd >= 0 &&
+	       atomic_load_explicit(&guard->named, memory_order_relaxed) ==
+		       (uint32_t)fd;
 }
 
 /* NULL: there is no memory, or the number has no facts. */

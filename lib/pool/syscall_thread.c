@@ -329,7 +329,12 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 		thread_finish(thread, -ECANCELED);
 		return;
 	}
-	flexsc__call_renew(pool->loop, thread->index);
+	if (call_is_guarded(call_of(pool->loop, thread->index))) {
+		/* A thread that closes a descriptor compares the arguments. */
+		lock(&pool->lock);
+		flexsc__call_renew(pool->loop, thread->index);
+		unlock(&pool->lock);
+	}
 	row = flexsc__call_info(entry->nr);
 	class = flexsc__call_class(row, entry);
 	if (thread->quiet >= QUIET ||

@@ -376,6 +376,23 @@ WAITING_TEST(cancelling_by_descriptor_ends_the_calls_that_name_it)
 	test_end_loop();
 }
 
+/* The program closed the descriptor, so the call has no number to be found by. */
+WAITING_TEST(no_number_means_a_descriptor_that_was_closed)
+{
+	struct call waiting = CALL_INIT;
+	int pair[2];
+	char c;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	POST(loop, &waiting, SYS_recvfrom, pair[0], &c, 1, 0, NULL, NULL);
+	run_for(loop, 20);
+	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
+	CHECK_EQ(flexsc_loop_cancel_fd(loop, -1), 0);
+	CHECK_EQ(waiting.runs, 0);
+	CHECK_EQ(write(pair[1], "x", 1), 1);
+	CHECK_EQ(await_call(loop, &waiting), 1);
+}
+
 WAITING_TEST(destroying_a_loop_ends_what_is_pending)
 {
 	static struct race many[100];

@@ -147,3 +147,17 @@ TEST(facts_are_exchanged_once_and_while_the_descriptor_is_open)
 	CHECK(!flexsc__fds_exchange(fd, FD_READING, FD_OPENED));
 	CHECK_EQ(fds_known(fd), 0);
 }
+
+/* A forked child closes copies by this fact. */
+TEST(a_copy_stays_the_librarys_when_a_range_is_closed)
+{
+	const struct flexsc_entry range = {
+		.nr = SYS_close_range, .args = { 3, ~0U, 0 },
+	};
+
+	CHECK_EQ(flexsc__fds_init(), 0);
+	fd = 100;
+	fds_learn(fd, FD_OWN | FD_COPY | FD_OPENED);
+	flexsc__fds_note(&range);
+	CHECK_EQ(fds_known(fd), FD_OWN | FD_COPY);
+}
