@@ -3,8 +3,8 @@
  * The deferred list: entries that were taken from the ring and are left to syscall
  * threads.
  */
-#ifndef FLEXSC_KMOD_ASIDE_H
-#define FLEXSC_KMOD_ASIDE_H
+#ifndef FLEXSC_KMOD_DEFERRED_H
+#define FLEXSC_KMOD_DEFERRED_H
 
 #include <linux/compiler.h>
 #include <linux/types.h>
@@ -20,4 +20,4 @@ static __always_inline bool deferred_take(struct registration *reg, u32 *index)
 	return READ_ONCE(reg->deferred_count) && deferred_take_first(reg, index);
 }
 
-#endif /* FLEXSC_KMOD_ASIDE_H */
+#endif /* FLEXSC_KMOD_DEFERRED_H */

@@ -3,8 +3,8 @@
  * Entries that the kernel module gives back: complete, or INTERRUPTED, which
  * are submitted once more. Owner only.
  */
-#ifndef FLEXSC_KMOD_DONE_H
-#define FLEXSC_KMOD_DONE_H
+#ifndef FLEXSC_KMOD_REAP_H
+#define FLEXSC_KMOD_REAP_H
 
 #include "lib/base/compiler.h"
 #include "kmod.h"
@@ -29,4 +29,4 @@ COLD void flexsc__kmod_collect_strays(struct flexsc_loop *loop);
  */
 COLD void flexsc__kmod_abandon(struct flexsc_loop *loop);
 
-#endif /* FLEXSC_KMOD_DONE_H */
+#endif /* FLEXSC_KMOD_REAP_H */

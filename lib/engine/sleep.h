@@ -3,8 +3,8 @@
  * Engines' common parts: a call made on the spot, and how an owner that has
  * nothing to do rests. Owner only, but for flexsc__engine_ring().
  */
-#ifndef FLEXSC_REST_H
-#define FLEXSC_REST_H
+#ifndef FLEXSC_SLEEP_H
+#define FLEXSC_SLEEP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,4 +39,4 @@ uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns);
 void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns);
 void flexsc__engine_ring(struct flexsc_loop *loop);
 
-#endif /* FLEXSC_REST_H */
+#endif /* FLEXSC_SLEEP_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The uring engine's results, and the room that taking them makes. Owner only. */
-#ifndef FLEXSC_URING_DONE_H
-#define FLEXSC_URING_DONE_H
+#ifndef FLEXSC_URING_REAP_H
+#define FLEXSC_URING_REAP_H
 
 #include "uring.h"
 
@@ -47,4 +47,4 @@ static inline void uring_return(struct flexsc_loop *loop)
 	uring_of(loop)->counted--;
 }
 
-#endif /* FLEXSC_URING_DONE_H */
+#endif /* FLEXSC_URING_REAP_H */

@@ -3,8 +3,8 @@
  * All loops of the process, from the end of their making to the beginning of
  * their end. Any thread.
  */
-#ifndef FLEXSC_ALL_H
-#define FLEXSC_ALL_H
+#ifndef FLEXSC_REGISTRY_H
+#define FLEXSC_REGISTRY_H
 
 struct flexsc_loop;
 
@@ -16,4 +16,4 @@ void flexsc__all_lock(void);
 void flexsc__all_unlock(void);
 void flexsc__all_forked(void (*each)(struct flexsc_loop *loop));
 
-#endif /* FLEXSC_ALL_H */
+#endif /* FLEXSC_REGISTRY_H */

@@ -8,8 +8,8 @@
  *	chained	-> waiting	its predecessor has completed, no entry is free
  *	chained, waiting -> free	it has an entry, or its result
  */
-#ifndef FLEXSC_HELD_H
-#define FLEXSC_HELD_H
+#ifndef FLEXSC_STAGED_H
+#define FLEXSC_STAGED_H
 
 #include <flexsc/flexsc.h>
 #include <linux/flexsc.h>
@@ -72,4 +72,4 @@ void flexsc__held_go(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 /* An entry is free: the call that waits longest gets it. */
 void flexsc__held_next(struct flexsc_loop *loop);
 
-#endif /* FLEXSC_HELD_H */
+#endif /* FLEXSC_STAGED_H */

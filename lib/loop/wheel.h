@@ -12,8 +12,8 @@
  *	armed on level 0	-> due			its tick came
  *	armed, due		-> free			cancelled, or popped
  */
-#ifndef FLEXSC_TIMER_H
-#define FLEXSC_TIMER_H
+#ifndef FLEXSC_WHEEL_H
+#define FLEXSC_WHEEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,4 +102,4 @@ static inline bool wheel_has_cbs(const struct wheel *wheel)
 	return wheel_timer(wheel, WHEEL_DUE_CBS)->next != WHEEL_DUE_CBS;
 }
 
-#endif /* FLEXSC_TIMER_H */
+#endif /* FLEXSC_WHEEL_H */

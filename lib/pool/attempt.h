@@ -7,8 +7,8 @@
  * poll(2) reports nothing to read. So the call itself is made, with a flag that keeps it
  * from waiting, where the kernel has one.
  */
-#ifndef FLEXSC_NOWAIT_H
-#define FLEXSC_NOWAIT_H
+#ifndef FLEXSC_ATTEMPT_H
+#define FLEXSC_ATTEMPT_H
 
 #include <linux/flexsc.h>
 #include <stdbool.h>
@@ -34,4 +34,4 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 			   const struct call_info *row, bool woken,
 			   int64_t *ret);
 
-#endif /* FLEXSC_NOWAIT_H */
+#endif /* FLEXSC_ATTEMPT_H */

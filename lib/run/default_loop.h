@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread's own loop, and its default one. Run by that thread. */
-#ifndef FLEXSC_OWN_H
-#define FLEXSC_OWN_H
+#ifndef FLEXSC_DEFAULT_LOOP_H
+#define FLEXSC_DEFAULT_LOOP_H
 
 struct flexsc_loop;
 
@@ -11,4 +11,4 @@ void flexsc__own_forget(const struct flexsc_loop *loop);
 /* In a forked child: the thread that lives on has no loop. */
 void flexsc__own_forked(void);
 
-#endif /* FLEXSC_OWN_H */
+#endif /* FLEXSC_DEFAULT_LOOP_H */

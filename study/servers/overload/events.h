@@ -9,8 +9,8 @@
  * server_ functions. A model that preempts calls these at any time, but between
  * hold() and release().
  */
-#ifndef EXAMPLES_EVENTS_H
-#define EXAMPLES_EVENTS_H
+#ifndef STUDY_EVENTS_H
+#define STUDY_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,4 +89,4 @@ enum serve connection_serve(const struct model *model, int fd);
 /* Make the pages, and measure how long the work of a request takes. */
 void connection_begin(unsigned int work_us);
 
-#endif /* EXAMPLES_EVENTS_H */
+#endif /* STUDY_EVENTS_H */

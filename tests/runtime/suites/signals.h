@@ -5,8 +5,8 @@
  * libc's otherwise. In both cases its signals are real-time ones. Of the rest it
  * has functions that are made of these.
  */
-#ifndef FLEXSC_PEERS_SIGNALS_H
-#define FLEXSC_PEERS_SIGNALS_H
+#ifndef FLEXSC_TESTS_SIGNALS_H
+#define FLEXSC_TESTS_SIGNALS_H
 
 #include <errno.h>
 #include "study/rtsignal/rtsignal.h"
@@ -126,4 +126,4 @@ static inline void (*peers_signal(int signo, void (*handler)(int)))(int)
 	((name) == _SC_SIGQUEUE_MAX && peers_ours() ?			\
 		 RTSIG_QUEUE_MAX : (sysconf)(name))
 
-#endif /* FLEXSC_PEERS_SIGNALS_H */
+#endif /* FLEXSC_TESTS_SIGNALS_H */
