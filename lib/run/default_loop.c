@@ -15,7 +15,7 @@ static pthread_key_t at_thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int once_err;
 
-void flexsc__own_forget(const struct flexsc_loop *loop)
+void flexsc__default_loop_forget(const struct flexsc_loop *loop)
 {
 	if (default_loop == loop)
 		default_loop = NULL;
@@ -74,7 +74,7 @@ int flexsc_fini(void)
 	return flexsc_loop_destroy(own_loop);
 }
 
-void flexsc__own_forked(void)
+void flexsc__default_loop_forked(void)
 {
 	default_loop = NULL;
 	if (own_loop)

@@ -6,9 +6,9 @@
 struct flexsc_loop;
 
 /* The loop is about to be destroyed. */
-void flexsc__own_forget(const struct flexsc_loop *loop);
+void flexsc__default_loop_forget(const struct flexsc_loop *loop);
 
 /* In a forked child: the thread that lives on has no loop. */
-void flexsc__own_forked(void);
+void flexsc__default_loop_forked(void);
 
 #endif /* FLEXSC_DEFAULT_LOOP_H */

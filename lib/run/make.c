@@ -124,7 +124,7 @@ static void fork_child(void)
 {
 	flexsc__own_fds_forked();
 	flexsc__guards_forked();
-	flexsc__own_forked();
+	flexsc__default_loop_forked();
 	flexsc__signals_forked();
 	flexsc__all_forked(fork_abandon);
 }
@@ -241,7 +241,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 		return -EBUSY;
 	if (!loop->stale && !pthread_equal(loop->owner, pthread_self()))
 		return -EPERM;
-	flexsc__own_forget(loop);
+	flexsc__default_loop_forget(loop);
 	if (loop->stale) {
 		/*
 		 * A stale loop has no mappings here, and its descriptors are
