@@ -19,7 +19,7 @@ struct arena {
 };
 
 /*
- * The most timers, and the most held calls, of a loop. Under flexsc run a loop has no
+ * The most timers, and the most staged calls, of a loop. Under flexsc run a loop has no
  * more of either than the process has threads. Reserved addresses count against
  * RLIMIT_AS, which the program may set at any time, so there they are few.
  */

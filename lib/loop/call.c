@@ -30,7 +30,7 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 				    uint64_t a0, uint64_t a1, uint64_t a2,
 				    uint64_t a3, uint64_t a4, uint64_t a5)
 {
-	struct held call = {
+	struct staged call = {
 		.nr = (uint16_t)nr,
 		.args = { a0, a1, a2, a3, a4, a5 },
 	};
@@ -41,7 +41,7 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 	if (!call_can_be_posted(flexsc__call_info(nr)))
 		return call_refuse_number(loop, nr);
 	if (!flexsc__loop_has_entry(loop))
-		return flexsc__held_post(loop, cb, &call, 0);
+		return flexsc__staged_post(loop, cb, &call, 0);
 	return loop->posts[nr](loop, cb, nr, a0, a1, a2, a3, a4, a5);
 }
 
@@ -145,7 +145,7 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	int err = flexsc_loop_call(loop, cb, SYS_poll, PTR(one), 1, -1ULL, 0,
 				   0, 0);
 
-	/* A held call isn't noted: an engine asks the kernel about it. */
+	/* A staged call isn't noted: an engine asks the kernel about it. */
 	if (!err && handle_kind(cb->handle) == HANDLE_CALL)
 		call_of(loop, (uint32_t)handle_index(cb->handle))->poll_waits =
 			true;
@@ -165,12 +165,12 @@ static bool call_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
 	enum handle_kind kind = handle_kind(cb->handle);
 
-	return (kind == HANDLE_CALL || kind == HANDLE_HELD) &&
+	return (kind == HANDLE_CALL || kind == HANDLE_STAGED) &&
 	       flexsc__cb_pending(loop, cb);
 }
 
 int flexsc__post_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
-		       const struct flexsc_cb *before, struct held *call,
+		       const struct flexsc_cb *before, struct staged *call,
 		       unsigned int chain)
 {
 	if (!before || before == cb || !chain_flags_known(chain))
@@ -178,14 +178,14 @@ int flexsc__post_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	if (!call_pending(loop, before))
 		return -ENOENT;
 	call->chain = (uint8_t)chain;
-	return flexsc__held_post(loop, cb, call, before->handle);
+	return flexsc__staged_post(loop, cb, call, before->handle);
 }
 
 int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			   struct flexsc_cb *before, unsigned int chain,
 			   unsigned int nr, const uint64_t args[6])
 {
-	struct held call = { .nr = (uint16_t)nr };
+	struct staged call = { .nr = (uint16_t)nr };
 	int err = flexsc__post_check(loop, cb);
 
 	if (err)
@@ -225,7 +225,7 @@ void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 	struct flexsc_cb *cb = call->cb;
 
 	loop_assert_owner(loop);
-	if (!cb || call->chained != NO_HELD)
+	if (!cb || call->chained != NO_STAGED)
 		return;
 	wheel_clear(&loop->wheel, &call->deadline);
 	call->cb = NULL;
@@ -257,14 +257,16 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	bool direct = call_is_direct(call);
 	struct flexsc_cb *cb = call->cb;
 	uint32_t chained = call->chained;
-	unsigned int chain = chained != NO_HELD ? held_of(loop, chained)->chain : 0;
+	unsigned int chain = chained != NO_STAGED ?
+				     staged_of(loop, chained)->chain :
+				     0;
 	bool told = call->cancel == CANCEL_TOLD;
 	int64_t outcome;
 
 	wheel_clear(&loop->wheel, &call->deadline);
 	if (call->cancel != CANCEL_NOT)
 		ret = call_cancel_result(loop, call, ret);
-	call->chained = NO_HELD;
+	call->chained = NO_STAGED;
 	if (direct && chain & FLEXSC_CHAIN_FULL)
 		flexsc__direct_describe(loop, index);
 	outcome = flexsc__chain_outcome(chain, entry_of(loop, index), ret);
@@ -275,10 +277,10 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 		call->poll_waits = false;
 		call_free_entry(loop, index);
 	}
-	if (chained != NO_HELD)
-		flexsc__held_go(loop, chained, outcome);
+	if (chained != NO_STAGED)
+		flexsc__staged_go(loop, chained, outcome);
 	if (loop->waiting && loop->free != NONE)
-		flexsc__held_next(loop);
+		flexsc__staged_next(loop);
 	if (cb)
 		return cb_complete(cb, ret);
 	if (!told)

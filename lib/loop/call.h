@@ -16,7 +16,7 @@
 
 struct flexsc_loop;
 struct guard;
-struct held;
+struct staged;
 struct pollfd;
 
 /* Post system call nr, one below CALLS_ROOM, on a loop that isn't unusual. */
@@ -50,7 +50,7 @@ struct call {
 	};
 	union {
 		struct {
-			uint32_t chained; /* the held call that waits for it */
+			uint32_t chained; /* the staged call that waits for it */
 			uint32_t deadline; /* its timer */
 		};
 		uint64_t links;		/* either of them */
@@ -153,11 +153,11 @@ typedef int (*post3_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
 /*
- * Post a held call, whose number and arguments are known to be good, chained to
+ * Post a staged call, whose number and arguments are known to be good, chained to
  * "before". Errors: flexsc_loop_call_after().
  */
 int flexsc__post_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
-		       const struct flexsc_cb *before, struct held *call,
+		       const struct flexsc_cb *before, struct staged *call,
 		       unsigned int chain);
 
 /* All calls are posted by their entries, until an engine knows better. */

@@ -85,8 +85,8 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 	case HANDLE_CALL:
 		flexsc__cancel_call(loop, index, CANCEL_ASKED);
 		break;
-	case HANDLE_HELD:
-		flexsc__held_end(loop, index, -ECANCELED);
+	case HANDLE_STAGED:
+		flexsc__staged_end(loop, index, -ECANCELED);
 		break;
 	case HANDLE_TIMER:
 		flexsc__wheel_cancel(&loop->wheel, index);
@@ -156,13 +156,13 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 		flexsc__cancel_call(loop, i, CANCEL_ASKED);
 		n++;
 	}
-	for (uint32_t i = 1; i < loop->held.count; i++) {
-		const struct held *held = held_of(loop, i);
+	for (uint32_t i = 1; i < loop->staged.count; i++) {
+		const struct staged *staged = staged_of(loop, i);
 
-		if (held->state == HELD_FREE ||
-		    !names_fd(held->nr, held->args, fd))
+		if (staged->state == STAGED_FREE ||
+		    !names_fd(staged->nr, staged->args, fd))
 			continue;
-		flexsc__held_end(loop, i, -ECANCELED);
+		flexsc__staged_end(loop, i, -ECANCELED);
 		n++;
 	}
 	return n;
@@ -183,11 +183,12 @@ void flexsc__cancel_all(struct flexsc_loop *loop)
 		if (call_in_use(loop, i) && must_cancel(call->cb, nr))
 			flexsc__cancel_call(loop, i, CANCEL_ASKED);
 	}
-	for (uint32_t i = 1; i < loop->held.count; i++) {
-		const struct held *held = held_of(loop, i);
+	for (uint32_t i = 1; i < loop->staged.count; i++) {
+		const struct staged *staged = staged_of(loop, i);
 
-		if (held->state != HELD_FREE && must_cancel(held->cb, held->nr))
-			flexsc__held_end(loop, i, -ECANCELED);
+		if (staged->state != STAGED_FREE &&
+		    must_cancel(staged->cb, staged->nr))
+			flexsc__staged_end(loop, i, -ECANCELED);
 	}
 }
 
@@ -224,9 +225,9 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		if (call_of(loop, index)->cancel != CANCEL_NOT)
 			return 0;
 		deadline = &call_of(loop, index)->deadline;
-	} else if (handle_kind(cb->handle) == HANDLE_HELD) {
-		deadline = &held_of(loop, index)->deadline;
-		kind = TIMER_HELD;
+	} else if (handle_kind(cb->handle) == HANDLE_STAGED) {
+		deadline = &staged_of(loop, index)->deadline;
+		kind = TIMER_STAGED;
 	} else {
 		return -ENOENT;
 	}
@@ -252,7 +253,7 @@ void flexsc__deadline_passed(struct flexsc_loop *loop,
 		else
 			flexsc__cancel_call(loop, index, CANCEL_DEADLINE);
 	} else {
-		held_of(loop, index)->deadline = TIMER_NONE;
-		flexsc__held_end(loop, index, -ETIME);
+		staged_of(loop, index)->deadline = TIMER_NONE;
+		flexsc__staged_end(loop, index, -ETIME);
 	}
 }

@@ -17,11 +17,11 @@ void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
 /*
  * The loop ends. A call whose result a callback is told is cancelled; so is a
  * call that may wait for others. A close() that was posted without a cb is
- * neither, and still happens, even if it is held.
+ * neither, and still happens, even if it is staged.
  */
 void flexsc__cancel_all(struct flexsc_loop *loop);
 
-/* A call's deadline has passed, or a held call's. */
+/* A call's deadline has passed, or a staged call's. */
 void flexsc__deadline_passed(struct flexsc_loop *loop,
 			     const struct timer *timer);
 

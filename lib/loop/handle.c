@@ -29,9 +29,9 @@ bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 		return index < loop->calls.count &&
 		       call_of(loop, (uint32_t)index)->cb == cb &&
 		       call_in_use(loop, (uint32_t)index);
-	case HANDLE_HELD:
-		return index < loop->held.count &&
-		       held_of(loop, (uint32_t)index)->cb == cb;
+	case HANDLE_STAGED:
+		return index < loop->staged.count &&
+		       staged_of(loop, (uint32_t)index)->cb == cb;
 	case HANDLE_TIMER:
 		return index < loop->wheel.timers.count &&
 		       wheel_timer(&loop->wheel, (uint32_t)index)->owner ==

@@ -18,7 +18,7 @@ struct multishot;
 enum handle_kind {
 	HANDLE_NONE = 0,
 	HANDLE_CALL,
-	HANDLE_HELD,
+	HANDLE_STAGED,
 	HANDLE_TIMER,
 	HANDLE_SIGNAL,
 	HANDLE_WOKEN,	/* see wake.h */

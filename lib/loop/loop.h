@@ -31,9 +31,9 @@
  *
  *	posted		-> submitted	a free entry was filled
  *	posted		-> direct	the engine has written its request
- *	posted		-> held		no entry is free, or it is chained
- *	held		-> submitted	an entry is free for it; keeps its cb
- *	held		-> ready	cancelled, or its predecessor failed
+ *	posted		-> staged	no entry is free, or it is chained
+ *	staged		-> submitted	an entry is free for it; keeps its cb
+ *	staged		-> ready	cancelled, or its predecessor failed
  *	submitted	-> the engine	the batch it is in was handed over
  *	the engine	-> done		see <linux/flexsc.h>
  *	done		-> free		dispatched: its callback runs
@@ -41,7 +41,7 @@
  *	direct		-> submitted	its entry is needed, and was filled
  *
  * Lists of calls are threaded through struct call; a call is on one at a time.
- * What completes without an entry, but timers and wake-ups (signals, held calls
+ * What completes without an entry, but timers and wake-ups (signals, staged calls
  * and timers that were cancelled), goes to the ready list, threaded through the
  * cbs themselves, which belong to the library until their callbacks run.
  */
@@ -83,7 +83,7 @@ struct flexsc_loop {
 	uint32_t free;		/* the first free entry */
 	union {
 		struct {
-			uint32_t waiting;	/* held calls that wait */
+			uint32_t waiting;	/* staged calls that wait */
 			bool closing;
 			bool stale;	/* belongs to the parent process */
 		};
@@ -106,8 +106,8 @@ struct flexsc_loop {
 	void *engine_data;
 	struct pool *pool;	/* see loop_pool() */
 
-	struct arena held;	/* struct held; element 0 is the waiting list */
-	uint32_t held_free;
+	struct arena staged;	/* struct staged; element 0 is the waiting list */
+	uint32_t staged_free;
 	struct wheel wheel;
 	struct signal_target *signals;
 	struct signal_wait *signal_waits;
@@ -225,10 +225,10 @@ static inline struct pool *loop_pool(const struct flexsc_loop *loop)
 	return __atomic_load_n(&loop->pool, __ATOMIC_ACQUIRE);
 }
 
-static inline struct held *held_of(const struct flexsc_loop *loop,
-				   uint32_t held)
+static inline struct staged *staged_of(const struct flexsc_loop *loop,
+				       uint32_t staged)
 {
-	return (struct held *)loop->held.base + held;
+	return (struct staged *)loop->staged.base + staged;
 }
 
 /* An engine's steps for each call. */

@@ -137,13 +137,13 @@ static void shot_free(struct flexsc_loop *loop, struct shot *shot)
 static int multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
 			  unsigned int nr, const uint64_t args[FLEXSC_ARGS_MAX])
 {
-	struct held call = { .nr = (uint16_t)nr };
+	struct staged call = { .nr = (uint16_t)nr };
 	int err = flexsc__post_check(loop, own);
 
 	if (err)
 		return err == -ESHUTDOWN ? -ECANCELED : err;
 	memcpy(call.args, args, sizeof(call.args));
-	return flexsc__held_post(loop, own, &call, 0);
+	return flexsc__staged_post(loop, own, &call, 0);
 }
 
 static int multishot_post_own(struct multishot *multishot, unsigned int nr,

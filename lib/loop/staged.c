@@ -13,130 +13,132 @@
 
 #define WAITING		0U	/* the element that heads the waiting list */
 
-static void held_unlink(struct flexsc_loop *loop, struct held *held)
+static void staged_unlink(struct flexsc_loop *loop, struct staged *staged)
 {
-	held_of(loop, held->prev)->next = held->next;
-	held_of(loop, held->next)->prev = held->prev;
+	staged_of(loop, staged->prev)->next = staged->next;
+	staged_of(loop, staged->next)->prev = staged->prev;
 	loop->waiting--;
 }
 
-static void held_wait(struct flexsc_loop *loop, uint32_t index)
+static void staged_wait(struct flexsc_loop *loop, uint32_t index)
 {
-	struct held *held = held_of(loop, index);
-	struct held *head = held_of(loop, WAITING);
+	struct staged *staged = staged_of(loop, index);
+	struct staged *head = staged_of(loop, WAITING);
 
-	held->state = HELD_WAITING;
-	held->next = WAITING;
-	held->prev = head->prev;
-	held_of(loop, head->prev)->next = index;
+	staged->state = STAGED_WAITING;
+	staged->next = WAITING;
+	staged->prev = head->prev;
+	staged_of(loop, head->prev)->next = index;
 	head->prev = index;
 	count(&loop->stats->waited, 1);
 	loop->waiting++;
 }
 
-static bool held_grow(struct flexsc_loop *loop)
+static bool staged_grow(struct flexsc_loop *loop)
 {
-	uint32_t first = loop->held.count;
+	uint32_t first = loop->staged.count;
 
-	if (flexsc__arena_grow(&loop->held))
+	if (flexsc__arena_grow(&loop->staged))
 		return false;
-	for (uint32_t i = loop->held.count; i-- > first;) {
-		held_of(loop, i)->next = loop->held_free;
-		loop->held_free = i;
+	for (uint32_t i = loop->staged.count; i-- > first;) {
+		staged_of(loop, i)->next = loop->staged_free;
+		loop->staged_free = i;
 	}
 	return true;
 }
 
-static void held_free(struct flexsc_loop *loop, uint32_t index)
+static void staged_free(struct flexsc_loop *loop, uint32_t index)
 {
-	struct held *held = held_of(loop, index);
+	struct staged *staged = staged_of(loop, index);
 
-	wheel_clear(&loop->wheel, &held->deadline);
-	held->state = HELD_FREE;
-	held->cb = NULL;
-	held->next = loop->held_free;
-	loop->held_free = index;
+	wheel_clear(&loop->wheel, &staged->deadline);
+	staged->state = STAGED_FREE;
+	staged->cb = NULL;
+	staged->next = loop->staged_free;
+	loop->staged_free = index;
 }
 
-int flexsc__held_init(struct flexsc_loop *loop)
+int flexsc__staged_init(struct flexsc_loop *loop)
 {
-	int err = flexsc__arena_init(&loop->held, sizeof(struct held), ARENA_MAX);
+	int err = flexsc__arena_init(&loop->staged, sizeof(struct staged),
+				     ARENA_MAX);
 
-	loop->held_free = NONE;
+	loop->staged_free = NONE;
 	if (err)
 		return err;
-	if (!held_grow(loop))
+	if (!staged_grow(loop))
 		return -ENOMEM;
 	/* Element 0 came first off the free list: it heads the waiting. */
-	loop->held_free = held_of(loop, WAITING)->next;
-	held_of(loop, WAITING)->next = WAITING;
-	held_of(loop, WAITING)->prev = WAITING;
+	loop->staged_free = staged_of(loop, WAITING)->next;
+	staged_of(loop, WAITING)->next = WAITING;
+	staged_of(loop, WAITING)->prev = WAITING;
 	return 0;
 }
 
-/* The link from a predecessor, an entry or a held call, to its held call. */
+/* The link from a predecessor, an entry or a staged call, to its staged call. */
 static uint32_t *chained_to(struct flexsc_loop *loop, enum handle_kind kind,
 			    uint32_t index)
 {
 	return kind == HANDLE_CALL ? &call_of(loop, index)->chained :
-				     &held_of(loop, index)->chained;
+				     &staged_of(loop, index)->chained;
 }
 
-static void held_attach(struct flexsc_loop *loop, uint32_t index,
-			enum handle_kind kind, uint32_t before)
+static void staged_attach(struct flexsc_loop *loop, uint32_t index,
+			  enum handle_kind kind, uint32_t before)
 {
-	struct held *held = held_of(loop, index);
+	struct staged *staged = staged_of(loop, index);
 
-	held->state = HELD_CHAINED;
-	held->before = before;
-	held->before_kind = kind;
+	staged->state = STAGED_CHAINED;
+	staged->before = before;
+	staged->before_kind = kind;
 	*chained_to(loop, kind, before) = index;
 }
 
-/* Move a held call into a free entry. */
-static void held_start(struct flexsc_loop *loop, uint32_t index,
-		       uint32_t entry_index)
+/* Move a staged call into a free entry. */
+static void staged_start(struct flexsc_loop *loop, uint32_t index,
+			 uint32_t entry_index)
 {
-	struct held *held = held_of(loop, index);
-	const struct call_info *row = flexsc__call_info(held->nr);
+	struct staged *staged = staged_of(loop, index);
+	const struct call_info *row = flexsc__call_info(staged->nr);
 	struct flexsc_entry *entry = entry_of(loop, entry_index);
 	struct call *call = call_of(loop, entry_index);
 
-	entry->nr = held->nr;
+	entry->nr = staged->nr;
 	entry->nargs = row->nargs;
-	memcpy(entry->args, held->args, sizeof(entry->args));
-	call->chained = held->chained;
-	if (held->chained != NO_HELD)
-		held_attach(loop, held->chained, HANDLE_CALL, entry_index);
-	call->deadline = held->deadline;
-	if (held->deadline) {
-		struct timer *timer = wheel_timer(&loop->wheel, held->deadline);
+	memcpy(entry->args, staged->args, sizeof(entry->args));
+	call->chained = staged->chained;
+	if (staged->chained != NO_STAGED)
+		staged_attach(loop, staged->chained, HANDLE_CALL, entry_index);
+	call->deadline = staged->deadline;
+	if (staged->deadline) {
+		struct timer *timer = wheel_timer(&loop->wheel,
+						  staged->deadline);
 
 		timer->kind = TIMER_CALL;
 		timer->owner = entry_index;
-		held->deadline = TIMER_NONE;
+		staged->deadline = TIMER_NONE;
 	}
-	submit(loop, entry_index, row, held->cb);
-	held_free(loop, index);
+	submit(loop, entry_index, row, staged->cb);
+	staged_free(loop, index);
 }
 
-static void held_start_or_wait(struct flexsc_loop *loop, uint32_t index)
+static void staged_start_or_wait(struct flexsc_loop *loop, uint32_t index)
 {
 	uint32_t entry = loop->waiting ? NONE : free_take(loop);
 
 	if (entry != NONE)
-		held_start(loop, index, entry);
+		staged_start(loop, index, entry);
 	else
-		held_wait(loop, index);
+		staged_wait(loop, index);
 }
 
-/* Complete a held call that has not run, without its successors. */
-static void held_complete(struct flexsc_loop *loop, uint32_t index,
-			  int64_t ret)
+/* Complete a staged call that has not run, without its successors. */
+static void staged_complete(struct flexsc_loop *loop, uint32_t index,
+			    int64_t ret)
 {
-	struct flexsc_cb *cb = held_of(loop, index)->cb;
+	struct flexsc_cb *cb = staged_of(loop, index)->cb;
 
-	held_free(loop, index);
+	staged_free(loop, index);
 	loop->completed++;
 	count(&loop->stats->cancelled, 1);
 	if (cb) {
@@ -148,60 +150,60 @@ static void held_complete(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Give a predecessor's result to a held call, if the call's chain asks for it.
+ * Give a predecessor's result to a staged call, if the call's chain asks for it.
  */
-static void chain_result(struct held *held, int64_t ret)
+static void chain_result(struct staged *staged, int64_t ret)
 {
-	unsigned int arg = held->chain & CHAIN_ARGS;
+	unsigned int arg = staged->chain & CHAIN_ARGS;
 
 	if (arg)
-		held->args[arg - 1] = (uint64_t)ret;
-	held->chain &= FLEXSC_CHAIN_ALWAYS;
+		staged->args[arg - 1] = (uint64_t)ret;
+	staged->chain &= FLEXSC_CHAIN_ALWAYS;
 }
 
 /*
- * Complete a held call with ret, and its chain with -ECANCELED, up to a call
- * that runs always: that call is returned, or NO_HELD.
+ * Complete a staged call with ret, and its chain with -ECANCELED, up to a call
+ * that runs always: that call is returned, or NO_STAGED.
  */
-static uint32_t held_drop(struct flexsc_loop *loop, uint32_t index,
-			  int64_t ret)
+static uint32_t staged_drop(struct flexsc_loop *loop, uint32_t index,
+			    int64_t ret)
 {
 	do {
-		uint32_t next = held_of(loop, index)->chained;
+		uint32_t next = staged_of(loop, index)->chained;
 
-		held_complete(loop, index, ret);
+		staged_complete(loop, index, ret);
 		index = next;
 		ret = -ECANCELED;
-	} while (index != NO_HELD &&
-		 !(held_of(loop, index)->chain & FLEXSC_CHAIN_ALWAYS));
-	if (index != NO_HELD)
-		chain_result(held_of(loop, index), ret);
+	} while (index != NO_STAGED &&
+		 !(staged_of(loop, index)->chain & FLEXSC_CHAIN_ALWAYS));
+	if (index != NO_STAGED)
+		chain_result(staged_of(loop, index), ret);
 	return index;
 }
 
 /*
- * End a held call that has no entry. A call chained to it that runs always
+ * End a staged call that has no entry. A call chained to it that runs always
  * follows whatever the ended call was waiting for.
  */
-void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)
+void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 {
-	struct held *held = held_of(loop, index);
-	bool chained = held->state == HELD_CHAINED;
-	enum handle_kind kind = held->before_kind;
-	uint32_t before = held->before;
+	struct staged *staged = staged_of(loop, index);
+	bool chained = staged->state == STAGED_CHAINED;
+	enum handle_kind kind = staged->before_kind;
+	uint32_t before = staged->before;
 
 	loop_assert_owner(loop);
 	if (chained)
-		*chained_to(loop, kind, before) = NO_HELD;
+		*chained_to(loop, kind, before) = NO_STAGED;
 	else
-		held_unlink(loop, held);
-	index = held_drop(loop, index, ret);
-	if (index == NO_HELD)
+		staged_unlink(loop, staged);
+	index = staged_drop(loop, index, ret);
+	if (index == NO_STAGED)
 		return;
 	if (chained)
-		held_attach(loop, index, kind, before);
+		staged_attach(loop, index, kind, before);
 	else
-		held_wait(loop, index);
+		staged_wait(loop, index);
 }
 
 int64_t flexsc__chain_outcome(unsigned int chain,
@@ -213,61 +215,62 @@ int64_t flexsc__chain_outcome(unsigned int chain,
 		       ret;
 }
 
-void flexsc__held_go(struct flexsc_loop *loop, uint32_t index, int64_t ret)
+void flexsc__staged_go(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 {
 	uint32_t entry;
 
 	loop_assert_owner(loop);
-	if (ret < 0 && !(held_of(loop, index)->chain & FLEXSC_CHAIN_ALWAYS))
-		index = held_drop(loop, index, -ECANCELED);
+	if (ret < 0 && !(staged_of(loop, index)->chain & FLEXSC_CHAIN_ALWAYS))
+		index = staged_drop(loop, index, -ECANCELED);
 	else
-		chain_result(held_of(loop, index), ret);
-	if (index == NO_HELD)
+		chain_result(staged_of(loop, index), ret);
+	if (index == NO_STAGED)
 		return;
 	entry = free_take(loop);
 	if (entry != NONE)
-		held_start(loop, index, entry);
+		staged_start(loop, index, entry);
 	else
-		held_wait(loop, index);
+		staged_wait(loop, index);
 }
 
-int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
-		      const struct held *call, uint64_t before)
+int flexsc__staged_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			const struct staged *call, uint64_t before)
 {
 	enum handle_kind kind = handle_kind(before);
-	uint32_t index = loop->held_free;
-	struct held *held;
+	uint32_t index = loop->staged_free;
+	struct staged *staged;
 
 	loop_assert_owner(loop);
 	if (before && *chained_to(loop, kind, (uint32_t)handle_index(before)) !=
-			      NO_HELD)
+			      NO_STAGED)
 		return -EBUSY;
 	if (index == NONE) {
-		if (!held_grow(loop))
+		if (!staged_grow(loop))
 			return -ENOMEM;
-		index = loop->held_free;
+		index = loop->staged_free;
 	}
-	held = held_of(loop, index);
-	loop->held_free = held->next;
-	*held = *call;
-	held->cb = cb;
-	held->chained = NO_HELD;
-	held->deadline = TIMER_NONE;
+	staged = staged_of(loop, index);
+	loop->staged_free = staged->next;
+	*staged = *call;
+	staged->cb = cb;
+	staged->chained = NO_STAGED;
+	staged->deadline = TIMER_NONE;
 	if (cb)
-		cb->handle = handle_make(HANDLE_HELD, index);
+		cb->handle = handle_make(HANDLE_STAGED, index);
 	loop->posted++;
 	if (before)
-		held_attach(loop, index, kind, (uint32_t)handle_index(before));
+		staged_attach(loop, index, kind,
+			      (uint32_t)handle_index(before));
 	else
-		held_start_or_wait(loop, index);
+		staged_start_or_wait(loop, index);
 	return 0;
 }
 
-void flexsc__held_next(struct flexsc_loop *loop)
+void flexsc__staged_next(struct flexsc_loop *loop)
 {
-	uint32_t first = held_of(loop, WAITING)->next;
+	uint32_t first = staged_of(loop, WAITING)->next;
 
 	loop_assert_owner(loop);
-	held_unlink(loop, held_of(loop, first));
-	held_start(loop, first, free_take(loop));
+	staged_unlink(loop, staged_of(loop, first));
+	staged_start(loop, first, free_take(loop));
 }

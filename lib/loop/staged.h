@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held calls: posted, and without an entry, because none is free or because
+ * Staged calls: posted, and without an entry, because none is free or because
  * they are chained to another call. Owner only.
  *
  *	posted	-> chained	to a call that isn't complete
@@ -19,11 +19,11 @@ struct flexsc_loop;
 
 #define CHAIN_ARGS	0x0fU	/* which argument is the result */
 
-/* No held call: element 0 heads the waiting list. */
-#define NO_HELD	0U
+/* No staged call: element 0 heads the waiting list. */
+#define NO_STAGED	0U
 
 /* A call without an entry: chained to another, or waiting for a free one. */
-struct held {
+struct staged {
 	struct flexsc_cb *cb;
 	__u64 args[FLEXSC_ARGS_MAX];
 	uint32_t next, prev;	/* the waiting list, or the free list */
@@ -32,31 +32,31 @@ struct held {
 	uint32_t before;	/* its predecessor's index, of before_kind */
 	uint16_t nr;
 	uint8_t chain;		/* FLEXSC_CHAIN_* */
-	uint8_t state;		/* enum held_state */
+	uint8_t state;		/* enum staged_state */
 	uint8_t before_kind;	/* enum handle_kind */
 };
 
-enum held_state {
-	HELD_FREE = 0,
-	HELD_CHAINED,	/* its predecessor has not completed */
-	HELD_WAITING,	/* for an entry, in the order posted */
+enum staged_state {
+	STAGED_FREE = 0,
+	STAGED_CHAINED,	/* its predecessor has not completed */
+	STAGED_WAITING,	/* for an entry, in the order posted */
 };
 
-int flexsc__held_init(struct flexsc_loop *loop);
+int flexsc__staged_init(struct flexsc_loop *loop);
 
 /*
  * Post with an entry, behind all that wait for one, or chained to "before", the
  * handle of a pending call; 0: to none.
  * -EBUSY: another one is chained to it already.
  */
-int flexsc__held_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
-		      const struct held *call, uint64_t before);
+int flexsc__staged_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			const struct staged *call, uint64_t before);
 
-/* End a held call that has no entry. */
-void flexsc__held_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
+/* End a staged call that has no entry. */
+void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 
 /*
- * A call has completed with ret. The result that flexsc__held_go() is to see
+ * A call has completed with ret. The result that flexsc__staged_go() is to see
  * where "chain" is the flags: a failure, if too little was transferred. The
  * entry has the call's arguments still.
  */
@@ -67,9 +67,9 @@ int64_t flexsc__chain_outcome(unsigned int chain,
  * A predecessor has completed with ret: start the calls chained to it, or end
  * them.
  */
-void flexsc__held_go(struct flexsc_loop *loop, uint32_t index, int64_t ret);
+void flexsc__staged_go(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 
 /* An entry is free: the call that waits longest gets it. */
-void flexsc__held_next(struct flexsc_loop *loop);
+void flexsc__staged_next(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_STAGED_H */

@@ -81,7 +81,7 @@ static void stats_refresh(const struct flexsc_loop *loop,
 	stats_set(&stats->max_entries, loop->entries.max);
 	stats_set(&stats->bytes,
 		  arena_bytes(&loop->entries) + arena_bytes(&loop->calls) +
-		      arena_bytes(&loop->held) +
+		      arena_bytes(&loop->staged) +
 		      arena_bytes(&loop->wheel.timers));
 }
 

@@ -31,7 +31,7 @@ static inline void stats_count(const struct flexsc_loop *loop)
 /* Publish once a turn: all, if there is more memory than at the last time. */
 static inline void stats_publish(struct flexsc_loop *loop)
 {
-	uint32_t grown = loop->entries.count + loop->held.count +
+	uint32_t grown = loop->entries.count + loop->staged.count +
 			 loop->wheel.timers.count;
 
 	if (grown == loop->grown) {

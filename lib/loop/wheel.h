@@ -38,7 +38,7 @@
 enum timer_kind {
 	TIMER_CB,	/* owner is the struct flexsc_cb to complete */
 	TIMER_CALL,	/* owner is a call's index: its deadline */
-	TIMER_HELD,	/* owner is a held call's index: its deadline */
+	TIMER_STAGED,	/* owner is a staged call's index: its deadline */
 };
 
 struct timer {

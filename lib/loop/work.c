@@ -9,9 +9,9 @@
 #include "handle.h"
 #include "staged.h"
 
-static struct held work_make(int64_t (*run)(void *arg), void *arg)
+static struct staged work_make(int64_t (*run)(void *arg), void *arg)
 {
-	return (struct held){
+	return (struct staged){
 		.nr = (uint16_t)NR_WORK,
 		.args = { [WORK_ARG] = PTR(arg), [WORK_RUN] = PTR(run) },
 	};
@@ -20,19 +20,19 @@ static struct held work_make(int64_t (*run)(void *arg), void *arg)
 int flexsc_loop_work(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     int64_t (*run)(void *arg), void *arg)
 {
-	struct held call = work_make(run, arg);
+	struct staged call = work_make(run, arg);
 	int err = flexsc__post_check(loop, cb);
 
 	if (err)
 		return err;
-	return run ? flexsc__held_post(loop, cb, &call, 0) : -EINVAL;
+	return run ? flexsc__staged_post(loop, cb, &call, 0) : -EINVAL;
 }
 
 int flexsc_loop_work_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			   struct flexsc_cb *before, unsigned int chain,
 			   int64_t (*run)(void *arg), void *arg)
 {
-	struct held call = work_make(run, arg);
+	struct staged call = work_make(run, arg);
 	int err = flexsc__post_check(loop, cb);
 
 	if (err)

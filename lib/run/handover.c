@@ -78,7 +78,7 @@ static bool may_take(struct flexsc_loop *loop, uint32_t index, bool armed)
 	const struct call *call = call_of(loop, index);
 
 	/* A call in parts ("partial") has transferred some of them. */
-	if (call->partial || call->chained != NO_HELD)
+	if (call->partial || call->chained != NO_STAGED)
 		return false;
 	if (!call_is_direct(call) && is_unsubmitted(loop, index))
 		return true;

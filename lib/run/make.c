@@ -95,7 +95,7 @@ static void make_release(struct flexsc_loop *loop)
 	flexsc__stats_fini(loop);
 	flexsc__wheel_fini(&loop->wheel);
 	flexsc__multishots_fini(loop);
-	flexsc__arena_fini(&loop->held);
+	flexsc__arena_fini(&loop->staged);
 	flexsc__pages_fini(loop);
 	free(loop->cores);
 	free(loop);
@@ -168,7 +168,7 @@ static int make_init(struct flexsc_loop *loop)
 	if (!err)
 		err = flexsc__pages_init(loop, loop->options.max_entries);
 	if (!err)
-		err = flexsc__held_init(loop);
+		err = flexsc__staged_init(loop);
 	if (!err)
 		err = flexsc__wheel_init(&loop->wheel, time_monotonic());
 	if (!err)
