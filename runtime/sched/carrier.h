@@ -26,7 +26,7 @@ struct stuck {
 };
 
 /* A kernel thread's progress so far. */
-struct progress {
+struct carrier_progress {
 	uint64_t waits;		/* times it has blocked */
 	uint64_t ran;		/* processor time, ns */
 };
@@ -46,7 +46,7 @@ struct carrier {
 	pthread_t thread;
 	struct flexsc_loop *loop;
 	struct flexsc_cb end;	/* wakes the loop to end the carrier */
-	_Atomic uint32_t retired;	/* 1: it is; carriers_retire() sleeps on it */
+	_Atomic uint32_t retired; /* 1: it is; flexsc__carriers_retire() waits */
 	bool ends;		/* "end" was woken; on this carrier */
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads */
@@ -72,7 +72,7 @@ struct carrier {
 	bool pipe_broke;	/* a posted call ended with EPIPE */
 	uint64_t switches_seen;	/* the monitor's: "switches" at its last look */
 	struct stuck stuck;	/* the call to leave for the host: T1, T2 */
-	struct progress progress;	/* at the monitor's last look */
+	struct carrier_progress progress; /* at the monitor's last look */
 	int stuck_fd, status_fd;	/* its files in /proc: proc.h */
 	int kept_timer;		/* flexsc__signal_timer() */
 	uint64_t timed;		/* the monitor's: run kept_timer was set for */

@@ -53,12 +53,12 @@ static bool all_idle(void)
 	return true;
 }
 
-static struct progress progress_of(const struct carrier *c)
+static struct carrier_progress progress_of(const struct carrier *c)
 {
 	struct status_value waits = { .name = "voluntary_ctxt_switches:" };
 
 	flexsc__proc_status(c, &waits, 1);
-	return (struct progress){
+	return (struct carrier_progress){
 		.waits = strtoul(waits.text, NULL, 10),
 		.ran = flexsc__cputime_of(c->k.tid),
 	};
@@ -69,8 +69,8 @@ static struct progress progress_of(const struct carrier *c)
  * it is in no call that a signal could interrupt. Otherwise it may be about to return
  * from a call and only lack a processor; a signal would make that call fail.
  */
-static bool has_run_only(const struct progress *before,
-			 const struct progress *now)
+static bool has_run_only(const struct carrier_progress *before,
+			 const struct carrier_progress *now)
 {
 	return now->waits == before->waits && now->ran != before->ran;
 }
@@ -81,7 +81,8 @@ enum found {
 	FOUND_RUNNING,
 };
 
-static enum found monitor_find(struct carrier *c, const struct progress *before)
+static enum found monitor_find(struct carrier *c,
+			       const struct carrier_progress *before)
 {
 	if (!flexsc__proc_call(c))
 		return FOUND_WAITING;
@@ -96,7 +97,7 @@ static enum found monitor_find(struct carrier *c, const struct progress *before)
  */
 static enum found find_now(struct carrier *c)
 {
-	const struct progress before = c->progress;
+	const struct carrier_progress before = c->progress;
 	enum found found;
 	uint64_t begin;
 	int tries = 0;
