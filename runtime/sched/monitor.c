@@ -26,6 +26,9 @@
 #define LONGEST_TICKS	12500000U
 #define TRIES		5
 
+/* How often the monitor checks while a carrier is busy, in ns. */
+#define MONITOR_NS	10000000U
+
 /*
  * How soon after a signal that was to end a call the monitor looks whether it did; in
  * ns. What keeps one carrier may keep the next, and pauses of calls that hang in a row

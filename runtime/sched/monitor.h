@@ -7,7 +7,7 @@
  * thread blocked in. User threads that are queued on the carrier go to an idle carrier, if
  * there is one. A carrier that no signal reaches is adopted (adopt.h).
  *
- * The monitor checks every MONITOR_NS while a carrier is busy, more often after one was
+ * The monitor checks every 10 ms while a carrier is busy, more often after one was
  * stuck, and sleeps while all carriers are idle.
  */
 #ifndef FLEXSC_RUNTIME_MONITOR_H
@@ -16,8 +16,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-
-#define MONITOR_NS	10000000U
 
 int flexsc__monitor_start(void);
 /* End the monitor, and wait until its thread has ended. */
