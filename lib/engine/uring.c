@@ -100,6 +100,21 @@ static COLD void uring_refused(struct flexsc_loop *loop)
 		flexsc__uring_collect(loop);
 }
 
+/* The ring is full of requests: have the kernel take some. */
+static COLD void uring_make_room(struct flexsc_loop *loop)
+{
+	struct ring *ring = &uring_of(loop)->ring;
+
+	if (uring_of(loop)->fixed)
+		flexsc__uring_use_fixed(loop);
+	if (flexsc__ring_submit(ring))
+		flexsc__uring_collect(loop);
+	if (ring->failed)
+		flexsc__uring_rescue(loop);
+	else if (ring->polled)
+		io_uring_sqring_wait(&ring->uring);
+}
+
 static void uring_submit(struct flexsc_loop *loop)
 {
 	flexsc__uring_route(loop);
@@ -340,6 +355,7 @@ static int uring_open(struct flexsc_loop *loop)
 	/* That came with the same release. */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
+	uring->make_room = uring_make_room;
 	uring->counted = uring->ring.tail;
 	uring_make_way(uring);
 	flexsc__uring_posts(loop);

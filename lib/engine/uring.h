@@ -10,9 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/loop/direct.h"
+#include "lib/loop/guarded.h"
 #include "lib/loop/loop.h"
 #include "ring.h"
-#include "lib/loop/guarded.h"
 
 /* Names of completions that aren't an entry's. */
 #define WAKE		UINT64_MAX
@@ -54,6 +55,7 @@ struct uring {
 	int bell;
 	bool armed;
 	uint64_t rung;
+	void (*make_room)(struct flexsc_loop *loop);	/* the ring is full */
 	uint32_t living;	/* see uring_failed.h */
 	bool tells;		/* the next wait returns ring.failed */
 	struct uring *left;	/* see uring_close() */
@@ -68,6 +70,14 @@ static inline struct uring *uring_of(const struct flexsc_loop *loop)
 static inline uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
 {
 	return call_of(loop, index)->name;
+}
+
+/* A direct call goes on with an entry, which is BUSY. */
+static inline void uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
+{
+	flexsc__direct_fill(loop, index);
+	entry_begin_alone(entry_of(loop, index));
+	call_of(loop, index)->route = BY_RING;
 }
 
 /*

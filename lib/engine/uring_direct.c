@@ -183,13 +183,6 @@ void flexsc__uring_posts(struct flexsc_loop *loop)
 
 /* Shadows. */
 
-void flexsc__uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
-{
-	flexsc__direct_fill(loop, index);
-	entry_begin_alone(entry_of(loop, index));
-	call_of(loop, index)->route = BY_RING;
-}
-
 struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 					  uint64_t name)
 {
@@ -224,7 +217,7 @@ void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index)
 	if (!call_is_direct(call))
 		return;
 	if (!direct_withdraw(uring_of(loop), call->name)) {
-		flexsc__uring_direct_begin(loop, index);
+		uring_direct_begin(loop, index);
 		return;
 	}
 	flexsc__direct_fill(loop, index);
@@ -235,7 +228,7 @@ void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index)
 /* A direct close() that is to tell others: uring_follow() sees it end. */
 static void direct_follow(struct flexsc_loop *loop, uint32_t index)
 {
-	flexsc__uring_direct_begin(loop, index);
+	uring_direct_begin(loop, index);
 	call_of(loop, index)->route = BY_RING_FOLLOWED;
 	flexsc__closing_begin(entry_of(loop, index));
 }

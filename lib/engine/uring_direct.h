@@ -28,9 +28,6 @@ void flexsc__uring_posts(struct flexsc_loop *loop);
 /* The engine's function of this name: loop/engine.h. */
 void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index);
 
-/* A direct call goes on with an entry, which is BUSY. */
-void flexsc__uring_direct_begin(struct flexsc_loop *loop, uint32_t index);
-
 /* The request of this name; NULL if the kernel may have seen it. */
 struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 					  uint64_t name);

@@ -80,7 +80,7 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
 		return;
 	if (call_is_direct(call_of(loop, index))) {
-		flexsc__uring_direct_begin(loop, index);
+		uring_direct_begin(loop, index);
 		fill_from_request(entry_of(loop, index), sqe);
 	}
 	to_thread(loop, index);
@@ -199,7 +199,7 @@ COLD void flexsc__uring_take_back(struct flexsc_loop *loop)
 		if (!is_in_ring(loop, i))
 			continue;
 		if (call_is_direct(call_of(loop, i)))
-			flexsc__uring_direct_begin(loop, i);
+			uring_direct_begin(loop, i);
 		if (is_dead(uring))
 			take_back_dead(loop, i);
 		else if (cancel_living(loop, i))

@@ -9,10 +9,7 @@
 #include "lib/loop/direct.h"
 #include "lib/loop/multishot.h"
 #include "lib/files/closing.h"
-#include "uring_direct.h"
 #include "uring_eager.h"
-#include "uring_failed.h"
-#include "uring_fixed.h"
 #include "uring_ops.h"
 
 static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
@@ -124,7 +121,7 @@ static void done_take(struct flexsc_loop *loop, const struct io_uring_cqe *cqe)
 static COLD void done_direct(struct flexsc_loop *loop, uint32_t index,
 			     int32_t res)
 {
-	flexsc__uring_direct_begin(loop, index);
+	uring_direct_begin(loop, index);
 	call_done(loop, index, res);
 }
 
@@ -250,19 +247,4 @@ int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop)
 	if (tail - head > DISPATCH_MOST)
 		tail = head + DISPATCH_MOST;
 	return done_dispatch(loop, until_stop, tail);
-}
-
-/* The ring is full of requests. */
-COLD void flexsc__uring_make_room(struct flexsc_loop *loop)
-{
-	struct ring *ring = &uring_of(loop)->ring;
-
-	if (uring_of(loop)->fixed)
-		flexsc__uring_use_fixed(loop);
-	if (flexsc__ring_submit(ring))
-		flexsc__uring_collect(loop);
-	if (ring->failed)
-		flexsc__uring_rescue(loop);
-	else if (ring->polled)
-		io_uring_sqring_wait(&ring->uring);
 }

@@ -16,9 +16,6 @@ void flexsc__uring_take(struct flexsc_loop *loop,
 /* A call of the ring, BUSY or CANCEL, ends without a result of the kernel's. */
 void flexsc__uring_end(struct flexsc_loop *loop, uint32_t index, int32_t err);
 
-/* The ring is full of requests: have the kernel take some. */
-void flexsc__uring_make_room(struct flexsc_loop *loop);
-
 /* A request does nothing. */
 static inline void do_nothing(struct io_uring_sqe *sqe)
 {
@@ -33,7 +30,7 @@ static inline struct io_uring_sqe *uring_request(struct flexsc_loop *loop)
 	struct io_uring_sqe *sqe;
 
 	while (!(sqe = ring_request(&uring->ring)))
-		flexsc__uring_make_room(loop);
+		uring->make_room(loop);
 	/* Those between this request and the last such are direct calls. */
 	uring->direct += uring->ring.tail - 1 - uring->counted;
 	uring->counted = uring->ring.tail;
