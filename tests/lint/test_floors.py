@@ -175,7 +175,7 @@ def test_no_circles(tmp_path: Path, line: str, wrong: int) -> None:
 
 def test_a_line_of_floors_allows_no_larger_circle(tmp_path: Path) -> None:
     (tmp_path / "FLOORS").write_text("circles 9\n" + FLOORS)
-    assert floors.drawn(tmp_path) == (["low", "high"], 5, False)
+    assert floors.drawn(tmp_path) == (["low", "high"], floors.LARGEST, False)
 
 
 def test_a_folder_is_no_floor(tmp_path: Path) -> None:
