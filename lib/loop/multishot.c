@@ -7,13 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/base/ask.h"
-#include "lib/base/clock.h"
 #include "lib/base/syscall.h"
 #include "lib/files/fds.h"
 #include "lib/files/guard.h"
 #include "lib/files/private_fd.h"
-#include "await.h"
 #include "buffers.h"
 #include "staged.h"
 #include "loop.h"
@@ -21,7 +18,6 @@
 
 #define MULTISHOTS_MAX	(1U << 20)
 #define SHOTS_MAX	(1U << 20)
-#define PAUSE_NS	1000000	/* where a poll says what a receive doesn't */
 
 /* A result of a call that goes on. */
 struct shot {
@@ -49,14 +45,9 @@ static struct multishot *multishot_of(struct flexsc_cb *own)
 				    offsetof(struct multishot, own));
 }
 
-static struct flexsc_loop *loop_of(const struct multishot *multishot)
-{
-	return multishot->own.arg;
-}
-
 static uint32_t index_of(const struct multishot *multishot)
 {
-	return (uint32_t)(multishot - multishot_at(loop_of(multishot), 0));
+	return (uint32_t)(multishot - multishot_at(multishot_loop(multishot), 0));
 }
 
 /* Memory. */
@@ -130,12 +121,9 @@ static void shot_free(struct flexsc_loop *loop, struct shot *shot)
 
 /* Calls of its own. */
 
-/*
- * Post a call of its own. NR_ACCEPT
- * and NR_RECV are numbers that flexsc_loop_call() refuses.
- */
-static int multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
-			  unsigned int nr, const uint64_t args[FLEXSC_ARGS_MAX])
+int flexsc__multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
+			   unsigned int nr,
+			   const uint64_t args[FLEXSC_ARGS_MAX])
 {
 	struct staged call = { .nr = (uint16_t)nr };
 	int err = flexsc__post_check(loop, own);
@@ -146,146 +134,12 @@ static int multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
 	return flexsc__staged_post(loop, own, &call, 0);
 }
 
-static int multishot_post_own(struct multishot *multishot, unsigned int nr,
-			      const uint64_t args[FLEXSC_ARGS_MAX])
-{
-	return multishot_post(loop_of(multishot), &multishot->own, nr, args);
-}
-
-/* Are its calls the engine's multishot requests? No copy was made then. */
-static bool is_the_engines(const struct multishot *multishot)
-{
-	return !multishot->guard;
-}
-
-static int multishot_accept(struct multishot *multishot)
-{
-	const uint64_t args[FLEXSC_ARGS_MAX] = {
-		[0] = (uint64_t)multishot->file,
-		[3] = (uint64_t)multishot->flags,
-	};
-
-	return multishot_post_own(
-		multishot, is_the_engines(multishot) ? NR_ACCEPT : SYS_accept4,
-		args);
-}
-
-/* The engine takes a buffer when something has come. */
-static int multishot_recv_lent(struct multishot *multishot)
-{
-	const bool once = !is_the_engines(multishot);
-	const uint64_t args[FLEXSC_ARGS_MAX] = {
-		[0] = (uint64_t)multishot->file,
-		[RECV_GROUP] = multishot->buffers->group,
-		[RECV_ONCE] = once,
-		[RECV_FLAGS] = once ? MSG_DONTWAIT : 0,
-	};
-
-	return multishot_post_own(multishot, NR_RECV, args);
-}
-
-static int multishot_recv(struct multishot *multishot)
-{
-	struct flexsc_buffers *buffers = multishot->buffers;
-	uint64_t args[FLEXSC_ARGS_MAX] = {
-		[0] = (uint64_t)multishot->file,
-		[2] = buffers->size,
-		[3] = MSG_DONTWAIT,
-	};
-	uint32_t which;
-	int err;
-
-	if (buffers->lent)
-		return multishot_recv_lent(multishot);
-	which = flexsc__buffers_take(buffers);
-	if (which == NO_BUFFER)
-		return -ENOBUFS;
-	args[1] = PTR(buffers_at(buffers, which));
-	err = multishot_post_own(multishot, SYS_recvfrom, args);
-	if (err)
-		flexsc__buffers_put(buffers, which);
-	else
-		multishot->taken = which;
-	return err;
-}
-
-static int multishot_try(struct multishot *multishot)
-{
-	multishot->waits = false;
-	return multishot->buffers ? multishot_recv(multishot) :
-				    multishot_accept(multishot);
-}
-
-static int multishot_wait(struct multishot *multishot)
-{
-	const uint64_t args[FLEXSC_ARGS_MAX] = {
-		[AWAIT_FD] = (uint64_t)multishot->file,
-		[AWAIT_RECORD] = PTR(&multishot->poll),
-	};
-
-	multishot->waits = true;
-	multishot->poll = (struct pollfd){ .fd = multishot->file,
-					   .events = POLLIN };
-	return multishot_post_own(multishot, NR_AWAIT, args);
-}
-
-/*
- * The poll said that there is an error, and the call found nothing: messages
- * wait in the socket's error queue, of which the poll would tell at once again.
- */
-static int multishot_pause(struct multishot *multishot)
-{
-	struct flexsc_loop *loop = loop_of(multishot);
-	uint32_t timer;
-	int err;
-
-	if (loop->closing)
-		return -ECANCELED;
-	err = flexsc__wheel_arm(&loop->wheel, time_monotonic(), PAUSE_NS,
-				TIMER_CB, (uintptr_t)&multishot->own, &timer);
-	if (err)
-		return err;
-	multishot->own.handle = handle_make(HANDLE_TIMER, timer);
-	loop->events++;
-	multishot->waits = true;
-	multishot->poll.revents = POLLIN;
-	return 0;
-}
-
-static int multishot_wait_again(struct multishot *multishot)
-{
-	return multishot->poll.revents == POLLERR ? multishot_pause(multishot) :
-						    multishot_wait(multishot);
-}
-
-/* Post what finds the result that follows a good one. */
-static int multishot_go_on(struct multishot *multishot, int64_t ret)
-{
-	const struct flexsc_buffers *buffers = multishot->buffers;
-
-	if (!buffers || is_the_engines(multishot) ||
-	    (ret == (int64_t)buffers->size && buffers->frees))
-		return multishot_try(multishot);
-	return multishot_wait(multishot);
-}
-
 /* Completions. */
-
-/* The copy is closed by a posted call. */
-static void multishot_end_guard(struct multishot *multishot)
-{
-	const uint64_t copy = (uint64_t)flexsc__guard_drop(multishot->guard);
-
-	if ((int)copy >= 0 &&
-	    multishot_post(loop_of(multishot), NULL, SYS_close,
-			   (uint64_t[FLEXSC_ARGS_MAX]){ copy }))
-		flexsc__own_fd_close((int)copy);
-}
 
 /* A multishot call ends, but for telling the last completion. */
 static void multishot_free(struct multishot *multishot)
 {
-	struct flexsc_loop *loop = loop_of(multishot);
+	struct flexsc_loop *loop = multishot_loop(multishot);
 
 	RULE(!multishot->shots && multishot->taken == NO_BUFFER);
 	multishot->cb = NULL;
@@ -293,21 +147,7 @@ static void multishot_free(struct multishot *multishot)
 	loop->multishots.free = index_of(multishot);
 	if (multishot->buffers)
 		multishot->buffers->users--;
-	if (!is_the_engines(multishot))
-		multishot_end_guard(multishot);
-}
-
-/* What is known of a connection that the engine accepted. */
-static void multishot_note_accepted(const struct multishot *multishot,
-				    int64_t ret)
-{
-	const struct flexsc_entry entry = {
-		.nr = SYS_accept4,
-		.args = { [0] = (uint64_t)multishot->fd,
-			  [3] = (uint64_t)multishot->flags },
-	};
-
-	flexsc__fds_note_made(&entry, ret);
+	multishot->how->end(multishot);
 }
 
 /* The program's cb is complete, with a result and the buffer it is in. */
@@ -323,8 +163,8 @@ static struct flexsc_cb *multishot_tell(struct multishot *multishot,
 		cb->flags = FLEXSC_CB_BUFFER;
 		cb->buffer = which;
 	}
-	if (!multishot->buffers && is_the_engines(multishot))
-		multishot_note_accepted(multishot, ret);
+	if (!multishot->buffers)
+		multishot->how->accepted(multishot, ret);
 	if (more) {
 		cb->flags |= FLEXSC_CB_MORE;
 		cb->handle = handle_make(HANDLE_MULTISHOT, index_of(multishot));
@@ -387,13 +227,12 @@ static struct flexsc_cb *multishot_end(struct multishot *multishot)
 	}
 	if (waited && ret >= 0) {
 		err = multishot->cancelled ? -ECANCELED :
-					     multishot_try(multishot);
+					     multishot->how->try(multishot);
 		return err ? multishot_tell(multishot, err, NO_BUFFER, false) :
 			     NULL;
 	}
-	if (ret == -EAGAIN && !is_the_engines(multishot)) {
-		ret = multishot->cancelled ? -ECANCELED :
-					     multishot_wait_again(multishot);
+	if (ret == -EAGAIN) {
+		ret = multishot->how->again(multishot);
 		if (!ret)
 			return NULL;
 	}
@@ -401,13 +240,13 @@ static struct flexsc_cb *multishot_end(struct multishot *multishot)
 		return multishot_tell(multishot, ret, NO_BUFFER, false);
 	return multishot_tell(multishot, ret, which,
 			      !multishot->cancelled &&
-				      !multishot_go_on(multishot, ret));
+				      !multishot->how->next(multishot, ret));
 }
 
 /* The call's end waits for the shots before it. */
-static void multishot_postpone(struct multishot *multishot)
+void flexsc__multishot_postpone(struct multishot *multishot)
 {
-	struct flexsc_loop *loop = loop_of(multishot);
+	struct flexsc_loop *loop = multishot_loop(multishot);
 
 	loop->events++;
 	flexsc__ready(loop, &multishot->own, multishot->own.ret);
@@ -419,7 +258,7 @@ static void multishot_over(struct flexsc_cb *own)
 	struct flexsc_cb *cb;
 
 	if (multishot->shots) {
-		multishot_postpone(multishot);
+		flexsc__multishot_postpone(multishot);
 		return;
 	}
 	cb = multishot_end(multishot);
@@ -434,7 +273,7 @@ static struct flexsc_cb *shot_take(struct flexsc_cb *cb)
 	int64_t ret = cb->ret;
 	uint32_t which;
 
-	shot_free(loop_of(multishot), (struct shot *)cb);
+	shot_free(multishot_loop(multishot), (struct shot *)cb);
 	multishot->shots--;
 	ret = multishot_result(multishot, ret, &which);
 	return multishot_tell(multishot, ret, which, true);
@@ -468,7 +307,7 @@ int64_t flexsc__multishot_filled(struct flexsc_cb *own, int32_t res,
 void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 {
 	struct multishot *multishot = multishot_of(own);
-	struct flexsc_loop *loop = loop_of(multishot);
+	struct flexsc_loop *loop = multishot_loop(multishot);
 	/* Nothing is told after what wasn't: a stream would have a hole. */
 	struct shot *shot = multishot->failed ? NULL : shot_alloc(loop);
 
@@ -499,7 +338,7 @@ bool flexsc__multishot_is_again(const struct flexsc_cb *cb)
 	const struct multishot *multishot = multishot_behind(cb);
 
 	return multishot &&
-	       multishot->harvest == loop_of(multishot)->multishots.harvests;
+	       multishot->harvest == multishot_loop(multishot)->multishots.harvests;
 }
 
 struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb)
@@ -511,13 +350,13 @@ struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb)
 	if (cb != &multishot->own) {
 		cb = shot_take(cb);
 	} else if (multishot->shots || flexsc__multishot_is_again(cb)) {
-		multishot_postpone(multishot);
+		flexsc__multishot_postpone(multishot);
 		return NULL;
 	} else {
 		cb = multishot_end(multishot);
 	}
 	if (cb)
-		multishot->harvest = loop_of(multishot)->multishots.harvests;
+		multishot->harvest = multishot_loop(multishot)->multishots.harvests;
 	return cb;
 }
 
@@ -526,7 +365,7 @@ struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb)
 void flexsc__multishot_cancel(struct multishot *multishot)
 {
 	multishot->cancelled = true;
-	flexsc_loop_cancel(loop_of(multishot), &multishot->own);
+	flexsc_loop_cancel(multishot_loop(multishot), &multishot->own);
 }
 
 /* Is it the descriptor that the program named, and hasn't closed? */
@@ -561,55 +400,6 @@ static bool waits_in_engine(int fd)
 	return fds_admit(&entry);
 }
 
-/* What a receive would say before it waits: 0, -ENOTSOCK, -ENOTCONN. */
-static int check_receives(int fd)
-{
-	uint32_t listens = 0, size = sizeof(listens);
-	long err = ask(SYS_getsockopt, (uint64_t)fd, SOL_SOCKET, SO_ACCEPTCONN,
-		       PTR(&listens), PTR(&size), 0);
-
-	return listens ? -ENOTCONN : (int)err;
-}
-
-/* A guard that has a copy. 0 or -errno. */
-static int multishot_guard(struct multishot *multishot)
-{
-	struct guard *guard = flexsc__guard_begin((uint32_t)multishot->fd);
-	int err = (uint32_t)multishot->fd < FDS_MAX ? -ENOMEM : -EBADF;
-
-	if (!guard)
-		return err;
-	err = flexsc__guard_copy(&guard);
-	if (err) {
-		flexsc__guard_end(guard);
-		return err;
-	}
-	multishot->guard = guard;
-	multishot->file = guard_fd(guard);
-	return 0;
-}
-
-static int multishot_begin(struct multishot *multishot, bool in_engine)
-{
-	int err;
-
-	if (in_engine)
-		return multishot_try(multishot);
-	err = multishot->buffers ? check_receives(multishot->fd) : 0;
-	if (!err)
-		err = multishot_guard(multishot);
-	if (err) {
-		multishot->own.ret = err;
-		multishot_postpone(multishot);
-		return 0;
-	}
-	err = multishot->buffers ? multishot_wait(multishot) :
-				   multishot_try(multishot);
-	if (err)
-		flexsc__guard_end(multishot->guard);
-	return err;
-}
-
 static int multishot_start(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			   int fd, int flags, struct flexsc_buffers *buffers)
 {
@@ -631,7 +421,10 @@ static int multishot_start(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		.buffers = buffers, .taken = NO_BUFFER,
 		.fd = fd, .file = fd, .flags = flags,
 	};
-	err = multishot_begin(multishot, in_engine && waits_in_engine(fd));
+	multishot->how = in_engine && waits_in_engine(fd) ?
+				 &flexsc__multishot_ring :
+				 &flexsc__multishot_repeat;
+	err = multishot->how->begin(multishot);
 	if (err) {
 		multishot->next = loop->multishots.free;
 		loop->multishots.free = index_of(multishot);

@@ -27,6 +27,7 @@
 #define FLEXSC_LOOP_MULTISHOT_H
 
 #include <flexsc/multishot.h>
+#include <linux/flexsc.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,7 +48,8 @@ struct multishot {
 	uint32_t taken;		/* the buffer of its own call; NO_BUFFER */
 	int fd;			/* the descriptor that the program named */
 	int file;		/* the one that own's calls name: fd, or the guard's */
-	struct guard *guard;	/* NULL: its calls are the engine's requests */
+	const struct multishot_how *how;
+	struct guard *guard;	/* multishot_repeat.c's */
 	int flags;
 	int failed;		/* instead of the call's own result; 0 */
 	bool waits, cancelled;
@@ -60,8 +62,48 @@ struct multishots {
 	uint64_t harvests;
 };
 
+/*
+ * How results are found: by one request of the engine's (multishot_ring.c), or by a
+ * call that is posted again (multishot_repeat.c). Functions that post return 0 or
+ * -errno.
+ */
+struct multishot_how {
+	int (*begin)(struct multishot *multishot);
+	/* Post the call that finds a result. */
+	int (*try)(struct multishot *multishot);
+	/* Go on after the good result ret. */
+	int (*next)(struct multishot *multishot, int64_t ret);
+	/* The call returned -EAGAIN. */
+	int (*again)(struct multishot *multishot);
+	/* A connection, or an error, is about to be reported. */
+	void (*accepted)(const struct multishot *multishot, int64_t ret);
+	void (*end)(struct multishot *multishot);
+};
+
+extern const struct multishot_how flexsc__multishot_ring;
+extern const struct multishot_how flexsc__multishot_repeat;
+
 /* Arguments of an NR_RECV entry: 0 is the socket, 3 the flags. */
 enum { RECV_GROUP = 1, RECV_ONCE = 2, RECV_FLAGS = 3 };
+
+static inline struct flexsc_loop *multishot_loop(const struct multishot *multishot)
+{
+	return multishot->own.arg;
+}
+
+/* Post a call of the library's. NR_ACCEPT and NR_RECV aren't the program's numbers. */
+int flexsc__multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
+			   unsigned int nr, const uint64_t args[FLEXSC_ARGS_MAX]);
+
+static inline int multishot_post_own(struct multishot *multishot, unsigned int nr,
+				     const uint64_t args[FLEXSC_ARGS_MAX])
+{
+	return flexsc__multishot_post(multishot_loop(multishot), &multishot->own,
+				      nr, args);
+}
+
+/* The call of its own is complete, by own.ret, behind the shots before it. */
+void flexsc__multishot_postpone(struct multishot *multishot);
 
 static inline uint32_t multishot_index(uint64_t handle)
 {
