@@ -208,7 +208,8 @@ struct call_info {
 	uint32_t traits;	/* enum call_trait */
 	/* Bits of argument flags_arg. */
 	uint32_t nowait, all, unpolled;
-	uint32_t attempt;	/* value of the condition's argument; or 0 */
+	/* What an attempt sets: a flag of nowait; or the variant's argument */
+	uint32_t attempt;
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct call_info) == 64, "a row is one cache line");
@@ -250,7 +251,7 @@ static inline const struct call_info *flexsc__call_info(unsigned int nr)
 /* Does it transfer bytes of a socket, and heed MSG_DONTWAIT? */
 static inline bool call_is_of_socket(const struct call_info *row)
 {
-	return row->length && row->nowait == MSG_DONTWAIT;
+	return row->length && row->attempt == MSG_DONTWAIT;
 }
 
 /* The row, or the variant of it that these arguments make it. */

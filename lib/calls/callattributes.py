@@ -120,6 +120,10 @@ def error(value: str, _count: int) -> Fields:
     return {"would": value if value == "0" else f"-{value}"}
 
 
+def nowait(value: str, count: int) -> Fields:
+    return bits("nowait")(value, count) | {"attempt": value.partition(",")[0]}
+
+
 def attempt(value: str, count: int) -> Fields:
     if not value:
         return {"traits": "CALL_TRY"}
@@ -143,7 +147,7 @@ ATTRIBUTES: dict[str, Reader] = {
     "pos": position,
     "parts": trait("PARTS"),
     "flags": in_argument("flags_arg"),
-    "nowait": bits("nowait"),
+    "nowait": nowait,
     "all": bits("all"),
     "unpolled": bits("unpolled"),
     "would": error,
@@ -208,7 +212,7 @@ def read_attributes(text: str, count: int) -> Fields:
     for name in names:
         if name in NEEDS and NEEDS[name] not in names:
             raise ValueError(f"attribute '{name}' needs '{NEEDS[name]}'")
-    if "try" in names and "attempt" not in fields and "nowait" not in names:
+    if "try" in names and "attempt" not in fields:
         raise ValueError("attribute 'try' needs a value, or 'nowait'")
     if "try" in names:
         fields.setdefault("would", "-EAGAIN")
@@ -217,6 +221,8 @@ def read_attributes(text: str, count: int) -> Fields:
 
 def inherit(row: Fields, variant: Fields) -> Fields:
     """A variant's fields: its own, and the row's where it has none."""
+    if "attempt" in row and "attempt" in variant:
+        raise ValueError("the row has 'nowait' or 'try=' already")
     fields = row | variant
     traits = [f["traits"] for f in (row, variant) if "traits" in f]
     return fields | ({"traits": " | ".join(traits)} if traits else {})

@@ -52,7 +52,7 @@ static int64_t try_socket(const struct flexsc_entry *entry)
 	if (wants_all(entry))
 		return NO_WAY;
 	memcpy(a, entry->args, sizeof(a));
-	a[row->flags_arg] |= MSG_DONTWAIT;
+	a[row->flags_arg] |= row->attempt;
 	return ask(entry->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

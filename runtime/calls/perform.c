@@ -90,11 +90,11 @@ static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 	memcpy(nowait, a, 6 * sizeof(*a));
 	if (!(info->traits & CALL_TRY))
 		return false;
-	if (info->attempt) {
+	if (!info->nowait) {
 		nowait[1] = info->attempt;
 		return true;
 	}
-	nowait[info->flags_arg] |= info->nowait;
+	nowait[info->flags_arg] |= info->attempt;
 	/* A part can't be put back while the rest has to come. */
 	return !(a[info->flags_arg] & info->all);
 }

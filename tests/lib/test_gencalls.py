@@ -130,6 +130,10 @@ MALFORMED = {
     "bits without flags": ("write 1 64 disk - - fd fd | nowait=RWF_NOWAIT", "'flags'"),
     "parts without length": ("write 1 64 disk - - fd fd | parts", "'len'"),
     "attempt without flags": ("write 1 64 disk - - fd fd | try", "'nowait'"),
+    "two attempts": (
+        "write 1 64 disk - - fd fd, int f | flags=1 nowait=A try=B",
+        "contradicts",
+    ),
     "result without attempt": ("write 1 64 disk - - fd fd | would=0", "'try'"),
     "result that is none": ("write 1 64 disk - - fd fd | try=A would=1", "'1'"),
     "trait with value": ("write 1 64 disk - - fd fd | sync=1", "takes no value"),
@@ -192,6 +196,14 @@ def test_only_calls_that_wait_have_variants_of_other_classes() -> None:
         gen.parse_table("getpid 39 172 fast - - int a\n\ta = A disk")
 
 
+def test_an_attempt_adds_the_first_flag_with_which_a_call_does_not_wait() -> None:
+    row = "f 1 1 wait - - fd fd, int flags | flags=1 nowait=A,B"
+    (call,) = gen.parse_table(row)
+    assert (call.fields["nowait"], call.fields["attempt"]) == ("A | B", "A")
+    with pytest.raises(gen.TableError, match="has 'nowait'"):
+        gen.parse_table(f"{row}\n\tfd = C  wait | try=D")
+
+
 def test_a_variant_inherits_the_rows_attributes() -> None:
     call, *_ = gen.parse_table(
         "f 1 1 wait - - fd fd, int cmd, int flags | flags=2 nowait=A site\n"
@@ -204,6 +216,7 @@ def test_a_variant_inherits_the_rows_attributes() -> None:
     assert first.fields == {
         "flags_arg": "2",
         "nowait": "A",
+        "attempt": "A",
         "traits": "CALL_SITE | CALL_HANGS",
         "changes": "CHANGES_FLAGS",
     }
