@@ -23,7 +23,10 @@
  * doesn't check: it would write.
  */
 #define GENERATED	(FD_PLACED | FD_NEVER_SEEKS)
-/* Reads and writes of other files: until poll(2) reports them; never. */
+/*
+ * Other files. STREAM: reads and writes wait until poll(2) reports the file. SOURCE:
+ * reads do, and writes never wait. SILENT: neither waits.
+ */
 #define STREAM		(FD_POLLS_IN | FD_POLLS_OUT | FD_NEVER_SEEKS)
 #define SOURCE		(FD_POLLS_IN | FD_RETURNS_OUT | FD_NEVER_SEEKS)
 #define SILENT		(FD_RETURNS_IN | FD_RETURNS_OUT | FD_NEVER_SEEKS)
@@ -77,7 +80,7 @@ static const struct kind {
 	{ NAME("anon_inode:btf"), SILENT },
 	{ NAME("anon_inode:[landlock-ruleset]"), SILENT },
 	{ NAME("anon_inode:[fscontext]"), SILENT },
-	/* /dev/null and its like: always ready. */
+	/* Character devices, by number. */
 	{ DEVICE(1, 3), FD_POLLS_IN | FD_POLLS_OUT | FD_SEEKS },	/* null */
 	{ DEVICE(1, 5), FD_POLLS_IN | FD_POLLS_OUT | FD_SEEKS },	/* zero */
 	{ DEVICE(1, 7), STREAM },			/* full */

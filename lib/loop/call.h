@@ -23,6 +23,9 @@ struct pollfd;
 typedef int (*post_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		       unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5);
+/* The same, with at most three arguments; the others are 0. */
+typedef int (*post3_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
+			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
 /* Causes that a call is cancelled for. */
 enum cancel_cause {
@@ -69,7 +72,7 @@ struct call {
 		};
 		uint32_t how;		/* all of this */
 	};
-	struct partial *partial;	/* the engine's: a write in parts */
+	struct partial *partial;	/* the engine's: calls/partial.h */
 	union {
 		struct {	/* arguments of a call without an entry */
 			uint32_t fd, len;
@@ -83,7 +86,11 @@ struct call {
 	uint32_t place;		/* the entry before it; or its thread's number */
 	uint8_t where;		/* enum pool_where */
 	bool woken;		/* from where it was parked */
-	bool plainly;		/* whatever poll(2) says: files/closing.h */
+	/*
+	 * Execute it next without checking whether it would wait: after shutdown()
+	 * (files/closing.h), or because poll(2) doesn't report for what.
+	 */
+	bool plainly;
 	uint8_t guarded;	/* bit n: by_entry.guards[n] is used */
 } __attribute__((aligned(64)));
 
@@ -147,10 +154,6 @@ static inline uint32_t queue_take(struct call_queue *queue)
 int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one);
 #endif
-
-/* ... a call of up to three arguments: the others are 0. */
-typedef int (*post3_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
-			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
 /*
  * Post a staged call, whose number and arguments are known to be good, chained to

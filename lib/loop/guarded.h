@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guards of an entry's descriptors (files/guard.h): each descriptor among the
- * arguments has one, but of calls that close a descriptor, which have none. Whoever
- * has the entry calls these: its owner, its pool with the pool's lock, or the thread
- * that executes it. flexsc__call_names() is the owner's at any time.
+ * Guards of an entry's descriptors (files/guard.h): one for each descriptor that the
+ * call names. A call that closes a descriptor has none. Run by the party that has the
+ * entry: its owner, its pool with the pool's lock, or the thread that executes it. The
+ * owner may call flexsc__call_names() at any time.
  */
 #ifndef FLEXSC_GUARDED_H
 #define FLEXSC_GUARDED_H
@@ -23,7 +23,10 @@ static inline bool call_is_guarded(const struct call *call)
 
 /* The call may enter the kernel again. Without effect if it has guards. */
 void flexsc__call_guard(struct flexsc_loop *loop, uint32_t index);
-/* The program is about to close this descriptor, which the call may name. */
+/*
+ * The program is about to close fd. If the call names it, and has no guard of it yet, it
+ * joins this one. True: the call names fd, and closes no descriptor.
+ */
 bool flexsc__call_join(struct flexsc_loop *loop, uint32_t index, uint32_t fd,
 		       struct guard *guard);
 /*

@@ -17,7 +17,7 @@
  */
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* dispatch.c: make call nr, which the entry has too as far as it has room. */
+/* dispatch.c: make call nr. The entry has its arguments, and nr cut to 16 bits. */
 long flexsc__dispatch(struct uthread *u, long nr,
 		      const struct flexsc_entry *entry);
 

@@ -18,8 +18,9 @@
 #include "perform.h"
 
 /*
- * Can a call of CLASS_FAST be held up all the same, by a disk, a network file system or
- * another process? Outside the runtime it stops its own thread only.
+ * Can a disk, a network file system or another process delay a call of CLASS_FAST
+ * nevertheless? Natively it would stop only the thread that makes it; here it would
+ * stop a carrier.
  */
 static bool may_hang(const struct call_info *row, const uint64_t a[6])
 {
@@ -125,9 +126,9 @@ static enum waits waits_by_kind(const struct call_info *row,
 }
 
 /*
- * Make a call that may wait, and not for what poll(2) reports. A terminal may stop
- * a process in the background, unless the user thread blocks the signal for that:
- * the kernel looks at the mask of the host.
+ * Make a call that may wait, where poll(2) doesn't report when it would return. A
+ * terminal may stop a process in the background, unless the user thread blocks the
+ * signal for that: the kernel uses the host's mask.
  */
 static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -143,9 +144,9 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 #define NEEDY		(FD_SIGNALS | FD_WORKER | FD_OLD_WORKER)
 
 /*
- * A signalfd shows the signals of the kernel thread that reads it. What a worker of
- * io_uring has read doesn't arrive while the carrier is stuck that posted the call,
- * although others may wait for the answer to it, as to an event of fanotify's.
+ * A signalfd shows the signals of the kernel thread that reads it. If the posting
+ * carrier is stuck, no thread gets what an io_uring worker has read for it. Other
+ * processes may wait for the answer, as with an event of fanotify.
  */
 static bool needs_host(const struct call_info *row, uint32_t fd)
 {
@@ -193,7 +194,8 @@ long flexsc__dispatch(struct uthread *u, long nr,
 	case CLASS_NEVER:
 	case CLASS_NONE:
 	case CLASS_RING:
-	case CLASS_WORK:	/* not yet a call of this kernel's */
+	case CLASS_WORK:
+		/* The library's own numbers: to the kernel they are unknown calls. */
 		break;
 	}
 	if (call_variant_of(row, (const __u64 *)a)->traits & CALL_INHERITS)

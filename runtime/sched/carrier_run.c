@@ -27,17 +27,18 @@
 
 /* User threads that run before the carrier looks for completions again. */
 #define RUNS		32U
-/*
- * Ticks of a run that makes its user thread "heavy" (some 20 us), and ticks
- * that count as one more of RUNS.
- */
+/* A run of at least so many ticks (some 20 us) makes its user thread "heavy". */
 #define HEAVY_TICKS	50000U
+/* Each so many ticks of a run count as one more of RUNS. */
 #define RUN_TICKS	16384U
 /* Runs from the queue before one from "later". */
 #define PASSED		3U
 /* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
 #define SPIN_NS		20000U
-/* How long a carrier with wards sleeps, in ns: it has to look at their pools. */
+/*
+ * How long a carrier with wards sleeps at most, in ns: no other thread checks the
+ * progress of its wards' pools.
+ */
 #define WARDS_NS	2000000U
 
 static void take_inbox(struct carrier *c)
@@ -55,7 +56,10 @@ static void take_inbox(struct carrier *c)
 	flexsc__runqueue_share(c);
 }
 
-/* u may have been woken meanwhile, and wait on another carrier by now. */
+/*
+ * Another thread has requested that u's wait be checked: it may have to end. If u waits
+ * on another carrier by now, pass the request to that one.
+ */
 static void recheck(struct carrier *c, struct uthread *u)
 {
 	struct carrier *last;
@@ -147,7 +151,7 @@ static void sleep_until_work(struct carrier *c)
 	dispatch(c);
 }
 
-/* Is c to end, without wards, and not stuck? */
+/* May c end? Its end was requested, it has no wards, and no carrier adopts it. */
 static bool is_over(const struct carrier *c)
 {
 	return c->ends && !c->wards && atomic_load(&c->adopt) == ADOPT_NOT;
@@ -262,7 +266,10 @@ void flexsc__carrier_run(struct carrier *c)
 			return;
 		if (!u)
 			sleep_until_work(c);
-		/* Pairs with P2 in wait.c: u's wait was over. */
+		/*
+		 * P1: u's wait is over, so no carrier ends it for a request that came
+		 * since. Pairs with P2 in wait.c.
+		 */
 		else if (atomic_load(&u->wanted))
 			send_to_host(u, CAUSE_SIGNAL);
 		/*

@@ -106,9 +106,15 @@ static void begin_loop(struct carrier *c)
 	flexsc__proc_open(c);
 	c->kept_timer = flexsc__signal_timer(c);
 	c->k.counters->tid = c->k.tid;
-	/* A user thread makes such a call on its host: see calls/call.c. */
+	/*
+	 * If no syscall thread can be made, the user thread makes the call on its host:
+	 * post() in calls/perform.c.
+	 */
 	c->loop->no_thread = -ERESTART;
-	/* It sleeps, too, where calls are lost. */
+	/*
+	 * After io_uring has failed, a loop whose calls are all lost returns an error
+	 * instead of sleeping, unless it is referenced: is_all_lost() in uring.c.
+	 */
 	flexsc_loop_ref(c->loop);
 }
 
@@ -149,8 +155,8 @@ static void *carrier_main(void *arg)
 	unlock(&all->turn);
 	start->failed = !c;
 	/*
-	 * Releases the carrier to start_together(). "start" and "all" may be gone
-	 * with this subtraction, because that returns.
+	 * Releases the carrier to start_together(), which may return from here on. So
+	 * don't read *start or *all below; futex_wake() uses the address only.
 	 */
 	if (atomic_fetch_sub(&all->left, 1) == 1)
 		futex_wake(&all->left);
@@ -196,7 +202,10 @@ static int start_together(struct starts *all, struct start *each, unsigned int n
 int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 			  size_t size)
 {
-	/* Its thread inherits the current identity from the maker's: identity.c. */
+	/*
+	 * The new thread has the user and groups of the thread that makes it, so past
+	 * changes need not reach it: take carrier 0's count (signals/identity.c).
+	 */
 	struct starts all = {
 		.options = *options,
 		.changed = atomic_load(&flexsc__runtime.carriers[0].changed),
@@ -272,7 +281,7 @@ void flexsc__carriers_end(void)
 		all[i].end.callback = end_requested;
 		flexsc_loop_wake(all[i].loop, &all[i].end);
 	}
-	/* One after the other: they add to "ended_calls". */
+	/* They end in parallel; "ended_calls" is atomic. */
 	for (unsigned int i = 0; i < n; i++)
 		flexsc__own_join(all[i].thread);
 	forget_all();
