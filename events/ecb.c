@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event control blocks are made, inherited by nobody, and end. One thread has at
+ * Creates and destroys event control blocks; a forked child gets none. A thread has at
  * most one, so its signal handler finds it.
  */
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define FLAGS	(FLEXSC_ECB_INTERRUPTS_CALLS | FLEXSC_ECB_TIMES | \
 		 FLEXSC_ECB_BATCHED | FLEXSC_ECB_INTEGER_ONLY)
 
-/* In the order in which they are tried. */
+/* flexsc_ecb_create() tries them in this order. */
 static const struct backend *const backends[] = {
 	&flexsc__backend_kmod,
 	&flexsc__backend_uring,

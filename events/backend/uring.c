@@ -46,13 +46,41 @@ static uint64_t evring_name(const struct flexsc_ecb *ecb,
 		    kind <= EVRING_ACCEPT ? ecb->slots[index].gen : 0);
 }
 
+int flexsc__evring_error(struct evring *evring, int err)
+{
+	switch (err) {
+	case -ETIME:
+	case -EINTR:
+	case -EAGAIN:
+	case -EBUSY:
+	case -ENOMEM:
+	case -EBADR:
+		break;
+	default:
+		evring->failed = err;
+	}
+	return err;
+}
+
+int flexsc__evring_submit(struct evring *evring)
+{
+	int ret;
+
+	if (evring->failed)
+		return evring->failed;
+	if (!io_uring_sq_ready(&evring->ring))
+		return 0;
+	ret = io_uring_submit(&evring->ring);
+	return ret < 0 ? flexsc__evring_error(evring, ret) : 0;
+}
+
 void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n)
 {
 	struct evring *evring = ecb->own;
 
-	/* Fails only while the kernel is out of memory: wait for some. */
-	while (io_uring_sq_space_left(&evring->ring) < n)
-		io_uring_submit(&evring->ring);
+	/* Other errors pass, for example when the kernel has memory again. */
+	while (io_uring_sq_space_left(&evring->ring) < n && !evring->failed)
+		flexsc__evring_submit(evring);
 }
 
 struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
@@ -63,7 +91,8 @@ struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
 	struct io_uring_sqe *sqe;
 
 	flexsc__evring_room(ecb, 1);
-	sqe = io_uring_get_sqe(&evring->ring);
+	sqe = evring->failed ? &evring->unsent :
+			       io_uring_get_sqe(&evring->ring);
 	io_uring_sqe_set_data64(sqe, evring_name(ecb, kind, index));
 	return sqe;
 }
@@ -189,9 +218,9 @@ static void evring_settle(struct flexsc_ecb *ecb)
 	struct evring *evring = ecb->own;
 
 	do {
-		if (io_uring_sq_ready(&evring->ring))
-			io_uring_submit(&evring->ring);
-	} while (evring_reap(ecb) || io_uring_sq_ready(&evring->ring));
+		flexsc__evring_submit(evring);
+	} while (evring_reap(ecb) ||
+		 (!evring->failed && io_uring_sq_ready(&evring->ring)));
 }
 
 static bool evring_tells(const struct flexsc_ecb *ecb)
@@ -200,7 +229,7 @@ static bool evring_tells(const struct flexsc_ecb *ecb)
 	       __atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED);
 }
 
-/* 0, or -errno: no completion will tell. */
+/* -errno: SIGURG can't be armed, so completions won't notify. */
 static int evring_look(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -210,7 +239,7 @@ static int evring_look(struct flexsc_ecb *ecb)
 	flexsc__evring_hush(ecb);
 	evring_settle(ecb);
 	if (!evring_tells(ecb))
-		return 0;
+		return evring->failed;
 	err = flexsc__evring_tell(ecb);
 	for (;;) {
 		io_uring_cq_eventfd_toggle(&evring->ring, true);
@@ -256,6 +285,8 @@ static int evring_begin(struct flexsc_ecb *ecb, uint32_t index)
 	ecb->sources[index].flags &= (uint8_t)~SOURCE_BEGINS;
 	err = ecb->sources[index].error;
 	if (!err)
+		err = ((struct evring *)ecb->own)->failed;
+	if (!err)
 		return (int)index;
 	if (ecb->sources[index].flags & SOURCE_ACCEPTS)
 		flexsc__evring_unlisten(ecb, index);
@@ -291,18 +322,33 @@ static void evring_dropped(struct flexsc_ecb *ecb, uint32_t index)
 	evring_collect(ecb);
 }
 
+/*
+ * Close a slot's descriptor, behind its poll in the same system call. If the ring has
+ * failed, nobody submits requests.
+ */
+static void evring_close_fd(struct flexsc_ecb *ecb, uint32_t index)
+{
+	int fd = ecb->slots[index].fd;
+
+	io_uring_prep_close(flexsc__evring_request(ecb, EVRING_OTHER, 0), fd);
+	/* Completions of these requests mustn't notify. */
+	flexsc__evring_hush(ecb);
+	flexsc__evring_submit(ecb->own);
+	if (((struct evring *)ecb->own)->failed)
+		raw_syscall(SYS_close, (uint32_t)fd, 0, 0, 0, 0, 0);
+}
+
 static int evring_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
 {
 	struct source *source = &ecb->sources[index];
 
+	flexsc__evring_room(ecb, 2);
 	if (source->flags & SOURCE_ACCEPTS)
 		flexsc__evring_unlisten(ecb, index);
 	else if (ecb->slots[index].fd >= 0)
 		flexsc__evring_cancel(ecb, EVRING_POLL, index);
 	if (close)
-		io_uring_prep_close(
-			flexsc__evring_request(ecb, EVRING_OTHER, 0),
-			ecb->slots[index].fd);
+		evring_close_fd(ecb, index);
 	flexsc__slot_revoke(ecb, index);
 	flexsc__evring_accept(ecb);
 	evring_collect(ecb);
@@ -375,11 +421,14 @@ static int evring_wait(struct flexsc_ecb *ecb, uint32_t groups)
 		until = again;
 	left = evring_left(now, until);
 	evring_listen_to_bell(ecb);
-	/* On its own: with requests to submit, -EINTR would be kept from us. */
-	if (io_uring_sq_ready(&evring->ring))
-		io_uring_submit(&evring->ring);
-	err = io_uring_wait_cqe_timeout(&evring->ring, &cqe,
-					until == UINT64_MAX ? NULL : &left);
+	/* Submit first: an enter that also submits returns their number, not -EINTR. */
+	flexsc__evring_submit(evring);
+	err = evring->failed ? evring->failed :
+			       io_uring_wait_cqe_timeout(
+				       &evring->ring, &cqe,
+				       until == UINT64_MAX ? NULL : &left);
+	if (err < 0)
+		flexsc__evring_error(evring, err);
 	evring_collect(ecb);
 	return err < 0 && err != -ETIME && err != -EAGAIN ? err : 0;
 }

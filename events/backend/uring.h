@@ -9,6 +9,11 @@
  *	uring_tell.c	how completions become SIGURG
  *	uring_accept.c	listeners
  *
+ * io_uring_enter() may fail for good, for example because the program installed a
+ * seccomp filter that forbids it. From then on the ring takes no requests: new watches
+ * and waits return the error, forgetting and destroying work. Earlier watches may go on,
+ * because the kernel completes their requests without being entered.
+ *
  * Owner only, in a critical section.
  */
 #ifndef FLEXSC_EVENTS_URING_H
@@ -23,6 +28,8 @@ struct flexsc_ecb;
 
 struct evring {
 	struct io_uring ring;
+	int failed;		/* io_uring_enter() fails for good: -errno; or 0 */
+	struct io_uring_sqe unsent;	/* stands for a failed ring's requests */
 	int bell;		/* an eventfd that ends a wait */
 	bool listens;		/* a read of it is pending */
 	uint64_t rung;		/* what that read */
@@ -52,6 +59,13 @@ enum evring_kind {
 struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
 					    enum evring_kind kind,
 					    uint32_t index);
+/*
+ * Submit what was requested. 0 or -errno: "failed", or an error that passes, such as
+ * -EAGAIN.
+ */
+int flexsc__evring_submit(struct evring *evring);
+/* Note an error of io_uring_enter() in "failed", unless it passes. Returns it. */
+int flexsc__evring_error(struct evring *evring, int err);
 /* Have room for n requests that are submitted together. */
 void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n);
 /* Cancel the slot's request. */

@@ -110,8 +110,10 @@ void flexsc__evring_hush(struct flexsc_ecb *ecb)
 int flexsc__evring_tell(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
-	int err = evring->told < 0 ? tell_open(ecb) : 0;
+	int err = evring->failed;
 
+	if (!err && evring->told < 0)
+		err = tell_open(ecb);
 	if (err)
 		return err;
 	/* The kernel has read the eventfd: this chain has told. */
@@ -121,6 +123,6 @@ int flexsc__evring_tell(struct flexsc_ecb *ecb)
 	if (evring->telling)
 		tell_forget(evring);
 	tell_request(ecb);
-	io_uring_submit(&evring->ring);
-	return 0;
+	flexsc__evring_submit(evring);
+	return evring->failed;
 }

@@ -131,7 +131,7 @@ struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb);
  * Store the bits, and have what waited for them delivered, and notified of if
  * "notify" says so. A system call only if something did. uring: -EMFILE, -ENFILE
  * or -ENOMEM if descriptors for notification can't be made; events are delivered
- * all the same.
+ * all the same. Or the ring's error, see flexsc_ecb_watch().
  */
 int flexsc_ecb_deliver(struct flexsc_ecb *ecb, uint32_t groups);
 int flexsc_ecb_notify(struct flexsc_ecb *ecb, uint32_t groups);
@@ -165,6 +165,11 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
  *	-ENOSPC		options.events are watched; with the kernel module,
  *			1024 of one open file
  *	-ELOOP		kmod: it watches others itself, as epoll does
+ *	others		uring: io_uring_enter() fails, as when the program forbids it by
+ *			a seccomp filter. Then flexsc_ecb_autoaccept(), sources with
+ *			descriptors of the library's own, and waits without an event
+ *			return this error, too. Threads' posts are delivered; earlier
+ *			watches may end without an event
  */
 int flexsc_ecb_watch(struct flexsc_ecb *ecb, int fd, uint32_t want, int group,
 		     void *data);

@@ -541,6 +541,14 @@ TEST_LIMIT(thousands_of_descriptors, 60)
 
 /* Bad use. */
 
+static void ignore(struct flexsc_ecb *ecb, void *arg)
+{
+	struct flexsc_ecb_event event;
+
+	while (flexsc_ecb_next(ecb, ALL, &event))
+		;
+}
+
 static void *use_it(void *arg)
 {
 	struct flexsc_ecb *ecb = arg;
@@ -591,6 +599,56 @@ TEST(a_child_has_none)
 	/* The parent's goes on: the byte that the child wrote. */
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
+/* The program forbids io_uring_enter() when the ECB has used it. */
+static void forbid_entering(bool notifies)
+{
+	const int enter = SYS_io_uring_enter;
+	const struct flexsc_ecb_inherit inherit = { .want = POLLIN };
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 600);
+	int fds[2], listener, watched, user;
+
+	if (test_is_kmod(ecb))
+		SKIP("io_uring's");
+	CHECK_EQ(flexsc_ecb_handler(ecb, ignore, NULL), 0);
+	test_pair(fds);
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	CHECK_EQ(listen(listener, 1), 0);
+	watched = flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL);
+	CHECK(watched >= 0);
+	user = flexsc_ecb_user(ecb, 1, NULL);
+	CHECK_EQ(notifies ? flexsc_ecb_notify(ecb, ALL) :
+			    flexsc_ecb_deliver(ecb, ALL), 0);
+	forbid(&enter, 1, EPERM);
+	/* More than the ring has room for. */
+	for (int i = 0; i < 600; i++)
+		CHECK_EQ(flexsc_ecb_watch(ecb, fds[1], POLLIN, 0, NULL),
+			 -EPERM);
+	CHECK_EQ(flexsc_ecb_autoaccept(ecb, listener, 0, &inherit, NULL),
+		 -EPERM);
+	CHECK_EQ(flexsc_ecb_timer(ecb, 1, 0, 0, NULL), -EPERM);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 1, FLEXSC_FOREVER), -EPERM);
+	CHECK_EQ(flexsc_ecb_flush(ecb), -EPERM);
+	flexsc_ecb_critical_begin(ecb);
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 1, FLEXSC_FOREVER), 1);
+	CHECK_EQ(test_next(ecb, 1U << 1).event, user);
+	flexsc_ecb_critical_end(ecb);
+	CHECK_EQ(flexsc_ecb_close(ecb, (unsigned int)watched), 0);
+	CHECK_EQ(fcntl(fds[0], F_GETFD), -1);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	CHECK_EQ(close(listener), 0);
+}
+
+TEST(a_filter_that_forbids_to_enter_the_ring_is_an_error)
+{
+	forbid_entering(false);
+}
+
+TEST(a_filter_that_forbids_to_enter_the_ring_ends_notification)
+{
+	forbid_entering(true);
 }
 
 TEST(nothing_is_left_behind)
