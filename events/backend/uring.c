@@ -23,6 +23,7 @@
 #include "events/event/source.h"
 #include "backends.h"
 #include "notifier.h"
+#include "ring.h"
 #include "uring_accept.h"
 #include "uring_tell.h"
 
@@ -30,90 +31,6 @@
 #define COMPLETIONS_MAX	32768U
 #define ENDS_MAX	8		/* without a full queue of completions */
 #define AGAIN		100000000U	/* ns until a full listener is tried again */
-
-/*
- * A request's name: its kind, the slot's index, and how often that was given
- * away, so that what completes late isn't taken for the next one's.
- */
-#define NAME_GEN	24
-#define NAME(kind, index, gen) \
-	((uint64_t)(kind) << 60 | (uint64_t)((gen) & ((1U << NAME_GEN) - 1)) << 32 | (index))
-
-static uint64_t evring_name(const struct flexsc_ecb *ecb,
-			    enum evring_kind kind, uint32_t index)
-{
-	return NAME(kind, index,
-		    kind <= EVRING_ACCEPT ? ecb->slots[index].gen : 0);
-}
-
-int flexsc__evring_error(struct evring *evring, int err)
-{
-	switch (err) {
-	case -ETIME:
-	case -EINTR:
-	case -EAGAIN:
-	case -EBUSY:
-	case -ENOMEM:
-	case -EBADR:
-		break;
-	default:
-		evring->failed = err;
-	}
-	return err;
-}
-
-int flexsc__evring_submit(struct evring *evring)
-{
-	int ret;
-
-	if (evring->failed)
-		return evring->failed;
-	if (!io_uring_sq_ready(&evring->ring))
-		return 0;
-	ret = io_uring_submit(&evring->ring);
-	return ret < 0 ? flexsc__evring_error(evring, ret) : 0;
-}
-
-void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n)
-{
-	struct evring *evring = ecb->own;
-
-	/* Other errors pass, for example when the kernel has memory again. */
-	while (io_uring_sq_space_left(&evring->ring) < n && !evring->failed)
-		flexsc__evring_submit(evring);
-}
-
-struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
-					    enum evring_kind kind,
-					    uint32_t index)
-{
-	struct evring *evring = ecb->own;
-	struct io_uring_sqe *sqe;
-
-	flexsc__evring_room(ecb, 1);
-	sqe = evring->failed ? &evring->unsent :
-			       io_uring_get_sqe(&evring->ring);
-	io_uring_sqe_set_data64(sqe, evring_name(ecb, kind, index));
-	return sqe;
-}
-
-void flexsc__evring_cancel(struct flexsc_ecb *ecb, enum evring_kind kind,
-			   uint32_t index)
-{
-	struct io_uring_sqe *sqe =
-		flexsc__evring_request(ecb, EVRING_OTHER, 0);
-
-	io_uring_prep_cancel64(sqe, evring_name(ecb, kind, index), 0);
-}
-
-void flexsc__evring_poll(struct flexsc_ecb *ecb, uint32_t index)
-{
-	struct io_uring_sqe *sqe =
-		flexsc__evring_request(ecb, EVRING_POLL, index);
-
-	io_uring_prep_poll_multishot(sqe, ecb->slots[index].fd,
-				     ecb->sources[index].want);
-}
 
 /* What has completed. */
 
@@ -168,7 +85,7 @@ static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
 	if (kind >= EVRING_BELL)
 		return;
 	if (!(ecb->sources[index].flags & SOURCE_USED) ||
-	    name != evring_name(ecb, kind, index)) {
+	    name != flexsc__evring_name(ecb, kind, index)) {
 		/* A connection that came as its listener was forgotten. */
 		if (kind == EVRING_ACCEPT && res >= 0)
 			close(res);

@@ -5,7 +5,8 @@
  * to write completions. (With FLEXSC_ECB_BATCHED it does so in waits only.) What
  * is complete is collected into slots when the owner looks.
  *
- *	uring.c		the ring, descriptors, and what has completed
+ *	ring.c		requests, their names, polls
+ *	uring.c		the backend, and what has completed
  *	uring_tell.c	how completions become SIGURG
  *	uring_accept.c	listeners
  *
@@ -43,35 +44,5 @@ struct evring {
 	uint32_t completions;	/* that the ring has room for */
 	bool crowded;		/* it had none, for what is reaped now */
 };
-
-/* What a completion is of. */
-enum evring_kind {
-	EVRING_POLL,		/* the index is a slot's */
-	EVRING_ACCEPT,		/* likewise */
-	EVRING_BELL,
-	EVRING_OTHER,		/* nothing follows from it */
-};
-
-/*
- * Returns an empty request. Its preparation leaves the name alone that it has
- * got, by which its completions are known.
- */
-struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
-					    enum evring_kind kind,
-					    uint32_t index);
-/*
- * Submit what was requested. 0 or -errno: "failed", or an error that passes, such as
- * -EAGAIN.
- */
-int flexsc__evring_submit(struct evring *evring);
-/* Note an error of io_uring_enter() in "failed", unless it passes. Returns it. */
-int flexsc__evring_error(struct evring *evring, int err);
-/* Have room for n requests that are submitted together. */
-void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n);
-/* Cancel the slot's request. */
-void flexsc__evring_cancel(struct flexsc_ecb *ecb, enum evring_kind kind,
-			   uint32_t index);
-/* Poll the slot's descriptor. */
-void flexsc__evring_poll(struct flexsc_ecb *ecb, uint32_t index);
 
 #endif /* FLEXSC_EVENTS_URING_H */

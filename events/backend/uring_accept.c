@@ -22,6 +22,7 @@
 #include "events/event/ecb.h"
 #include "events/event/slot.h"
 #include "events/event/source.h"
+#include "ring.h"
 #include "uring.h"
 
 struct acceptor {

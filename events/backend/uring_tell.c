@@ -28,6 +28,7 @@
 #include "lib/files/private_fd.h"
 #include "events/event/ecb.h"
 #include "notifier.h"
+#include "ring.h"
 #include "uring.h"
 
 void flexsc__evring_tell_close(struct evring *evring)
