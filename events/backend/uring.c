@@ -52,6 +52,19 @@ static bool evring_pollable(int fd)
 	return pollable;
 }
 
+/* The poll has ended, and no other follows: the event is the last one. */
+static void evring_poll_failed(struct flexsc_ecb *ecb, uint32_t index, int err)
+{
+	struct source *source = &ecb->sources[index];
+
+	source->error = err;
+	/* A descriptor that was closed has no events. */
+	if (source->flags & SOURCE_BEGINS || err == -EBADF)
+		return;
+	ecb->slots[index].error = err;
+	flexsc__source_raise(ecb, index, POLLERR);
+}
+
 static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 			  bool more)
 {
@@ -61,7 +74,7 @@ static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 	if (res >= 0 && !more && !evring_pollable(ecb->slots[index].fd))
 		res = -EPERM;
 	if (res < 0) {
-		source->error = res;
+		evring_poll_failed(ecb, index, res);
 		return;
 	}
 	flexsc__source_raise(ecb, index, (uint32_t)res);

@@ -150,6 +150,9 @@ bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event,
 		return detail_not_accepted(event);
 	if (event->type == FLEXSC_EVT_IPACCEPT)
 		detail_accepted(ecb, source);
+	/* The poll failed: this event is the last one. */
+	if (source->error)
+		return true;
 	if (source->flags & SOURCE_OWN)
 		return detail_own(ecb, event);
 	return detail_io(source, event, state);

@@ -156,7 +156,8 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
  * A watch belongs to the descriptor and not to the file: with the backend kmod
  * it ends inside close(), and the other duplicates go on. With uring it ends
  * in flexsc_ecb_forget() or _close(), and a descriptor that is closed without
- * these stays open inside of the kernel.
+ * these stays open inside of the kernel. When too many events came at once, uring watches
+ * the descriptor's number anew, which may mean another file by then.
  *
  * Returns the event's index, which names it until it is forgotten or closed.
  *
@@ -263,7 +264,9 @@ struct flexsc_ecb_event {
 	/*
 	 * Of FLEXSC_EVT_OVERFLOW, why a connection wasn't accepted: -errno of
 	 * accept4(), -ENOSPC without a slot, -EPERM where the program has to accept:
-	 * a tracer or a filter watches its calls, or the listener blocks.
+	 * a tracer or a filter watches its calls, or the listener blocks. uring, with
+	 * POLLERR in ready: why the descriptor can't be polled any more. No event of it
+	 * follows. Otherwise 0.
 	 */
 	int32_t error;
 	uint32_t reserved;

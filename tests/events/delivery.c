@@ -601,6 +601,48 @@ TEST(a_child_has_none)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+/* More changes than the ring has room for end the poll, which begins anew. */
+static struct flexsc_ecb_event replaced(struct flexsc_ecb *ecb, int fd, int by)
+{
+	struct flexsc_ecb_event event = { 0 };
+
+	CHECK(flexsc_ecb_watch(ecb, fd, POLLIN, 0, NULL) >= 0);
+	flexsc_ecb_critical_begin(ecb);
+	for (int i = 0; i < 2000; i++)
+		CHECK_EQ(eventfd_write(fd, 1), 0);
+	if (by < 0)
+		CHECK_EQ(close(fd), 0);
+	else
+		CHECK_EQ(dup3(by, fd, O_CLOEXEC), fd);
+	flexsc_ecb_critical_end(ecb);
+	while (!event.error && flexsc_ecb_wait(ecb, ALL, 20 * MS))
+		while (!event.error && flexsc_ecb_next(ecb, ALL, &event))
+			;
+	test_none(ecb, ALL);
+	return event;
+}
+
+TEST(a_poll_that_fails_later_is_an_event)
+{
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 4);
+	struct flexsc_ecb_event event;
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (test_is_kmod(ecb))
+		SKIP("io_uring's");
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	event = replaced(ecb, fd, file);
+	CHECK_EQ(event.error, -EPERM);
+	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
+	CHECK_EQ(event.fd, fd);
+	CHECK(event.ready & POLLERR);
+	/* A closed descriptor has no events. */
+	event = replaced(ecb, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), -1);
+	CHECK_EQ(event.error, 0);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 /* The program forbids io_uring_enter() when the ECB has used it. */
 static void forbid_entering(bool notifies)
 {

@@ -112,7 +112,7 @@ struct flexsc_event_slot {
 	__u16	type;		/* enum flexsc_event_type */
 	__u16	group;
 	__s32	fd;		/* -1: none */
-	__s32	error;		/* of an accept: -errno */
+	__s32	error;		/* of an accept, or of uring's poll: -errno */
 	__u64	data;		/* the program's own */
 	__u64	time;		/* of the event, CLOCK_MONOTONIC in ns, if asked for */
 	__u64	payload[3];	/* by type */
