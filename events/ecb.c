@@ -61,7 +61,7 @@ static void ecb_fork_child(void)
 	if (flexsc__ecb_self && flexsc__ecb_self->masked)
 		flexsc__notifier_unmask(flexsc__ecb_self);
 	flexsc__ecb_self = NULL;
-	flexsc__notifier_unlock();
+	flexsc__notifier_forked();
 	pthread_mutex_unlock(&all_lock);
 }
 
@@ -205,6 +205,7 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 	if (ecb && ecb->handling && err != -EPERM)
 		return -EBUSY;
 	if (err == -ESTALE) {
+		ecb->backend->discard(ecb);
 		ecb_free(ecb);
 		return 0;
 	}

@@ -242,15 +242,20 @@ static void kecb_disown(struct flexsc_ecb *ecb)
 	}
 }
 
+static void kecb_discard(struct flexsc_ecb *ecb)
+{
+	munmap(ecb->control, ecb->area);
+	free(ecb->own);
+}
+
 static void kecb_close(struct flexsc_ecb *ecb)
 {
-	struct kecb *kecb = ecb->own;
+	const struct kecb *kecb = ecb->own;
 
 	if (kecb->accepts)
 		kecb_disown(ecb);
 	flexsc__own_fd_close(kecb->fd);
-	munmap(ecb->control, ecb->area);
-	free(kecb);
+	kecb_discard(ecb);
 }
 
 static int kecb_make(struct flexsc_ecb *ecb, struct kecb *kecb)
@@ -324,4 +329,5 @@ const struct backend flexsc__backend_kmod = {
 	.unmask = flexsc__notifier_unmask,
 	.close = kecb_close,
 	.forked = kecb_forked,
+	.discard = kecb_discard,
 };

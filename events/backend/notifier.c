@@ -82,15 +82,21 @@ int flexsc__notifier_get(void)
 	return err;
 }
 
-void flexsc__notifier_put(void)
+/* Restore the program's handler, unless it has set another one meanwhile. */
+static void notifier_restore(void)
 {
 	struct sigaction now;
 
-	pthread_mutex_lock(&users_lock);
-	/* A handler that the program set meanwhile is its own affair. */
-	if (!--users && !sigaction(SIGURG, NULL, &now) &&
+	if (!sigaction(SIGURG, NULL, &now) &&
 	    now.sa_sigaction == notifier_handler)
 		sigaction(SIGURG, &before, NULL);
+}
+
+void flexsc__notifier_put(void)
+{
+	pthread_mutex_lock(&users_lock);
+	if (!--users)
+		notifier_restore();
 	pthread_mutex_unlock(&users_lock);
 }
 
@@ -101,6 +107,14 @@ void flexsc__notifier_lock(void)
 
 void flexsc__notifier_unlock(void)
 {
+	pthread_mutex_unlock(&users_lock);
+}
+
+void flexsc__notifier_forked(void)
+{
+	if (users)
+		notifier_restore();
+	users = 0;
 	pthread_mutex_unlock(&users_lock);
 }
 

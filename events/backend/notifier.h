@@ -18,9 +18,11 @@ struct flexsc_ecb;
 /* The process' handler, for as long as there are ECBs. 0 or -errno. */
 int flexsc__notifier_get(void);
 void flexsc__notifier_put(void);
-/* Around fork(). */
+/* Around fork(): the parent unlocks. */
 void flexsc__notifier_lock(void);
 void flexsc__notifier_unlock(void);
+/* The child has no ECBs, so it gets the program's handler back; unlock. */
+void flexsc__notifier_forked(void);
 
 /* Block SIGURG as a signal that meets a critical section does. Owner only. */
 void flexsc__notifier_mask(struct flexsc_ecb *ecb);

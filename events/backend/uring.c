@@ -429,6 +429,16 @@ static int evring_open_area(struct flexsc_ecb *ecb)
 	return 0;
 }
 
+static void evring_discard(struct flexsc_ecb *ecb)
+{
+	struct evring *evring = ecb->own;
+
+	flexsc__evring_discard_listeners(evring);
+	io_uring_queue_exit(&evring->ring);
+	munmap(ecb->control, ecb->area);
+	free(evring);
+}
+
 static void evring_close(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -439,11 +449,9 @@ static void evring_close(struct flexsc_ecb *ecb)
 		io_uring_submit_and_get_events(&evring->ring);
 	evring_settle(ecb);
 	flexsc__evring_disown(ecb);
-	io_uring_queue_exit(&evring->ring);
 	flexsc__evring_tell_close(evring);
 	flexsc__own_fd_close(evring->bell);
-	munmap(ecb->control, ecb->area);
-	free(evring);
+	evring_discard(ecb);
 }
 
 static int evring_open(struct flexsc_ecb *ecb)
@@ -476,6 +484,8 @@ static void evring_forked(struct flexsc_ecb *ecb)
 	struct evring *evring = ecb->own;
 
 	flexsc__own_fd_close(evring->ring.ring_fd);
+	/* The number is the child's. */
+	evring->ring.ring_fd = -1;
 	flexsc__own_fd_close(evring->bell);
 	flexsc__evring_tell_close(evring);
 }
@@ -495,4 +505,5 @@ const struct backend flexsc__backend_uring = {
 	.unmask = flexsc__notifier_unmask,
 	.close = evring_close,
 	.forked = evring_forked,
+	.discard = evring_discard,
 };

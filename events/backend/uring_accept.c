@@ -248,6 +248,16 @@ void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb)
 	}
 }
 
+void flexsc__evring_discard_listeners(struct evring *evring)
+{
+	struct acceptor *acceptor;
+
+	while ((acceptor = evring->acceptors)) {
+		evring->acceptors = acceptor->next;
+		munmap(acceptor, acceptor_size(acceptor->spares_max));
+	}
+}
+
 void flexsc__evring_disown(const struct flexsc_ecb *ecb)
 {
 	for (uint32_t i = 0; i < ecb->fresh; i++)

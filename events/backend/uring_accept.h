@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct evring;
 struct flexsc_ecb;
 struct flexsc_ecb_watch;
 
@@ -21,6 +22,8 @@ void flexsc__evring_accept(struct flexsc_ecb *ecb);
 /* Is a listener full, so that it has to be tried again? */
 bool flexsc__evring_full(const struct flexsc_ecb *ecb);
 void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb);
+/* In a forked child: free their memory, touch nothing else. */
+void flexsc__evring_discard_listeners(struct evring *evring);
 /* Without listeners: close connections whose events weren't handed out. */
 void flexsc__evring_disown(const struct flexsc_ecb *ecb);
 

@@ -57,8 +57,13 @@ struct backend {
 	/* The critical section that a notification met is over. */
 	void (*unmask)(struct flexsc_ecb *ecb);
 	void (*close)(struct flexsc_ecb *ecb);
-	/* In a forked child: close descriptors, touch nothing else. */
+	/*
+	 * In a forked child: close descriptors, touch nothing else. The child may be
+	 * in a critical section.
+	 */
 	void (*forked)(struct flexsc_ecb *ecb);
+	/* ... and later, when the child destroys its copy: free the memory. */
+	void (*discard)(struct flexsc_ecb *ecb);
 };
 
 #endif /* FLEXSC_EVENTS_BACKEND_H */

@@ -490,6 +490,45 @@ TEST(a_listener_that_blocks_is_the_programs)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+static void on_urgent(int signo)
+{
+}
+
+TEST(a_child_that_destroys_its_copy_frees_all)
+{
+	const struct sigaction action = { .sa_handler = on_urgent };
+	unsigned int maps = 0;
+	struct sigaction now;
+	struct sockaddr_in address;
+	struct flexsc_ecb *ecb;
+	int fd = listener(&address, 16), pid;
+
+	CHECK_EQ(sigaction(SIGURG, &action, NULL), 0);
+	/* The first one leaves memory of the allocator's behind. */
+	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
+	maps = count_maps();
+	ecb = test_ecb();
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	pid = test_fork();
+	if (!pid) {
+		CHECK_EQ(sigaction(SIGURG, NULL, &now), 0);
+		CHECK(now.sa_handler == on_urgent);
+		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+		if (!SANITIZED)
+			CHECK(count_maps() <= maps + 1);
+		ecb = test_ecb();
+		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+		CHECK_EQ(sigaction(SIGURG, NULL, &now), 0);
+		CHECK(now.sa_handler == on_urgent);
+		test_leave();
+	}
+	test_reap(pid);
+	/* The parent's goes on. */
+	connected(&address);
+	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+}
+
 TEST(a_forgotten_listener_listens)
 {
 	struct flexsc_ecb *ecb = test_ecb();
