@@ -3,6 +3,7 @@
 #include "uring_reap.h"
 
 #include "lib/base/compiler.h"
+#include "lib/files/effects.h"
 #include "lib/files/fds.h"
 #include "lib/calls/partial.h"
 #include "lib/loop/cancel.h"

@@ -100,6 +100,16 @@ enum fd_fact {
 	FD_NO_LIMITS = 1 << 29,	/* nothing that FD_TIMEOUT means */
 };
 
+/* Facts that belong together. */
+#define STREAMS		(FD_POLLS_IN | FD_POLLS_OUT)
+#define KINDS \
+	(STREAMS | FD_PLACED | FD_TERMINAL | FD_RETURNS_IN | FD_RETURNS_OUT | \
+	 FD_UNKNOWN | FD_WORKER | FD_OLD_WORKER)
+#define LOWATS		(FD_LOWAT | FD_NO_LOWAT)
+#define TYPES		(FD_BYTES | FD_RECORDS)
+#define LIMITS		(FD_TIMEOUT | FD_NO_LIMITS)
+#define FLAGS		(FD_WAITS | FD_NEVER_WAITS)
+
 /* Facts that argument 0 must have before io_uring gets a call. */
 enum fd_need {
 	NEED_WAITS = FD_WAITS,
@@ -143,6 +153,8 @@ static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
  * the number first.
  */
 extern _Atomic uint32_t flexsc__fds_end;
+/* ... is FD_ALONE, or has facts of its flags and options. */
+extern _Atomic uint32_t flexsc__fds_asked_end;
 
 static inline void fds_learn(uint32_t fd, uint32_t fact)
 {
@@ -151,6 +163,13 @@ static inline void fds_learn(uint32_t fd, uint32_t fact)
 	fds_raise_end(&flexsc__fds_end, fd);
 	atomic_fetch_or_explicit(&flexsc__fds_facts[fd], fact,
 				 memory_order_relaxed);
+}
+
+static inline void fds_keep(uint32_t fd, uint32_t keep)
+{
+	if (fd < FDS_MAX)
+		atomic_fetch_and_explicit(&flexsc__fds_facts[fd], keep,
+					  memory_order_relaxed);
 }
 
 static inline void fds_forget(uint32_t fd)
@@ -210,12 +229,6 @@ static inline bool fds_follow(const struct flexsc_entry *entry)
 	       fds_admit(entry);
 }
 
-/* Update the facts: this call may change descriptors. */
-void flexsc__fds_note(const struct flexsc_entry *entry);
-
-/* An open by io_uring has returned: see FD_OPENED. */
-void flexsc__fds_note_opened(const struct flexsc_entry *entry, int64_t ret);
-
 /* A call of the entry's descriptors begins that may use their positions. */
 void flexsc__fds_use_position(const struct flexsc_entry *entry);
 
@@ -231,27 +244,8 @@ static inline bool fds_is_opened(uint32_t fd)
  */
 bool flexsc__fds_exchange(uint32_t fd, uint32_t from, uint32_t to);
 
-/* An entry has returned: if it made descriptors, their flags are known. */
-void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);
-
-/*
- * A user thread's call has returned that sent one message, or many (enum call_passes).
- * If a message passed descriptors to another socket, they aren't alone any more.
- */
-void flexsc__fds_note_sent(unsigned int passes, uint64_t messages, int64_t ret);
-
-/* A descriptor was looked at: its file has these attributes. */
-struct statx;
-void flexsc__fds_note_regular(uint32_t fd, const struct statx *file);
-
-/* A connection was accepted: SO_RCVLOWAT is its listener's. */
-void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);
-
-/*
- * A call has returned. Update FD_SIGNALS only. (flexsc__fds_note_made() includes
- * this.)
- */
-void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret);
+/* Does a socket have what FD_TIMEOUT means? */
+bool flexsc__fds_find_limits(uint32_t fd);
 
 /* Is the descriptor a socket that is a stream of bytes? */
 bool flexsc__fds_find_bytes(uint32_t fd);

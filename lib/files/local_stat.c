@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/ask.h"
+#include "effects.h"
 #include "fds.h"
 #include "mounts.h"
 

@@ -5,6 +5,7 @@
  */
 #include <sys/syscall.h>
 
+#include "lib/files/effects.h"
 #include "lib/files/fds.h"
 #include "buffers.h"
 #include "loop.h"

@@ -9,6 +9,7 @@
 
 #include "cancelpoint.h"
 #include "lib/files/closing.h"
+#include "lib/files/effects.h"
 #include "lib/files/fds.h"
 #include "lib/base/futex.h"
 #include "lib/loop/await.h"

@@ -6,6 +6,7 @@
 
 #include "lib/calls/call_info.h"
 #include "lib/files/closing.h"
+#include "lib/files/effects.h"
 #include "lib/files/fds.h"
 #include "lib/files/guard.h"
 #include "lib/files/private_fd.h"

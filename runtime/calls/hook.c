@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "lib/calls/call_info.h"
+#include "lib/files/effects.h"
 #include "lib/files/fds.h"
 #include "runtime/sched/carrier.h"
 #include "runtime/sched/count.h"

@@ -8,6 +8,7 @@
 #define FLEXSC_RUNTIME_LOOP_CALLS_H
 
 #include "lib/calls/call_info.h"
+#include "lib/files/effects.h"
 #include "lib/files/fds.h"
 #include "runtime/sched/count.h"
 #include "runtime/sched/host.h"

@@ -8,6 +8,7 @@
 
 #include <sys/time.h>
 
+#include "lib/files/effects.h"
 #include "lib/files/fds.h"
 
 #define SIGNALS		3000U	/* that arrive while the function runs */
