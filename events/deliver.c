@@ -10,7 +10,7 @@
 #include "events/event/backend.h"
 #include "events/event/critical.h"
 #include "events/event/take.h"
-#include "own.h"
+#include "owner.h"
 
 struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb)
 {

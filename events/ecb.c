@@ -16,7 +16,7 @@
 #include "events/backend/notifier.h"
 #include "events/event/backend.h"
 #include "events/event/critical.h"
-#include "own.h"
+#include "owner.h"
 
 #define EVENTS	4096U
 #define FLAGS	(FLEXSC_ECB_INTERRUPTS_CALLS | FLEXSC_ECB_TIMES | \

@@ -11,7 +11,7 @@
 #include "events/event/backend.h"
 #include "events/event/critical.h"
 #include "events/event/source.h"
-#include "own.h"
+#include "owner.h"
 
 #define ACCEPT_FLAGS	(SOCK_NONBLOCK | SOCK_CLOEXEC)
 

@@ -25,7 +25,7 @@
 #include "notifier.h"
 #include "ring.h"
 #include "uring_accept.h"
-#include "uring_tell.h"
+#include "uring_notify.h"
 
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U

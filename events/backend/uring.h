@@ -7,7 +7,7 @@
  *
  *	ring.c		requests, their names, polls
  *	uring.c		the backend, and what has completed
- *	uring_tell.c	how completions become SIGURG
+ *	uring_notify.c	how completions become SIGURG
  *	uring_accept.c	listeners
  *
  * io_uring_enter() may fail for good, for example because the program installed a
@@ -35,7 +35,7 @@ struct evring {
 	bool listens;		/* a read of it is pending */
 	uint64_t rung;		/* what that read */
 	int told;		/* an eventfd: there are completions; -1: none */
-	int pipe[2];		/* with O_ASYNC; see uring_tell.c */
+	int pipe[2];		/* with O_ASYNC; see uring_notify.c */
 	uint64_t tells;		/* by the kernel: what was read of "told" */
 	bool telling;		/* the chain was submitted */
 	char byte;

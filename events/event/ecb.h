@@ -5,14 +5,13 @@
  *	event/slot.c	 slots that the library gives to sources
  *	event/source.c	 events on their way to the lists
  *	event/take.c	 events that are handed out
- *	event/detail.c	 what they say
+ *	event/payload.c	 what a handed-out event contains beyond its slot
  *	event/critical.c critical sections, and calls of the handler
- *	backend	 who delivers, and who notifies
- *	ecb.c		 making, forking, ending
+ *	backend/	 who delivers, and who notifies
+ *	ecb.c		 creating, forking, destroying
  *	watch.c		 the program's sources
- *	kinds.c		 sources that the library makes for the program
+ *	descriptor_sources.c  sources with descriptors of the library's own
  *	deliver.c	 the program takes events, and waits
- *	posix/		 real-time signals of the process, on one of its ECBs
  *
  * The owner's thread alone uses the fields below, except where it says "any".
  * That thread may be interrupted by its own handler anywhere outside of critical

@@ -12,7 +12,7 @@
 #include "lib/base/checks.h"
 #include "backend.h"
 #include "ecb.h"
-#include "detail.h"
+#include "payload.h"
 
 /* Turn a list round, to the oldest first. Returns that one's index + 1. */
 static uint32_t take_turned(slot_t *slots, uint32_t newest)

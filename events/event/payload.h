@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an event says beyond its slot. Owner only, in a critical section. */
-#ifndef FLEXSC_EVENTS_DETAIL_H
-#define FLEXSC_EVENTS_DETAIL_H
+#ifndef FLEXSC_EVENTS_PAYLOAD_H
+#define FLEXSC_EVENTS_PAYLOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,4 +16,4 @@ struct flexsc_ecb_event;
 bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event,
 		    uint32_t state);
 
-#endif /* FLEXSC_EVENTS_DETAIL_H */
+#endif /* FLEXSC_EVENTS_PAYLOAD_H */

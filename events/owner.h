@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whose an ECB is. Any thread. */
-#ifndef FLEXSC_EVENTS_OWN_H
-#define FLEXSC_EVENTS_OWN_H
+#ifndef FLEXSC_EVENTS_OWNER_H
+#define FLEXSC_EVENTS_OWNER_H
 
 #include <errno.h>
 
@@ -24,4 +24,4 @@ static inline void flexsc__ecb_rule(const struct flexsc_ecb *ecb)
 	RULE(!flexsc__ecb_check(ecb));
 }
 
-#endif /* FLEXSC_EVENTS_OWN_H */
+#endif /* FLEXSC_EVENTS_OWNER_H */

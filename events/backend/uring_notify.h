@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How completions become SIGURG. Owner only, in a critical section. */
-#ifndef FLEXSC_EVENTS_URING_TELL_H
-#define FLEXSC_EVENTS_URING_TELL_H
+#ifndef FLEXSC_EVENTS_URING_NOTIFY_H
+#define FLEXSC_EVENTS_URING_NOTIFY_H
 
 struct evring;
 struct flexsc_ecb;
@@ -12,4 +12,4 @@ void flexsc__evring_hush(struct flexsc_ecb *ecb);
 int flexsc__evring_tell(struct flexsc_ecb *ecb);
 void flexsc__evring_tell_close(struct evring *evring);
 
-#endif /* FLEXSC_EVENTS_URING_TELL_H */
+#endif /* FLEXSC_EVENTS_URING_NOTIFY_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "detail.h"
+#include "payload.h"
 
 #include <errno.h>
 #include <flexsc/ecb.h>

@@ -15,7 +15,7 @@
  * While the owner collects it has the kernel not count. What completes until it
  * counts again is found by one more look; see evring_collect().
  */
-#include "uring_tell.h"
+#include "uring_notify.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sources that are descriptors of the library's own: signals, timers, children,
- * files. Their events are read when they are taken (event/detail.c). Owner only.
+ * files. Their events are read when they are taken (event/payload.c). Owner only.
  */
 #include <errno.h>
 #include <flexsc/loop.h>
@@ -17,7 +17,7 @@
 
 #include "lib/base/clock.h"
 #include "events/event/ecb.h"
-#include "own.h"
+#include "owner.h"
 #include "watch.h"
 
 /* Watch a new descriptor. -1: it couldn't be made, and errno says why. */

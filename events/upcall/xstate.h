@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the processor has of extended state. Any thread. */
-#ifndef FLEXSC_EVENTS_STATE_H
-#define FLEXSC_EVENTS_STATE_H
+#ifndef FLEXSC_EVENTS_XSTATE_H
+#define FLEXSC_EVENTS_XSTATE_H
 
 #include <stddef.h>
 
@@ -14,4 +14,4 @@ struct flexsc__upcall;
  */
 size_t flexsc__upcall_probe(struct flexsc__upcall *upcall);
 
-#endif /* FLEXSC_EVENTS_STATE_H */
+#endif /* FLEXSC_EVENTS_XSTATE_H */
