@@ -20,9 +20,9 @@
 #include "owner.h"
 #include "watch.h"
 
-/* Watch a new descriptor. -1: it couldn't be made, and errno says why. */
-static int kind_watch(struct flexsc_ecb *ecb, int fd,
-		      enum flexsc_event_type type, int group, void *data)
+/* Watch a new descriptor. If fd is -1, return -errno of the call that failed. */
+static int descriptor_watch(struct flexsc_ecb *ecb, int fd,
+			    enum flexsc_event_type type, int group, void *data)
 {
 	int index;
 
@@ -34,7 +34,7 @@ static int kind_watch(struct flexsc_ecb *ecb, int fd,
 	return index;
 }
 
-static sigset_t kind_without(const sigset_t *set, const sigset_t *others)
+static sigset_t signals_without(const sigset_t *set, const sigset_t *others)
 {
 	sigset_t left = *set;
 
@@ -58,16 +58,17 @@ int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 	err = -pthread_sigmask(SIG_BLOCK, set, &before);
 	if (err)
 		return err;
-	index = kind_watch(ecb, signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC),
-			   FLEXSC_EVT_SIGNAL, group, data);
+	index = descriptor_watch(ecb,
+				 signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC),
+				 FLEXSC_EVT_SIGNAL, group, data);
 	if (index < 0) {
-		fresh = kind_without(set, &before);
+		fresh = signals_without(set, &before);
 		pthread_sigmask(SIG_UNBLOCK, &fresh, NULL);
 	}
 	return index;
 }
 
-static struct timespec kind_time(uint64_t ns)
+static struct timespec duration(uint64_t ns)
 {
 	return (struct timespec){
 		.tv_sec = (time_t)(ns / SECOND),
@@ -80,8 +81,8 @@ int flexsc_ecb_timer(struct flexsc_ecb *ecb, uint64_t first, uint64_t period,
 {
 	/* To timerfd a time of zero is none at all. */
 	const struct itimerspec time = {
-		.it_value = kind_time(first ? first : 1),
-		.it_interval = kind_time(period),
+		.it_value = duration(first ? first : 1),
+		.it_interval = duration(period),
 	};
 	int err = flexsc__ecb_check(ecb);
 	int fd;
@@ -94,7 +95,7 @@ int flexsc_ecb_timer(struct flexsc_ecb *ecb, uint64_t first, uint64_t period,
 		close(fd);
 		return err;
 	}
-	return kind_watch(ecb, fd, FLEXSC_EVT_TIMER, group, data);
+	return descriptor_watch(ecb, fd, FLEXSC_EVT_TIMER, group, data);
 }
 
 int flexsc_ecb_child(struct flexsc_ecb *ecb, pid_t pid, int group, void *data)
@@ -103,8 +104,8 @@ int flexsc_ecb_child(struct flexsc_ecb *ecb, pid_t pid, int group, void *data)
 
 	if (err)
 		return err;
-	return kind_watch(ecb, (int)syscall(SYS_pidfd_open, pid, 0),
-			  FLEXSC_EVT_CHILD, group, data);
+	return descriptor_watch(ecb, (int)syscall(SYS_pidfd_open, pid, 0),
+				FLEXSC_EVT_CHILD, group, data);
 }
 
 int flexsc_ecb_file(struct flexsc_ecb *ecb, const char *path, uint32_t mask,
@@ -123,7 +124,7 @@ int flexsc_ecb_file(struct flexsc_ecb *ecb, const char *path, uint32_t mask,
 		close(fd);
 		return err;
 	}
-	return kind_watch(ecb, fd, FLEXSC_EVT_FILE, group, data);
+	return descriptor_watch(ecb, fd, FLEXSC_EVT_FILE, group, data);
 }
 
 int flexsc_ecb_loop(struct flexsc_ecb *ecb, struct flexsc_loop *loop, int group,

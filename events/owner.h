@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose an ECB is. Any thread. */
+/* Checks that the calling thread owns an ECB. Any thread. */
 #ifndef FLEXSC_EVENTS_OWNER_H
 #define FLEXSC_EVENTS_OWNER_H
 

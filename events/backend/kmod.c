@@ -138,7 +138,7 @@ static int kecb_deliver_held(struct flexsc_ecb *ecb)
 	return ret < 0 ? ret : 0;
 }
 
-/* A slot is free, which the kernel isn't told: a connection may wait for it. */
+/* A slot is free, and the kernel doesn't know: a connection may wait for it. */
 static void kecb_dropped(struct flexsc_ecb *ecb, uint32_t index)
 {
 	const struct kecb *kecb = ecb->own;
@@ -168,7 +168,7 @@ static int kecb_sleep(const struct flexsc_ecb *ecb, uint32_t groups)
 				groups, FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
 }
 
-/* Nothing tells of descriptors that are free again: look now and then. */
+/* Nothing reports descriptors that are free again: look now and then. */
 static int kecb_sleep_starved(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	struct flexsc_event_control *control = ecb->control;

@@ -153,7 +153,7 @@ static void evring_settle(struct flexsc_ecb *ecb)
 		 (!evring->failed && io_uring_sq_ready(&evring->ring)));
 }
 
-static bool evring_tells(const struct flexsc_ecb *ecb)
+static bool evring_notifies(const struct flexsc_ecb *ecb)
 {
 	return ecb->handler && !(ecb->flags & FLEXSC_ECB_BATCHED) &&
 	       __atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED);
@@ -168,9 +168,9 @@ static int evring_look(struct flexsc_ecb *ecb)
 	RULE(ecb->control->critical);
 	flexsc__evring_hush(ecb);
 	evring_settle(ecb);
-	if (!evring_tells(ecb))
+	if (!evring_notifies(ecb))
 		return evring->failed;
-	err = flexsc__evring_tell(ecb);
+	err = flexsc__evring_notify(ecb);
 	for (;;) {
 		io_uring_cq_eventfd_toggle(&evring->ring, true);
 		/*
@@ -321,7 +321,7 @@ static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 }
 
 /*
- * Nothing tells of descriptors that are free again: try full listeners now and
+ * Nothing reports descriptors that are free again: try full listeners now and
  * then. Returns when to look again; UINT64_MAX: there is no need.
  */
 static uint64_t evring_retry(struct flexsc_ecb *ecb, uint64_t now)
@@ -449,7 +449,7 @@ static void evring_close(struct flexsc_ecb *ecb)
 		io_uring_submit_and_get_events(&evring->ring);
 	evring_settle(ecb);
 	flexsc__evring_disown(ecb);
-	flexsc__evring_tell_close(evring);
+	flexsc__evring_notify_close(evring);
 	flexsc__own_fd_close(evring->bell);
 	evring_discard(ecb);
 }
@@ -461,7 +461,7 @@ static int evring_open(struct flexsc_ecb *ecb)
 
 	if (!evring)
 		return -ENOMEM;
-	evring->told = -1;
+	evring->event_fd = -1;
 	evring->bell = eventfd(0, EFD_CLOEXEC);
 	err = evring->bell < 0 ? -errno : evring_open_area(ecb);
 	if (!err)
@@ -487,7 +487,7 @@ static void evring_forked(struct flexsc_ecb *ecb)
 	/* The number is the child's. */
 	evring->ring.ring_fd = -1;
 	flexsc__own_fd_close(evring->bell);
-	flexsc__evring_tell_close(evring);
+	flexsc__evring_notify_close(evring);
 }
 
 const struct backend flexsc__backend_uring = {

@@ -34,10 +34,10 @@ struct evring {
 	int bell;		/* an eventfd that ends a wait */
 	bool listens;		/* a read of it is pending */
 	uint64_t rung;		/* what that read */
-	int told;		/* an eventfd: there are completions; -1: none */
+	int event_fd;		/* counts completions; -1: not made */
 	int pipe[2];		/* with O_ASYNC; see uring_notify.c */
-	uint64_t tells;		/* by the kernel: what was read of "told" */
-	bool telling;		/* the chain was submitted */
+	uint64_t notified;	/* by the kernel: read from event_fd, so it notifies */
+	bool armed;		/* the chain was submitted */
 	char byte;
 	struct acceptor *acceptors;
 	uint64_t again;		/* when full listeners are tried again */

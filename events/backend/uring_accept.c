@@ -30,7 +30,7 @@ struct acceptor {
 	uint32_t index;		/* its own slot's */
 	bool accepting;		/* a request is pending */
 	bool full;		/* no slot or descriptor was free, when last tried */
-	bool told;		/* an event said so; until a connection is accepted */
+	bool reported;		/* an event said so; until a connection is accepted */
 	struct flexsc_ecb_watch watch;
 	uint32_t spares, spares_max;
 	int spare[];
@@ -49,7 +49,7 @@ static struct acceptor *acceptor_of(const struct flexsc_ecb *ecb,
 }
 
 /* An event of the listener itself. */
-static void acceptor_tell(struct flexsc_ecb *ecb,
+static void acceptor_report(struct flexsc_ecb *ecb,
 			  const struct acceptor *acceptor, int err)
 {
 	ecb->slots[acceptor->index].error = err;
@@ -66,7 +66,7 @@ static void acceptor_fail(struct flexsc_ecb *ecb,
 	source->error = err;
 	/* A descriptor that was closed has no events. */
 	if (!(source->flags & SOURCE_BEGINS) && err != -EBADF)
-		acceptor_tell(ecb, acceptor, err);
+		acceptor_report(ecb, acceptor, err);
 }
 
 /* Nothing is free: wait until something is. */
@@ -76,11 +76,11 @@ static void acceptor_fill(struct flexsc_ecb *ecb, struct acceptor *acceptor,
 	acceptor->full = true;
 	if (acceptor->accepting)
 		flexsc__evring_cancel(ecb, EVRING_ACCEPT, acceptor->index);
-	if (acceptor->told)
+	if (acceptor->reported)
 		return;
-	acceptor->told = true;
+	acceptor->reported = true;
 	ecb->control->overflows++;
-	acceptor_tell(ecb, acceptor, err);
+	acceptor_report(ecb, acceptor, err);
 }
 
 /* Give a slot to a connection; false: none is free. */
@@ -101,7 +101,7 @@ static bool acceptor_deliver(struct flexsc_ecb *ecb, struct acceptor *acceptor,
 	ecb->sources[index].later = (uint8_t)acceptor->watch.accept_group;
 	flexsc__source_raise(ecb, (uint32_t)index, 0);
 	flexsc__evring_poll(ecb, (uint32_t)index);
-	acceptor->told = false;
+	acceptor->reported = false;
 	return true;
 }
 
@@ -230,7 +230,7 @@ void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index)
 	while (*link != acceptor)
 		link = &(*link)->next;
 	*link = acceptor->next;
-	/* No event told the program of these. */
+	/* No event reported these to the program. */
 	while (acceptor->spares)
 		close(acceptor->spare[--acceptor->spares]);
 	munmap(acceptor, acceptor_size(acceptor->spares_max));

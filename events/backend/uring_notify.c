@@ -9,8 +9,8 @@
  *	read the byte
  *
  * All of it happens on the owner's way to user mode, where the signal's handler
- * then runs and finds the completion. A chain tells once, and is submitted anew
- * when what it told of is collected.
+ * then runs and finds the completion. A chain notifies once, and is submitted
+ * anew when the completions are collected.
  *
  * While the owner collects it has the kernel not count. What completes until it
  * counts again is found by one more look; see evring_collect().
@@ -31,18 +31,18 @@
 #include "ring.h"
 #include "uring.h"
 
-void flexsc__evring_tell_close(struct evring *evring)
+void flexsc__evring_notify_close(struct evring *evring)
 {
-	if (evring->told < 0)
+	if (evring->event_fd < 0)
 		return;
-	flexsc__own_fd_close(evring->told);
+	flexsc__own_fd_close(evring->event_fd);
 	flexsc__own_fd_close(evring->pipe[0]);
 	flexsc__own_fd_close(evring->pipe[1]);
-	evring->told = -1;
+	evring->event_fd = -1;
 }
 
 /* Make the eventfd and the pipe. 0 or -errno. */
-static int tell_open(struct flexsc_ecb *ecb)
+static int notify_open(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
 	int fds[2];
@@ -50,18 +50,18 @@ static int tell_open(struct flexsc_ecb *ecb)
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
-	evring->told = eventfd(0, EFD_CLOEXEC);
-	err = evring->told < 0 ? -errno : 0;
+	evring->event_fd = eventfd(0, EFD_CLOEXEC);
+	err = evring->event_fd < 0 ? -errno : 0;
 	if (!err) {
-		evring->told = flexsc__own_fd(evring->told);
+		evring->event_fd = flexsc__own_fd(evring->event_fd);
 		evring->pipe[0] = flexsc__own_fd(fds[0]);
 		evring->pipe[1] = flexsc__own_fd(fds[1]);
 		err = flexsc__notifier_arm(ecb, evring->pipe[0]);
 		if (!err)
 			err = io_uring_register_eventfd(&evring->ring,
-							evring->told);
+							evring->event_fd);
 		if (err)
-			flexsc__evring_tell_close(evring);
+			flexsc__evring_notify_close(evring);
 		return err;
 	}
 	close(fds[0]);
@@ -70,26 +70,26 @@ static int tell_open(struct flexsc_ecb *ecb)
 }
 
 /* What has completed before is collected: forget its count. */
-static void tell_forget(const struct evring *evring)
+static void notify_forget(const struct evring *evring)
 {
 	uint64_t count;
 	const struct iovec vector = { &count, sizeof(count) };
 
-	raw_syscall(SYS_preadv2, (uint32_t)evring->told, PTR(&vector), 1,
+	raw_syscall(SYS_preadv2, (uint32_t)evring->event_fd, PTR(&vector), 1,
 		    UINT64_MAX, UINT64_MAX, RWF_NOWAIT);
 }
 
-static void tell_request(struct flexsc_ecb *ecb)
+static void notify_request(struct flexsc_ecb *ecb)
 {
 	const unsigned int quiet = IOSQE_CQE_SKIP_SUCCESS;
 	struct evring *evring = ecb->own;
 	struct io_uring_sqe *sqe;
 
 	flexsc__evring_room(ecb, 3);
-	__atomic_store_n(&evring->tells, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&evring->notified, 0, __ATOMIC_RELAXED);
 	sqe = flexsc__evring_request(ecb, EVRING_OTHER, 0);
-	io_uring_prep_read(sqe, evring->told, &evring->tells,
-			   sizeof(evring->tells), 0);
+	io_uring_prep_read(sqe, evring->event_fd, &evring->notified,
+			   sizeof(evring->notified), 0);
 	io_uring_sqe_set_flags(sqe, quiet | IOSQE_IO_LINK);
 	sqe = flexsc__evring_request(ecb, EVRING_OTHER, 0);
 	io_uring_prep_write(sqe, evring->pipe[1], "", 1, 0);
@@ -97,33 +97,33 @@ static void tell_request(struct flexsc_ecb *ecb)
 	sqe = flexsc__evring_request(ecb, EVRING_OTHER, 0);
 	io_uring_prep_read(sqe, evring->pipe[0], &evring->byte, 1, 0);
 	io_uring_sqe_set_flags(sqe, quiet);
-	evring->telling = true;
+	evring->armed = true;
 }
 
 void flexsc__evring_hush(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
 
-	if (evring->told >= 0)
+	if (evring->event_fd >= 0)
 		io_uring_cq_eventfd_toggle(&evring->ring, false);
 }
 
-int flexsc__evring_tell(struct flexsc_ecb *ecb)
+int flexsc__evring_notify(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
 	int err = evring->failed;
 
-	if (!err && evring->told < 0)
-		err = tell_open(ecb);
+	if (!err && evring->event_fd < 0)
+		err = notify_open(ecb);
 	if (err)
 		return err;
-	/* The kernel has read the eventfd: this chain has told. */
-	if (evring->telling && !__atomic_load_n(&evring->tells,
-						__ATOMIC_RELAXED))
+	/* If the kernel has read the eventfd, this chain has notified. */
+	if (evring->armed &&
+	    !__atomic_load_n(&evring->notified, __ATOMIC_RELAXED))
 		return 0;
-	if (evring->telling)
-		tell_forget(evring);
-	tell_request(ecb);
+	if (evring->armed)
+		notify_forget(evring);
+	notify_request(ecb);
 	flexsc__evring_submit(evring);
 	return evring->failed;
 }

@@ -6,10 +6,10 @@
 struct evring;
 struct flexsc_ecb;
 
-/* Without notification: completions tell nothing. */
+/* Completions don't notify. */
 void flexsc__evring_hush(struct flexsc_ecb *ecb);
-/* With it: the next completion does. 0 or -errno. */
-int flexsc__evring_tell(struct flexsc_ecb *ecb);
-void flexsc__evring_tell_close(struct evring *evring);
+/* The next completion notifies. 0 or -errno. */
+int flexsc__evring_notify(struct flexsc_ecb *ecb);
+void flexsc__evring_notify_close(struct evring *evring);
 
 #endif /* FLEXSC_EVENTS_URING_NOTIFY_H */

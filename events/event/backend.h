@@ -50,7 +50,7 @@ struct backend {
 	void (*kick)(struct flexsc_ecb *ecb, uint32_t groups);
 	/*
 	 * A notification met a critical section: the end of that collects, so
-	 * what comes until then needn't tell. NULL: SIGURG comes for what is on
+	 * what comes until then needn't notify. NULL: SIGURG comes for what is on
 	 * a list by then, and isn't blocked.
 	 */
 	void (*hush)(struct flexsc_ecb *ecb);

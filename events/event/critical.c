@@ -19,7 +19,7 @@ void flexsc__critical_handle(struct flexsc_ecb *ecb)
 	RULE(ecb->control->critical == 1);
 }
 
-/* What SIGURG told in the critical section is on its list from here on. */
+/* What SIGURG announced in the critical section is on its list from here on. */
 static bool critical_unmask(struct flexsc_ecb *ecb)
 {
 	if (!ecb->masked)

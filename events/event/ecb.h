@@ -64,7 +64,7 @@ struct flexsc_ecb {
 
 	void (*handler)(struct flexsc_ecb *ecb, void *arg);
 	void *arg;
-	void (*over)(void);	/* NULL, or told that this ECB is no more */
+	void (*over)(void);	/* called when this ECB ends; or NULL */
 	bool handling;		/* inside of the handler */
 	bool masked;		/* SIGURG came in a critical section */
 	uint32_t signals;	/* how often SIGURG came */

@@ -15,7 +15,7 @@
 #include "source.h"
 
 /* What poll(2) says of a descriptor now. */
-static uint32_t detail_asked(int fd, uint32_t want)
+static uint32_t payload_polled(int fd, uint32_t want)
 {
 	struct pollfd poll = { .fd = fd, .events = (short)want };
 
@@ -24,18 +24,18 @@ static uint32_t detail_asked(int fd, uint32_t want)
 	return (uint32_t)poll.revents & FLEXSC_EVENT_POLL;
 }
 
-static bool detail_io(const struct source *source, struct flexsc_ecb_event *event,
-		      uint32_t state)
+static bool payload_io(const struct source *source,
+		       struct flexsc_ecb_event *event, uint32_t state)
 {
 	if (state & FLEXSC_EVENT_CHECK)
 		event->ready |= source->want & (POLLIN | POLLOUT);
 	if (!(source->flags & SOURCE_CHECKED))
 		return true;
-	event->ready = detail_asked(event->fd, source->want);
+	event->ready = payload_polled(event->fd, source->want);
 	return event->ready;
 }
 
-static bool detail_post(struct source *source, struct flexsc_ecb_event *event)
+static bool payload_post(struct source *source, struct flexsc_ecb_event *event)
 {
 	event->ready = 0;
 	event->payload[0] = __atomic_exchange_n(&source->word, 0,
@@ -45,7 +45,8 @@ static bool detail_post(struct source *source, struct flexsc_ecb_event *event)
 }
 
 /* One signal; the slot is put on its list again, for the next one. */
-static bool detail_signal(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
+static bool payload_signal(struct flexsc_ecb *ecb,
+			   struct flexsc_ecb_event *event)
 {
 	struct signalfd_siginfo info;
 
@@ -63,13 +64,13 @@ static bool detail_signal(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event
 	return true;
 }
 
-static bool detail_timer(struct flexsc_ecb_event *event)
+static bool payload_timer(struct flexsc_ecb_event *event)
 {
 	return read(event->fd, &event->payload[0], sizeof(uint64_t)) ==
 	       sizeof(uint64_t);
 }
 
-static bool detail_child(struct flexsc_ecb_event *event)
+static bool payload_child(struct flexsc_ecb_event *event)
 {
 	siginfo_t info = { 0 };
 
@@ -82,7 +83,7 @@ static bool detail_child(struct flexsc_ecb_event *event)
 	return true;
 }
 
-static bool detail_file(struct flexsc_ecb_event *event)
+static bool payload_file(struct flexsc_ecb_event *event)
 {
 	char buffer[4096] __attribute__((aligned(8)));
 	ssize_t size;
@@ -99,7 +100,8 @@ static bool detail_file(struct flexsc_ecb_event *event)
 }
 
 /* From now on it is a descriptor like others. */
-static void detail_accepted(const struct flexsc_ecb *ecb, struct source *source)
+static void payload_accepted(const struct flexsc_ecb *ecb,
+			     struct source *source)
 {
 	/* The kernel gave the slot, and nobody has asked for the source. */
 	if (!ecb->backend->collect)
@@ -112,7 +114,7 @@ static void detail_accepted(const struct flexsc_ecb *ecb, struct source *source)
  * The listener's own event: its connections can't be accepted, or only by the
  * program, because its calls are watched or the listener blocks.
  */
-static bool detail_not_accepted(struct flexsc_ecb_event *event)
+static bool payload_not_accepted(struct flexsc_ecb_event *event)
 {
 	event->type = FLEXSC_EVT_OVERFLOW;
 	if (!event->error)
@@ -121,39 +123,39 @@ static bool detail_not_accepted(struct flexsc_ecb_event *event)
 }
 
 /* A descriptor of the library's own is read; the program's are its own affair. */
-static bool detail_own(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
+static bool payload_own(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
 {
 	switch (event->type) {
 	case FLEXSC_EVT_SIGNAL:
-		return detail_signal(ecb, event);
+		return payload_signal(ecb, event);
 	case FLEXSC_EVT_TIMER:
-		return detail_timer(event);
+		return payload_timer(event);
 	case FLEXSC_EVT_CHILD:
-		return detail_child(event);
+		return payload_child(event);
 	case FLEXSC_EVT_FILE:
-		return detail_file(event);
+		return payload_file(event);
 	default:
 		return true;
 	}
 }
 
-bool flexsc__detail(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event,
-		    uint32_t state)
+bool flexsc__payload_complete(struct flexsc_ecb *ecb,
+			      struct flexsc_ecb_event *event, uint32_t state)
 {
 	struct source *source = &ecb->sources[event->event];
 
 	event->ready = state & (FLEXSC_EVENT_POLL | FLEXSC_EVENT_CHECK);
 	if (event->type == FLEXSC_EVT_USER)
-		return detail_post(source, event);
+		return payload_post(source, event);
 	if (event->type == FLEXSC_EVT_IPACCEPT &&
 	    source->flags & SOURCE_ACCEPTS)
-		return detail_not_accepted(event);
+		return payload_not_accepted(event);
 	if (event->type == FLEXSC_EVT_IPACCEPT)
-		detail_accepted(ecb, source);
+		payload_accepted(ecb, source);
 	/* The poll failed: this event is the last one. */
 	if (source->error)
 		return true;
 	if (source->flags & SOURCE_OWN)
-		return detail_own(ecb, event);
-	return detail_io(source, event, state);
+		return payload_own(ecb, event);
+	return payload_io(source, event, state);
 }

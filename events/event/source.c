@@ -8,7 +8,7 @@
 #include "backend.h"
 #include "ecb.h"
 
-/* True: the owner has to be told, by S3. */
+/* True: the caller has to notify or wake the owner, by S3. */
 static bool source_push(struct flexsc_ecb *ecb, uint32_t index, uint32_t bits)
 {
 	struct flexsc_event_slot *slot = &ecb->slots[index];
@@ -49,7 +49,7 @@ void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 	RULE(ecb->control->critical);
 	RULE(source->flags & SOURCE_USED);
 	if (control_deliverable(ecb->control) & 1U << source->group)
-		/* The owner is here, so it needn't be told. */
+		/* The owner is here, so S3 isn't needed. */
 		source_push(ecb, index, bits);
 	else
 		source_hold(ecb, index, bits);

@@ -74,7 +74,7 @@ static bool take_slot(struct flexsc_ecb *ecb, uint32_t index,
 	state = slot_take(slot);
 	RULE(state & FLEXSC_EVENT_QUEUED);
 	if (!(state & FLEXSC_EVENT_REVOKED))
-		return flexsc__detail(ecb, event, state);
+		return flexsc__payload_complete(ecb, event, state);
 	ecb->backend->dropped(ecb, index);
 	return false;
 }

@@ -10,7 +10,7 @@
 #define XSTATE_TILES	(3ULL << 17)	/* of AMX: 8 KB, and few programs' */
 
 /* The components that the kernel lets programs use; 0: no XSAVE. */
-static uint64_t state_components(void)
+static uint64_t xstate_components(void)
 {
 	uint32_t a, b, c, d, high;
 
@@ -22,7 +22,7 @@ static uint64_t state_components(void)
 
 size_t flexsc__upcall_probe(struct flexsc__upcall *upcall)
 {
-	uint64_t mask = state_components() & ~XSTATE_TILES;
+	uint64_t mask = xstate_components() & ~XSTATE_TILES;
 	size_t plain = XSTATE_LEGACY, compact = XSTATE_LEGACY;
 	uint32_t size, offset, features, d;
 
