@@ -198,6 +198,14 @@ int flexsc_ecb_create(struct flexsc_ecb **made,
 	return 0;
 }
 
+/* Close sources' descriptors that are the library's. */
+static void ecb_close_own(const struct flexsc_ecb *ecb)
+{
+	for (uint32_t i = 0; ecb->owns && i < ecb->events; i++)
+		if (ecb->sources[i].flags & SOURCE_OWN)
+			close(ecb->slots[i].fd);
+}
+
 int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 {
 	int err = flexsc__ecb_check(ecb);
@@ -217,6 +225,7 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 	ecb_remove(ecb);
 	if (ecb->over)
 		ecb->over();
+	ecb_close_own(ecb);
 	ecb->backend->close(ecb);
 	flexsc__ecb_self = NULL;
 	flexsc__notifier_put();

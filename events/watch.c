@@ -53,6 +53,7 @@ static int watch_make(struct flexsc_ecb *ecb,
 		source->type = (uint8_t)watch->type;
 		source->group = (uint8_t)watch->group;
 		source->flags |= SOURCE_USED | flags;
+		ecb->owns |= flags & SOURCE_OWN;
 	}
 	/* Its first event may be handled here. */
 	flexsc__critical_leave(ecb);

@@ -69,6 +69,7 @@ struct flexsc_ecb {
 	bool masked;		/* SIGURG came in a critical section */
 	uint32_t signals;	/* how often SIGURG came */
 	bool stale;		/* in a forked child */
+	bool owns;		/* sources have had SOURCE_OWN */
 
 	uint32_t first[FLEXSC_ECB_GROUPS];	/* oldest slots taken off lists */
 	uint32_t free;		/* first free slot + 1; 0: none */

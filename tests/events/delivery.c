@@ -705,6 +705,7 @@ TEST(nothing_is_left_behind)
 		CHECK(flexsc_ecb_watch(ecb, pair[0], POLLIN, 0, NULL) >= 0);
 		test_write(pair[1]);
 		test_next(ecb, ALL);
+		CHECK(flexsc_ecb_timer(ecb, SECOND, 0, 0, NULL) >= 0);
 		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 		close(pair[0]);
 		close(pair[1]);
