@@ -644,11 +644,11 @@ TEST(a_poll_that_fails_later_is_an_event)
 }
 
 /* The program forbids io_uring_enter() when the ECB has used it. */
-static void forbid_entering(bool notifies)
+static void forbid_entering(uint32_t flags, bool notifies)
 {
 	const int enter = SYS_io_uring_enter;
 	const struct flexsc_ecb_inherit inherit = { .want = POLLIN };
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 600);
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 600, .flags = flags);
 	int fds[2], listener, watched, user;
 
 	if (test_is_kmod(ecb))
@@ -685,12 +685,19 @@ static void forbid_entering(bool notifies)
 
 TEST(a_filter_that_forbids_to_enter_the_ring_is_an_error)
 {
-	forbid_entering(false);
+	forbid_entering(0, false);
+}
+
+TEST(a_filter_that_forbids_to_enter_the_ring_ends_batches)
+{
+	if (getenv("FLEXSC_ECB") && !strcmp(getenv("FLEXSC_ECB"), "kmod"))
+		SKIP("io_uring's");
+	forbid_entering(FLEXSC_ECB_BATCHED, false);
 }
 
 TEST(a_filter_that_forbids_to_enter_the_ring_ends_notification)
 {
-	forbid_entering(true);
+	forbid_entering(0, true);
 }
 
 TEST(nothing_is_left_behind)
