@@ -91,7 +91,7 @@ static void forked(void)
 	struct uthread *u = &flexsc__self;
 
 	/* Before anything here closes a descriptor; lib/run/make.c may come later. */
-	flexsc__own_fds_forked();
+	flexsc__private_fds_forked();
 	flexsc__guards_forked();
 	flexsc__heap_forked();
 	flexsc__actions_forked();
@@ -149,9 +149,9 @@ static void place_descriptors(uint32_t carriers)
 	if (limit.rlim_cur <= (rlim_t)(2 * needed))
 		return;
 	if (limit.rlim_cur > (rlim_t)(FLOOR + needed))
-		flexsc__own_fd_floor = FLOOR;
+		flexsc__private_fd_floor = FLOOR;
 	else
-		flexsc__own_fd_floor = (int)limit.rlim_cur - needed;
+		flexsc__private_fd_floor = (int)limit.rlim_cur - needed;
 }
 
 /* Is this part switched off? */

@@ -214,7 +214,7 @@ static int kecb_map(struct flexsc_ecb *ecb, struct kecb *kecb, int device)
 	kecb->fd = ioctl(device, FLEXSC_IOC_ECB, &args);
 	if (kecb->fd < 0)
 		return -errno;
-	kecb->fd = flexsc__own_fd(kecb->fd);
+	kecb->fd = flexsc__private_fd(kecb->fd);
 	area = mmap(NULL, args.area, PROT_READ | PROT_WRITE, MAP_SHARED,
 		    kecb->fd, 0);
 	if (area == MAP_FAILED)
@@ -254,7 +254,7 @@ static void kecb_close(struct flexsc_ecb *ecb)
 
 	if (kecb->accepts)
 		kecb_disown(ecb);
-	flexsc__own_fd_close(kecb->fd);
+	flexsc__private_fd_close(kecb->fd);
 	kecb_discard(ecb);
 }
 
@@ -295,7 +295,7 @@ static int kecb_open(struct flexsc_ecb *ecb)
 		munmap(ecb->control, ecb->area);
 	ecb->control = NULL;
 	if (kecb->fd >= 0)
-		flexsc__own_fd_close(kecb->fd);
+		flexsc__private_fd_close(kecb->fd);
 	free(kecb);
 	return flexsc__kmod_why(err, ecb->why, sizeof(ecb->why));
 }
@@ -314,7 +314,7 @@ static void kecb_forked(struct flexsc_ecb *ecb)
 
 	if (area != MAP_FAILED)
 		ecb->control->critical = SECTIONS_OF_CHILD;
-	flexsc__own_fd_close(kecb->fd);
+	flexsc__private_fd_close(kecb->fd);
 }
 
 const struct backend flexsc__backend_kmod = {

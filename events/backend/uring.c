@@ -409,7 +409,7 @@ static int evring_open_ring(struct flexsc_ecb *ecb, struct evring *evring)
 			       err : -EOPNOTSUPP;
 	}
 	evring->completions = params.cq_entries;
-	evring->ring.ring_fd = flexsc__own_fd(evring->ring.ring_fd);
+	evring->ring.ring_fd = flexsc__private_fd(evring->ring.ring_fd);
 	evring->ring.enter_ring_fd = evring->ring.ring_fd;
 	return 0;
 }
@@ -450,7 +450,7 @@ static void evring_close(struct flexsc_ecb *ecb)
 	evring_settle(ecb);
 	flexsc__evring_disown(ecb);
 	flexsc__evring_notify_close(evring);
-	flexsc__own_fd_close(evring->bell);
+	flexsc__private_fd_close(evring->bell);
 	evring_discard(ecb);
 }
 
@@ -467,7 +467,7 @@ static int evring_open(struct flexsc_ecb *ecb)
 	if (!err)
 		err = evring_open_ring(ecb, evring);
 	if (!err) {
-		evring->bell = flexsc__own_fd(evring->bell);
+		evring->bell = flexsc__private_fd(evring->bell);
 		ecb->own = evring;
 		return 0;
 	}
@@ -483,10 +483,10 @@ static void evring_forked(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
 
-	flexsc__own_fd_close(evring->ring.ring_fd);
+	flexsc__private_fd_close(evring->ring.ring_fd);
 	/* The number is the child's. */
 	evring->ring.ring_fd = -1;
-	flexsc__own_fd_close(evring->bell);
+	flexsc__private_fd_close(evring->bell);
 	flexsc__evring_notify_close(evring);
 }
 

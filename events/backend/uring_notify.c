@@ -35,9 +35,9 @@ void flexsc__evring_notify_close(struct evring *evring)
 {
 	if (evring->event_fd < 0)
 		return;
-	flexsc__own_fd_close(evring->event_fd);
-	flexsc__own_fd_close(evring->pipe[0]);
-	flexsc__own_fd_close(evring->pipe[1]);
+	flexsc__private_fd_close(evring->event_fd);
+	flexsc__private_fd_close(evring->pipe[0]);
+	flexsc__private_fd_close(evring->pipe[1]);
 	evring->event_fd = -1;
 }
 
@@ -53,9 +53,9 @@ static int notify_open(struct flexsc_ecb *ecb)
 	evring->event_fd = eventfd(0, EFD_CLOEXEC);
 	err = evring->event_fd < 0 ? -errno : 0;
 	if (!err) {
-		evring->event_fd = flexsc__own_fd(evring->event_fd);
-		evring->pipe[0] = flexsc__own_fd(fds[0]);
-		evring->pipe[1] = flexsc__own_fd(fds[1]);
+		evring->event_fd = flexsc__private_fd(evring->event_fd);
+		evring->pipe[0] = flexsc__private_fd(fds[0]);
+		evring->pipe[1] = flexsc__private_fd(fds[1]);
 		err = flexsc__notifier_arm(ecb, evring->pipe[0]);
 		if (!err)
 			err = io_uring_register_eventfd(&evring->ring,

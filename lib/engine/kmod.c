@@ -446,7 +446,7 @@ static int kmod_open(struct flexsc_loop *loop)
 	kmod->loop = loop;
 	kmod->max = flexsc__kmod_threads_max(loop);
 	kmod->signo = flexsc__cancel_signal();
-	kmod->fd = flexsc__own_fd(open(KMOD_DEVICE, O_RDWR | O_CLOEXEC));
+	kmod->fd = flexsc__private_fd(open(KMOD_DEVICE, O_RDWR | O_CLOEXEC));
 	err = kmod->fd < 0 ? -errno : flexsc__kmod_area_map(kmod);
 	if (!err)
 		err = set_policy(kmod);
@@ -460,7 +460,7 @@ static int kmod_open(struct flexsc_loop *loop)
 	if (flexsc__kmod_area_unmap(kmod, &was))
 		err = -ENOMEM;
 	if (kmod->fd >= 0)
-		flexsc__own_fd_close(kmod->fd);
+		flexsc__private_fd_close(kmod->fd);
 	free(kmod);
 	/* A loop without entries has no use for another engine. */
 	return loop->entries.count ?
@@ -475,7 +475,7 @@ static void kmod_close(struct flexsc_loop *loop)
 	flexsc__kmod_threads_end(kmod);
 	munmap(kmod->shared, kmod->area);
 	loop->entries = (struct arena){ 0 };
-	flexsc__own_fd_close(kmod->fd);
+	flexsc__private_fd_close(kmod->fd);
 	free(kmod);
 }
 
@@ -483,7 +483,7 @@ static void kmod_forked(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 
-	flexsc__own_fd_close(kmod->fd);
+	flexsc__private_fd_close(kmod->fd);
 	flexsc__kmod_threads_forked(kmod);
 	free(kmod);
 	/* The child doesn't have the mapping. */

@@ -168,7 +168,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	if (err)
 		return err;
 	MAPPED();
-	ring->uring.ring_fd = flexsc__own_fd(ring->uring.ring_fd);
+	ring->uring.ring_fd = flexsc__private_fd(ring->uring.ring_fd);
 	ring->uring.enter_ring_fd = ring->uring.ring_fd;
 	ring->enter_fd = (unsigned int)ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;

@@ -296,7 +296,7 @@ static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 
 	if (err)
 		return err;
-	uring->bell = flexsc__own_fd(eventfd(0, EFD_CLOEXEC));
+	uring->bell = flexsc__private_fd(eventfd(0, EFD_CLOEXEC));
 	if (uring->bell < 0)
 		return -errno;
 	/* The limit of workers is better to have, and not needed. */
@@ -403,7 +403,7 @@ static void uring_close(struct flexsc_loop *loop)
 
 	uring_disarm(loop);
 	flexsc__ring_fini(&uring->ring);
-	flexsc__own_fd_close(uring->bell);
+	flexsc__private_fd_close(uring->bell);
 	flexsc__uring_fixed_fini(uring);
 	free(uring->sorted);
 	if (uring->armed)
@@ -416,8 +416,8 @@ static void uring_forked(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 
-	flexsc__own_fd_close(uring->ring.uring.ring_fd);
-	flexsc__own_fd_close(uring->bell);
+	flexsc__private_fd_close(uring->ring.uring.ring_fd);
+	flexsc__private_fd_close(uring->bell);
 	flexsc__uring_fixed_fini(uring);
 	free(uring->sorted);
 	free(uring);

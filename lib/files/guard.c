@@ -140,7 +140,7 @@ void flexsc__guard_end(struct guard *guard)
 	int copy = flexsc__guard_drop(guard);
 
 	if (copy >= 0)
-		flexsc__own_fd_close(copy);
+		flexsc__private_fd_close(copy);
 }
 
 int flexsc__guard_copy(struct guard **guard)
@@ -153,7 +153,7 @@ int flexsc__guard_copy(struct guard **guard)
 	if (fd < 0)
 		copy = -EBADF;
 	else if (!was->copied)
-		copy = flexsc__own_fd_copy(fd);
+		copy = flexsc__private_fd_copy(fd);
 	if (copy != fd && copy >= 0) {
 		if (was->users > 1) {
 			alone = make(bucket, was->named, copy);
@@ -177,7 +177,7 @@ void flexsc__guard_join(struct guard *guard)
 
 	guard->users++;
 	if (!guard->copied && guard_fd(guard) >= 0)
-		set_copy(guard, flexsc__own_fd_copy(guard_fd(guard)));
+		set_copy(guard, flexsc__private_fd_copy(guard_fd(guard)));
 	unlock(&bucket->lock);
 }
 
@@ -236,7 +236,7 @@ static struct guard *unname(struct bucket *bucket, uint32_t fd)
 	if (!shared)
 		return make(bucket, NAMELESS, (int)fd);
 	set_nameless(bucket, shared);
-	set_copy(shared, flexsc__own_fd_copy((int)fd));
+	set_copy(shared, flexsc__private_fd_copy((int)fd));
 	shared->users++;
 	return shared;
 }

@@ -10,7 +10,7 @@
 /* The number that copies begin at, at most: memory is kept for each number. */
 #define COPIES		4096
 
-int flexsc__own_fd_floor;
+int flexsc__private_fd_floor;
 
 /* The ends of the descriptors that are FD_OWN, and FD_COPY: all are below. */
 static _Atomic uint32_t own_end, copies_end;
@@ -45,7 +45,7 @@ static void change_end(void)
 		futex_wake_all(&changing);
 }
 
-void flexsc__own_fds_freeze(void)
+void flexsc__private_fds_freeze(void)
 {
 	uint32_t n = atomic_fetch_or(&changing, FROZEN) | FROZEN;
 
@@ -55,20 +55,20 @@ void flexsc__own_fds_freeze(void)
 	}
 }
 
-void flexsc__own_fds_thaw(void)
+void flexsc__private_fds_thaw(void)
 {
 	atomic_store(&changing, 0);
 	futex_wake_all(&changing);
 }
 
-int flexsc__own_fd(int fd)
+int flexsc__private_fd(int fd)
 {
 	int high = -1;
 
 	if (fd < 0)
 		return fd;
-	if (flexsc__own_fd_floor)
-		high = plain_copy(fd, flexsc__own_fd_floor);
+	if (flexsc__private_fd_floor)
+		high = plain_copy(fd, flexsc__private_fd_floor);
 	if (high >= 0) {
 		plain_close(fd);
 		fd = high;
@@ -78,9 +78,9 @@ int flexsc__own_fd(int fd)
 	return fd;
 }
 
-int flexsc__own_fd_copy(int fd)
+int flexsc__private_fd_copy(int fd)
 {
-	int floor = flexsc__own_fd_floor / 2 < COPIES ? flexsc__own_fd_floor / 2 :
+	int floor = flexsc__private_fd_floor / 2 < COPIES ? flexsc__private_fd_floor / 2 :
 						     COPIES;
 	long copy;
 
@@ -101,23 +101,23 @@ static void close_below(_Atomic uint32_t *limit, uint32_t fact)
 
 	for (uint32_t fd = 0; fd < end && fd < FDS_MAX; fd++)
 		if (fds_known(fd) & fact)
-			flexsc__own_fd_close((int)fd);
+			flexsc__private_fd_close((int)fd);
 	atomic_store(limit, 0);
 }
 
-void flexsc__own_fds_forked(void)
+void flexsc__private_fds_forked(void)
 {
 	atomic_store(&changing, 0);
 	close_below(&copies_end, FD_COPY);
 }
 
-void flexsc__own_fd_close_all(void)
+void flexsc__private_fd_close_all(void)
 {
-	flexsc__own_fds_forked();
+	flexsc__private_fds_forked();
 	close_below(&own_end, FD_OWN);
 }
 
-void flexsc__own_fd_close(int fd)
+void flexsc__private_fd_close(int fd)
 {
 	change_begin();
 	fds_forget((uint32_t)fd);

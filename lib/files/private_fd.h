@@ -12,17 +12,17 @@
  * Where the library's own descriptors begin; 0: anywhere. For a process whose
  * program knows nothing of them, and counts on the lowest numbers.
  */
-extern int flexsc__own_fd_floor;
+extern int flexsc__private_fd_floor;
 
 /*
  * Move a new descriptor of the library's own out of the way. An error is
  * returned as it is.
  */
-int flexsc__own_fd(int fd);
+int flexsc__private_fd(int fd);
 /*
  * Close a descriptor of the library's own: the number is the program's again.
  */
-void flexsc__own_fd_close(int fd);
+void flexsc__private_fd_close(int fd);
 
 static inline bool fds_is_own(uint32_t fd)
 {
@@ -32,21 +32,21 @@ static inline bool fds_is_own(uint32_t fd)
 }
 
 /* Make a descriptor of the library's own that means the file of fd; -errno. */
-int flexsc__own_fd_copy(int fd);
+int flexsc__private_fd_copy(int fd);
 
 /*
  * Between these no thread makes or closes a descriptor of the library's own by the
  * functions above: all that are open have their facts. For fork().
  */
-void flexsc__own_fds_freeze(void);
-void flexsc__own_fds_thaw(void);
+void flexsc__private_fds_freeze(void);
+void flexsc__private_fds_thaw(void);
 /* In the forked child: thaw them, and close the copies. */
-void flexsc__own_fds_forked(void);
+void flexsc__private_fds_forked(void);
 
 /*
  * Close all of them, in a child of _Fork() or the like, where libc runs no fork handlers
  * and nothing else closes them. Async-signal-safe.
  */
-void flexsc__own_fd_close_all(void);
+void flexsc__private_fd_close_all(void);
 
 #endif /* FLEXSC_PRIVATE_FD_H */

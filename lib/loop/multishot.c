@@ -200,7 +200,7 @@ static void multishot_drop(struct multishot *multishot, int64_t ret,
 	if (which != NO_BUFFER)
 		flexsc__buffers_put(multishot->buffers, which);
 	else if (!multishot->buffers && !multishot->waits && ret >= 0)
-		flexsc__own_fd_close((int)ret);
+		flexsc__private_fd_close((int)ret);
 }
 
 /* Is it a good result, which another may follow? */

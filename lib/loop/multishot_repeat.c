@@ -145,7 +145,7 @@ static void repeat_end(struct multishot *multishot)
 	if ((int)copy >= 0 &&
 	    flexsc__multishot_post(multishot_loop(multishot), NULL, SYS_close,
 				   (uint64_t[FLEXSC_ARGS_MAX]){ copy }))
-		flexsc__own_fd_close((int)copy);
+		flexsc__private_fd_close((int)copy);
 }
 
 /* The error of a receive that wouldn't wait: 0, -ENOTSOCK, -ENOTCONN. */

@@ -19,13 +19,13 @@ int flexsc_loop_fd(struct flexsc_loop *loop)
 		return -ESTALE;
 	if (loop->outer.fd >= 0)
 		return loop->outer.fd;
-	fd = flexsc__own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	fd = flexsc__private_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (fd < 0)
 		return -errno;
 	if (loop->engine->attach)
 		err = loop->engine->attach(loop, fd);
 	if (err) {
-		flexsc__own_fd_close(fd);
+		flexsc__private_fd_close(fd);
 		return err;
 	}
 	loop->outer.fd = fd;
@@ -61,6 +61,6 @@ void flexsc__outer_silence(struct flexsc_loop *loop)
 void flexsc__outer_close(struct flexsc_loop *loop)
 {
 	if (loop->outer.fd >= 0)
-		flexsc__own_fd_close(loop->outer.fd);
+		flexsc__private_fd_close(loop->outer.fd);
 	loop->outer.fd = -1;
 }

@@ -31,13 +31,13 @@ static size_t stats_mapped(void)
 
 static int stats_memfd(void)
 {
-	int fd = flexsc__own_fd(memfd_create(FLEXSC_STATS_NAME,
+	int fd = flexsc__private_fd(memfd_create(FLEXSC_STATS_NAME,
 						   MFD_CLOEXEC));
 
 	if (fd < 0)
 		return -1;
 	if (ftruncate(fd, sizeof(struct flexsc_stats_page))) {
-		flexsc__own_fd_close(fd);
+		flexsc__private_fd_close(fd);
 		return -1;
 	}
 	return fd;
@@ -70,7 +70,7 @@ void flexsc__stats_fini(struct flexsc_loop *loop)
 	if (loop->page)
 		munmap(loop->page, stats_mapped());
 	if (loop->stats_fd >= 0)
-		flexsc__own_fd_close(loop->stats_fd);
+		flexsc__private_fd_close(loop->stats_fd);
 }
 
 /* What the loop's memory is. */

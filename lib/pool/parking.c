@@ -278,9 +278,9 @@ static bool parking_start(struct parking *parking)
 		.arg = parking,
 		.failed = parking_unborn,
 	};
-	parking->epoll = flexsc__own_fd(epoll_create1(EPOLL_CLOEXEC));
+	parking->epoll = flexsc__private_fd(epoll_create1(EPOLL_CLOEXEC));
 	parking->stop =
-		flexsc__own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		flexsc__private_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	event.data.fd = parking->stop;
 	if (parking->epoll >= 0 && parking->stop >= 0 &&
 	    !epoll_ctl(parking->epoll, EPOLL_CTL_ADD, parking->stop, &event))
@@ -379,9 +379,9 @@ void flexsc__parking_init(struct parking *parking, struct pool *pool)
 void flexsc__parking_forked(struct parking *parking)
 {
 	if (parking->epoll >= 0)
-		flexsc__own_fd_close(parking->epoll);
+		flexsc__private_fd_close(parking->epoll);
 	if (parking->stop >= 0)
-		flexsc__own_fd_close(parking->stop);
+		flexsc__private_fd_close(parking->stop);
 	parking->epoll = -1;
 	parking->stop = -1;
 	free(parking->parked);

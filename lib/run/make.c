@@ -117,12 +117,12 @@ static void fork_abandon(struct flexsc_loop *loop)
 	loop->engine->forked(loop);
 	flexsc__outer_close(loop);
 	if (loop->stats_fd >= 0)
-		flexsc__own_fd_close(loop->stats_fd);
+		flexsc__private_fd_close(loop->stats_fd);
 }
 
 static void fork_child(void)
 {
-	flexsc__own_fds_forked();
+	flexsc__private_fds_forked();
 	flexsc__guards_forked();
 	flexsc__default_loop_forked();
 	flexsc__signals_forked();
@@ -134,12 +134,12 @@ static void fork_begin(void)
 {
 	flexsc__fds_share();
 	flexsc__all_lock();
-	flexsc__own_fds_freeze();
+	flexsc__private_fds_freeze();
 }
 
 static void fork_parent(void)
 {
-	flexsc__own_fds_thaw();
+	flexsc__private_fds_thaw();
 	flexsc__all_unlock();
 }
 

@@ -60,7 +60,7 @@ static bool parts_keep_file(struct parts *p)
 {
 	const uint64_t fd = p->rest.args[0];
 
-	p->copy = flexsc__own_fd_copy((int)fd);
+	p->copy = flexsc__private_fd_copy((int)fd);
 	if (p->u->closings != closings_of(fd))
 		return false;
 	if (p->copy >= 0)
@@ -77,7 +77,7 @@ static void parts_end(void *arg)
 	if (enters)
 		flexsc__enter(p->u);
 	if (p->copy >= 0)
-		flexsc__own_fd_close(p->copy);
+		flexsc__private_fd_close(p->copy);
 	if (p->partial)
 		flexsc__partial_result(&p->rest, &p->partial, 0);
 	if (enters)

@@ -38,10 +38,10 @@ static int own_pid(void)
 
 static int make_file(size_t size)
 {
-	int fd = flexsc__own_fd(memfd_create(RUN_PAGE_NAME, MFD_CLOEXEC));
+	int fd = flexsc__private_fd(memfd_create(RUN_PAGE_NAME, MFD_CLOEXEC));
 
 	if (fd >= 0 && ftruncate(fd, (off_t)size)) {
-		flexsc__own_fd_close(fd);
+		flexsc__private_fd_close(fd);
 		fd = -1;
 	}
 	return fd;
@@ -76,7 +76,7 @@ int flexsc__counters_start(unsigned int n)
 	page_bytes = size;
 	/* The copy is where the program can't reach it from here on. */
 	if (!fds_is_own((uint32_t)copy))
-		copy = flexsc__own_fd(copy);
+		copy = flexsc__private_fd(copy);
 	return 0;
 }
 
@@ -102,7 +102,7 @@ void flexsc__counters_spares(uint32_t n)
 void flexsc__counters_forked(void)
 {
 	if (page_fd >= 0)
-		flexsc__own_fd_close(page_fd);
+		flexsc__private_fd_close(page_fd);
 	munmap(flexsc__run_page, page_bytes);
 	page_fd = -1;
 	flexsc__run_page = NULL;

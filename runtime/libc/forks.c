@@ -32,7 +32,7 @@ static void forked(bool shares_files)
 		return;
 	flexsc__runtime.forked();
 	if (!shares_files)
-		flexsc__own_fd_close_all();
+		flexsc__private_fd_close_all();
 }
 
 bool flexsc__forks_makes_child(long nr)

@@ -35,11 +35,11 @@ bool flexsc__poll_first_copy(struct uthread *u)
 
 	if (has_copy(u))
 		return true;
-	copy = flexsc__own_fd_copy((int)u->args[0]);
+	copy = flexsc__private_fd_copy((int)u->args[0]);
 	if (copy < 0)
 		return false;
 	if (!flexsc__poll_first_keeps_file(u)) {
-		flexsc__own_fd_close(copy);
+		flexsc__private_fd_close(copy);
 		return false;
 	}
 	for (unsigned int i = 1; i < 6; i++)
@@ -52,14 +52,14 @@ bool flexsc__poll_first_copy(struct uthread *u)
 void flexsc__poll_first_drop_copy(struct uthread *u, const uint64_t *args)
 {
 	if (u->args != args)
-		flexsc__own_fd_close((int)u->args[0]);
+		flexsc__private_fd_close((int)u->args[0]);
 	u->args = args;
 }
 
 static void wait_ends(struct uthread *u, long ret)
 {
 	if (has_copy(u))
-		flexsc__own_fd_close((int)u->args[0]);
+		flexsc__private_fd_close((int)u->args[0]);
 	flexsc__post_wait_ends(u, ret);
 }
 

@@ -17,10 +17,10 @@ static int open_file(const struct carrier *c, const char *name)
 	 * Without a floor the process may have few descriptors, and the program
 	 * may use any number.
 	 */
-	if (!flexsc__own_fd_floor)
+	if (!flexsc__private_fd_floor)
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", c->k.tid, name);
-	return flexsc__own_fd(open(path, O_RDONLY | O_CLOEXEC));
+	return flexsc__private_fd(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 static void close_file(int fd)
