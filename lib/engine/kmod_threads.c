@@ -319,16 +319,16 @@ static int64_t execute_here(struct flexsc_loop *loop,
 			    const struct flexsc_entry *entry,
 			    const struct call_info *row, enum call_class class)
 {
-	enum nowait what = NOWAIT_RUNS;
+	enum attempt what = ATTEMPT_RUNS;
 	int64_t ret = loop->no_thread;
 
 	if (class == CLASS_WAIT)
-		what = flexsc__nowait(entry, row, false, &ret);
-	if (what == NOWAIT_RUNS) {
+		what = flexsc__attempt(entry, row, false, &ret);
+	if (what == ATTEMPT_RUNS) {
 		ret = ask(entry->nr, entry->args[0], entry->args[1],
 			  entry->args[2], entry->args[3],
 			  entry->args[4], entry->args[5]);
-	} else if (what != NOWAIT_DONE && what != NOWAIT_PART) {
+	} else if (what != ATTEMPT_DONE && what != ATTEMPT_PART) {
 		ret = loop->no_thread;
 	}
 	count_shared(&loop->stats->mode_switches, asks_take());

@@ -181,14 +181,14 @@ static bool accepts(const struct flexsc_entry *entry,
 /*
  * The descriptor isn't ready, and the kernel has no way to make the call without
  * waiting. The call may wait for something that an epoll set doesn't report. But
- * threads are few, so most such calls are NOWAIT_LATE.
+ * threads are few, so most such calls are ATTEMPT_LATE.
  */
-static enum nowait judge_kind(uint32_t fd, unsigned int poll)
+static enum attempt judge_kind(uint32_t fd, unsigned int poll)
 {
 	if (flexsc__fds_waits(fd, poll) == WAITS_NEVER)
-		return NOWAIT_RUNS;
-	return flexsc__fds_kind(fd) & FD_TERMINAL ? NOWAIT_UNKNOWN :
-						    NOWAIT_LATE;
+		return ATTEMPT_RUNS;
+	return flexsc__fds_kind(fd) & FD_TERMINAL ? ATTEMPT_UNKNOWN :
+						    ATTEMPT_LATE;
 }
 
 /*
@@ -196,26 +196,26 @@ static enum nowait judge_kind(uint32_t fd, unsigned int poll)
  * waiting. If poll(2) then reports the descriptor as ready, as it does for a datagram
  * socket that was shut down, an epoll set would report it again and again.
  */
-static enum nowait judge_unready(const struct flexsc_entry *entry,
-				 const struct call_info *row, bool exact,
-				 bool woken)
+static enum attempt judge_unready(const struct flexsc_entry *entry,
+				  const struct call_info *row, bool exact,
+				  bool woken)
 {
 	const unsigned int poll = row->poll;
 	uint64_t fd = entry->args[0];
 	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
 	if (flags < 0 || (flags & O_NONBLOCK))
-		return NOWAIT_RUNS;
+		return ATTEMPT_RUNS;
 	if (flexsc__probe_time_limit(fd, poll))
-		return NOWAIT_UNKNOWN;
+		return ATTEMPT_UNKNOWN;
 	if (row->makes == MAKES_ACCEPTED)
-		return accepts(entry, row) ? NOWAIT_WAITS : NOWAIT_RUNS;
+		return accepts(entry, row) ? ATTEMPT_WAITS : ATTEMPT_RUNS;
 	if (exact && has_control(entry, row))
-		return NOWAIT_UNKNOWN;
+		return ATTEMPT_UNKNOWN;
 	if (exact && !woken)
-		return NOWAIT_WAITS;
+		return ATTEMPT_WAITS;
 	if (exact)
-		return ask_ready(fd, poll) ? NOWAIT_UNKNOWN : NOWAIT_WAITS;
+		return ask_ready(fd, poll) ? ATTEMPT_UNKNOWN : ATTEMPT_WAITS;
 	return judge_kind((uint32_t)fd, poll);
 }
 
@@ -233,32 +233,32 @@ static int64_t try_polled(const struct flexsc_entry *entry,
 	return is_ready ? RUNS : try_stream(entry);
 }
 
-static enum nowait try_await(const struct flexsc_entry *entry, int64_t *ret)
+static enum attempt try_await(const struct flexsc_entry *entry, int64_t *ret)
 {
 	struct timespec limit = { 0 };
 
 	*ret = ask(SYS_ppoll, entry->args[AWAIT_RECORD], 1, PTR(&limit), 0, 0,
 		   0);
-	return *ret ? NOWAIT_DONE : NOWAIT_WAITS;
+	return *ret ? ATTEMPT_DONE : ATTEMPT_WAITS;
 }
 
-enum nowait flexsc__nowait(const struct flexsc_entry *entry,
-			   const struct call_info *row, bool woken,
-			   int64_t *ret)
+enum attempt flexsc__attempt(const struct flexsc_entry *entry,
+			     const struct call_info *row, bool woken,
+			     int64_t *ret)
 {
 	bool part = true;
 
 	if (await_is(entry))
 		return try_await(entry, ret);
 	if (row->poll == POLL_NONE || flexsc__call_is_unpolled(entry->nr, entry->args))
-		return NOWAIT_UNKNOWN;
+		return ATTEMPT_UNKNOWN;
 	/* Any file on a disk is always ready. */
 	if (flexsc__fds_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))
-		return NOWAIT_RUNS;
+		return ATTEMPT_RUNS;
 	/* Without waiting, the kernel would return fewer bytes than SO_RCVLOWAT. */
 	if (row->poll == POLL_READ &&
 	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
-		return NOWAIT_UNKNOWN;
+		return ATTEMPT_UNKNOWN;
 	*ret = NO_WAY;
 	if (call_is_of_socket(row))
 		*ret = try_socket(entry);
@@ -270,8 +270,9 @@ enum nowait flexsc__nowait(const struct flexsc_entry *entry,
 	 */
 	if (*ret == RUNS)
 		return row->passes == PASSES_MANY || wants_all(entry) ?
-			       NOWAIT_UNKNOWN : NOWAIT_RUNS;
+			       ATTEMPT_UNKNOWN :
+			       ATTEMPT_RUNS;
 	if (*ret == WOULD || *ret == NO_WAY)
 		return judge_unready(entry, row, *ret == WOULD, woken);
-	return part ? NOWAIT_PART : NOWAIT_DONE;
+	return part ? ATTEMPT_PART : ATTEMPT_DONE;
 }

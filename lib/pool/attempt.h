@@ -16,13 +16,13 @@
 
 #include "lib/calls/call_info.h"
 
-enum nowait {
-	NOWAIT_DONE,	/* *ret is its result */
-	NOWAIT_PART,	/* *ret is its result, or a part of it */
-	NOWAIT_RUNS,	/* make the call: it won't wait */
-	NOWAIT_WAITS,	/* it would wait, for its descriptor to be ready */
-	NOWAIT_LATE,	/* it would wait, unless it fails at once */
-	NOWAIT_UNKNOWN,	/* it may wait, and no descriptor shows for what */
+enum attempt {
+	ATTEMPT_DONE,	/* *ret is its result */
+	ATTEMPT_PART,	/* *ret is its result, or a part of it */
+	ATTEMPT_RUNS,	/* make the call: it won't wait */
+	ATTEMPT_WAITS,	/* it would wait, for its descriptor to be ready */
+	ATTEMPT_LATE,	/* it would wait, unless it fails at once */
+	ATTEMPT_UNKNOWN,	/* it may wait, and no descriptor shows for what */
 };
 
 /*
@@ -30,8 +30,8 @@ enum nowait {
  * set has reported its descriptor since. Mode switches are counted in the thread:
  * base/ask.h.
  */
-enum nowait flexsc__nowait(const struct flexsc_entry *entry,
-			   const struct call_info *row, bool woken,
-			   int64_t *ret);
+enum attempt flexsc__attempt(const struct flexsc_entry *entry,
+			     const struct call_info *row, bool woken,
+			     int64_t *ret);
 
 #endif /* FLEXSC_ATTEMPT_H */

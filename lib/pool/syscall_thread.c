@@ -204,7 +204,7 @@ static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
  * free thread could execute it. False: execute it.
  */
 static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
-			  enum nowait what)
+			  enum attempt what)
 {
 	lock_assert_held(&pool->lock);
 	/* The other half of the threads is for calls that can't be parked. */
@@ -215,10 +215,10 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		thread_finish(thread, -ECANCELED);
 		return true;
 	}
-	if (what == NOWAIT_WAITS || (what == NOWAIT_LATE && scarce)) {
+	if (what == ATTEMPT_WAITS || (what == ATTEMPT_LATE && scarce)) {
 		if (thread_park(pool, thread))
 			return true;
-	} else if (what == NOWAIT_UNKNOWN) {
+	} else if (what == ATTEMPT_UNKNOWN) {
 		thread_leave_line(pool, thread);
 	}
 	if (pool_others(pool) || flexsc__pool_create_thread(pool))
@@ -233,7 +233,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 	}
 	/* After shutdown(), the next thread must not rely on poll(2) either. */
 	call_of(pool->loop, thread->index)->plainly =
-		what == NOWAIT_UNKNOWN;
+		what == ATTEMPT_UNKNOWN;
 	flexsc__pool_defer(pool, thread->index);
 	thread->index = NONE;
 	return true;
@@ -242,7 +242,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 /* With the lock, on return as well: a call that is going to wait. */
 static void thread_execute_waiting(struct pool *pool,
 				   struct syscall_thread *thread,
-				   enum nowait what)
+				   enum attempt what)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	int64_t ret;
@@ -274,7 +274,7 @@ static void thread_execute_patiently(struct pool *pool,
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	struct call *call = call_of(pool->loop, thread->index);
-	enum nowait what = NOWAIT_UNKNOWN;
+	enum attempt what = ATTEMPT_UNKNOWN;
 	int64_t ret;
 
 	flexsc__fds_mark_all(entry);
@@ -286,18 +286,18 @@ static void thread_execute_patiently(struct pool *pool,
 	/* A socket's room is a guess. */
 	thread->unexpected = row->source_arg;
 	if (!call->plainly)
-		what = flexsc__nowait(entry, row, call->woken, &ret);
+		what = flexsc__attempt(entry, row, call->woken, &ret);
 	call->plainly = false;
-	if (what == NOWAIT_RUNS) {
+	if (what == ATTEMPT_RUNS) {
 		thread_tell(thread);
 		thread->unexpected = true;
 		ret = thread_call(thread, entry);
 	}
 	lock(&pool->lock);
-	if (what == NOWAIT_DONE || what == NOWAIT_PART)
+	if (what == ATTEMPT_DONE || what == ATTEMPT_PART)
 		thread_return(pool, thread, ret,
-			      what == NOWAIT_PART || thread->kicked);
-	else if (what == NOWAIT_RUNS)
+			      what == ATTEMPT_PART || thread->kicked);
+	else if (what == ATTEMPT_RUNS)
 		thread_return(pool, thread, ret, thread->kicked);
 	else
 		thread_execute_waiting(pool, thread, what);
@@ -348,7 +348,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	if (class == CLASS_WORK) {
 		/* As a call that waits: what it does isn't known. */
 		lock(&pool->lock);
-		thread_execute_waiting(pool, thread, NOWAIT_UNKNOWN);
+		thread_execute_waiting(pool, thread, ATTEMPT_UNKNOWN);
 		return;
 	}
 	if (class != CLASS_NEVER)
