@@ -33,7 +33,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LARGEST = 3
+LARGEST = 2
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 NOT_CODE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 HEAD = r"^(?!typedef\b|extern\b)([A-Za-z_][\w \t\*\n]*?)\b(\w+)\([^;{}]*\)"
