@@ -20,7 +20,7 @@
 
 static int watch_check(const struct flexsc_ecb_watch *args)
 {
-	if (args->flags & ~(FLEXSC_WATCH_ACCEPT | FLEXSC_WATCH_CHECKED) ||
+	if (args->flags & ~FLEXSC_WATCH_ACCEPT ||
 	    args->want & ~FLEXSC_EVENT_POLL ||
 	    args->type >= FLEXSC_EVT_TYPES ||
 	    args->group >= FLEXSC_ECB_GROUPS || args->reserved1 ||

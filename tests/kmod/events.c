@@ -110,9 +110,9 @@ ECB_TEST(bad_watches_are_refused, 2, 0)
 
 	pair(fds);
 	good.fd = fds[0];
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 9; i++) {
 		bad = good;
-		bad.flags = i == 0 ? 0x80 : 0;
+		bad.flags = i == 0 ? 0x80 : i == 8 ? FLEXSC_WATCH_CHECKED : 0;
 		bad.type = i == 1 ? FLEXSC_EVT_TYPES : 0;
 		bad.group = i == 2 ? FLEXSC_ECB_GROUPS : 0;
 		bad.want = i == 3 ? 0x10000 : POLLIN;

@@ -292,7 +292,7 @@ struct flexsc_ecb_watch {
  * of the listener's own type.
  */
 #define FLEXSC_WATCH_ACCEPT	0x1U
-/* The library's: it asks poll(2) before an event is handed out. */
+/* The library's, which the kernel refuses: poll(2) before an event is handed out. */
 #define FLEXSC_WATCH_CHECKED	0x2U
 
 #define FLEXSC_IOC_ECB		_IOWR(0xe9, 16, struct flexsc_ecb_create)
