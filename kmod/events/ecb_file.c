@@ -12,6 +12,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
+#include <linux/task_work.h>
 #include <linux/uaccess.h>
 
 #include "base/compat.h"
@@ -34,7 +35,22 @@ static bool ecb_has_work(struct ecb *ecb, u32 groups)
 	       (ecb_has_accepts(ecb) && !signal_pending(current));
 }
 
-/* Sleep until it does, or until "expires". False: a signal or the time came. */
+/*
+ * Does other task work than the ECB's wait for the owner? A file that the owner put last
+ * is released by such a work. A notification alone doesn't end a wait.
+ */
+static bool ecb_has_other_work(const struct ecb *ecb)
+{
+	const struct callback_head *work = READ_ONCE(current->task_works);
+
+	/* Only the owner takes the ECB's work off the list, so "next" is valid. */
+	return work && (work != &ecb->work || READ_ONCE(work->next));
+}
+
+/*
+ * Sleep until it does, or until "expires". False: the time came, or the owner has to
+ * leave the kernel.
+ */
 static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 {
 	bool has_work, slept = true;
@@ -42,6 +58,9 @@ static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 	for (;;) {
 		/* A full barrier: U3. */
 		set_current_state(TASK_INTERRUPTIBLE);
+		/* signal_pending() is true then, and the wait is restarted. */
+		if (slept && ecb_has_other_work(ecb))
+			set_thread_flag(TIF_NOTIFY_SIGNAL);
 		has_work = ecb_has_work(ecb, groups);
 		if (has_work || !slept || signal_pending(current))
 			break;
@@ -65,7 +84,10 @@ static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
 			return 0;
 	} while (ecb_sleep(ecb, groups,
 			   deadline == U64_MAX ? NULL : &expires));
-	/* Being stopped, frozen, or notified in vain is no reason to return. */
+	/*
+	 * Being stopped, frozen, notified in vain, or releasing files is no reason
+	 * to return.
+	 */
 	return signal_pending(current) ? -ERESTARTNOHAND : 0;
 }
 

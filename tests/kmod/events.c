@@ -872,6 +872,93 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 	CHECK_EQ(ecb_forget(&ecb, 0), -ENOENT);
 }
 
+/* Files that the owner of a wait gives up last. */
+
+/* Until "ending" is posted. Connections are accepted in group 1 meanwhile. */
+static void wait_for_ending(void *(*function)(void *), void *arg)
+{
+	pthread_t thread = start_thread(function, arg);
+
+	CHECK_EQ(ecb_wait(&ecb, BIT(0), UINT64_MAX), 0);
+	CHECK(ecb.control->pending & BIT(0));
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static uint32_t ending;
+
+static long open_files(void)
+{
+	FILE *file = fopen("/proc/sys/fs/file-nr", "r");
+	long count;
+
+	CHECK(file);
+	CHECK_EQ(fscanf(file, "%ld", &count), 1);
+	CHECK_EQ(fclose(file), 0);
+	return count;
+}
+
+/* The kernel's count may be wrong by a hundred. */
+static void *call_and_close(void *arg)
+{
+	long before = open_files();
+
+	for (int i = 0; i < 1000; i++) {
+		int caller = caller_of(*(uint16_t *)arg, NULL);
+
+		while (!ecb_next(&ecb, BIT(1), &event))
+			usleep(100);
+		CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
+		CHECK_EQ(close(event.fd), 0);
+		CHECK(hung_up(caller));
+		CHECK_EQ(close(caller), 0);
+	}
+	CHECK(open_files() - before < 500);
+	ecb_post(&ecb, ending, 0, 0);
+	return NULL;
+}
+
+ECB_TEST(a_wait_that_accepts_keeps_no_files, 8, BIT(1))
+{
+	uint16_t port;
+
+	ending = ecb_watch_user(&ecb, 0);
+	CHECK_EQ(ecb_try_accept(&ecb, listener_of(&port), 1, POLLIN, 1), 1);
+	wait_for_ending(call_and_close, &port);
+}
+
+enum { TURN = 64 };	/* connections of a listener */
+
+static struct {
+	int listener, callers[TURN];
+} turn;
+
+/* The owner has a reference to the listener during its turn. */
+static void *close_in_the_turn(void *arg)
+{
+	while (!(__atomic_load_n(&ecb.control->pending, __ATOMIC_RELAXED) & BIT(1)))
+		;
+	CHECK_EQ(close(turn.listener), 0);
+	/* This one wasn't accepted. */
+	CHECK(hung_up(turn.callers[TURN - 1]));
+	ecb_post(&ecb, ending, 0, 0);
+	return NULL;
+}
+
+ECB_TEST(a_wait_releases_a_listener_that_was_closed, 2 * TURN, 0)
+{
+	uint16_t port;
+
+	ending = ecb_watch_user(&ecb, 0);
+	turn.listener = listener_of(&port);
+	CHECK_EQ(ecb_try_accept(&ecb, turn.listener, 1, POLLIN, 1), 1);
+	for (int i = 0; i < TURN; i++)
+		turn.callers[i] = caller_of(port, NULL);
+	CHECK_EQ(ecb.control->held, 1);
+	/* The wait delivers what is held. */
+	ecb_store(&ecb.control->deliver, BIT(1));
+	wait_for_ending(close_in_the_turn, NULL);
+}
+
 /* An end of each connection is sent, so that it can be told when it is lost. */
 static void *call_many(void *arg)
 {
