@@ -196,15 +196,26 @@ static void listener_overflow(struct watch *listener, long error, u32 frees)
 	listener_starve(listener, frees);
 }
 
+/*
+ * Would another accept4() return something? On an empty queue it allocates a file in
+ * vain, and some protocols look for a signal before they look for O_NONBLOCK: with
+ * accept_call() their error is -EINTR instead of -EAGAIN.
+ */
+static bool accept_pending(struct file *file)
+{
+	return vfs_poll(file, NULL) & (EPOLLIN | EPOLLERR | EPOLLHUP);
+}
+
 /* accept4() failed. True: another connection may be pending. */
-static bool accept_failed(struct watch *listener, long error, u32 frees)
+static bool accept_failed(struct watch *listener, struct file *file, long error,
+			  u32 frees)
 {
 	switch (error) {
 	case -ECONNABORTED:
 	case -EPROTO:
 	case -ERESTARTSYS:	/* it blocks by now */
 	case -EINTR:
-		return true;
+		return accept_pending(file);
 	case -EAGAIN:
 		listener->overflowed = false;
 		return false;
@@ -222,7 +233,7 @@ static bool accept_failed(struct watch *listener, long error, u32 frees)
 }
 
 /* One connection. True: more may be pending. */
-static bool accept_next(struct watch *listener, const struct file *file)
+static bool accept_next(struct watch *listener, struct file *file)
 {
 	u32 frees = READ_ONCE(listener->ecb->frees);
 	struct watch *watch;
@@ -238,18 +249,18 @@ static bool accept_next(struct watch *listener, const struct file *file)
 	}
 	watch = watch_take(listener->ecb);
 	if (!watch)
-		return accept_failed(listener, -ENOSPC, frees);
+		return accept_failed(listener, file, -ENOSPC, frees);
 	fd = accept_call(listener->fd, listener->inherit->flags);
 	if (fd >= 0) {
 		listener->overflowed = false;
 		accept_one(listener, watch, fd);
-		return true;
+		return accept_pending(file);
 	}
 	watch_return(watch);
-	return accept_failed(listener, fd, frees);
+	return accept_failed(listener, file, fd, frees);
 }
 
-static void accept_some(struct watch *listener, const struct file *file)
+static void accept_some(struct watch *listener, struct file *file)
 {
 	int i;
 

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <linux/sockios.h>
+#include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -957,6 +958,31 @@ ECB_TEST(a_wait_releases_a_listener_that_was_closed, 2 * TURN, 0)
 	/* The wait delivers what is held. */
 	ecb_store(&ecb.control->deliver, BIT(1));
 	wait_for_ending(close_in_the_turn, NULL);
+}
+
+/* On older kernels accept4() fails with EINTR there, as if a signal had come. */
+ECB_TEST(a_wait_ends_though_a_vsock_listener_is_empty, 8, BIT(1))
+{
+	struct sockaddr_vm address = {
+		.svm_family = AF_VSOCK,
+		.svm_cid = VMADDR_CID_LOCAL,
+		.svm_port = 1234,
+	};
+	int listener = socket(AF_VSOCK, SOCK_STREAM | SOCK_NONBLOCK, 0), caller;
+
+	if (listener < 0 && errno == EAFNOSUPPORT)
+		test_skip("no vsock");
+	CHECK_EQ(bind(listener, (void *)&address, sizeof(address)), 0);
+	CHECK_EQ(listen(listener, 8), 0);
+	CHECK_EQ(ecb_try_accept(&ecb, listener, 1, POLLIN, 1), 0);
+	caller = socket(AF_VSOCK, SOCK_STREAM, 0);
+	CHECK_EQ(connect(caller, (void *)&address, sizeof(address)), 0);
+	CHECK_EQ(ecb_wait(&ecb, BIT(0), 100 * MS), 0);
+	CHECK(next());
+	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
+	CHECK_EQ(close(event.fd), 0);
+	CHECK(hung_up(caller));
+	CHECK_EQ(close(caller), 0);
 }
 
 /* An end of each connection is sent, so that it can be told when it is lost. */

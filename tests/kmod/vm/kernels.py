@@ -13,6 +13,7 @@ unpacked into a folder, where what they need of each other is found.
 
 from __future__ import annotations
 
+import lzma
 import os
 import platform
 import re
@@ -38,6 +39,8 @@ CROSS = {
         "DEB_HOST_GNU_TYPE=aarch64-linux-gnu",
     ]
 }
+# In the order of loading.
+VSOCK = ("vsock", "vmw_vsock_virtio_transport_common", "vsock_loopback")
 # The release after this one, and what makes modules in a root of its own.
 NEXT = {"bookworm": "trixie"}
 TOOLS = "binutils coreutils dash findutils grep make mawk sed"
@@ -122,6 +125,21 @@ def installed() -> list[Kernel]:
     return [Kernel(path.name.removeprefix(prefix), path) for path in found]
 
 
+def vsock_of(image: Path) -> list[Path]:
+    """The image's modules for AF_VSOCK, in the order of loading, if it has them."""
+    found = [image.parent / f"{image.name}-modules" / f"{name}.ko" for name in VSOCK]
+    return found if all(path.exists() for path in found) else []
+
+
+def keep_vsock(files: Path, image: Path) -> None:
+    for name in VSOCK:
+        for path in files.rglob(f"{name}.ko*"):
+            data = path.read_bytes()
+            kept = image.parent / f"{image.name}-modules" / f"{name}.ko"
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_bytes(lzma.decompress(data) if path.suffix == ".xz" else data)
+
+
 def image_of(kernel: Kernel, work: Path, apt: Sequence[str] = ()) -> Path:
     """The kernel itself; unpacked and not installed, for it is never booted here."""
     image = work / "boot" / f"vmlinuz-{kernel.version}"
@@ -137,6 +155,7 @@ def image_of(kernel: Kernel, work: Path, apt: Sequence[str] = ()) -> Path:
             if not found:
                 raise KernelError(f"{name} has no kernel")
             image.parent.mkdir(exist_ok=True)
+            keep_vsock(files, image)
             shutil.copy(found[0], image)
     return image
 

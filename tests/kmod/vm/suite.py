@@ -46,6 +46,7 @@ from kernels import (
     newest,
     release,
     unpack,
+    vsock_of,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -116,6 +117,8 @@ PARAMETERS = {
 }
 # Their guest's clock counts instructions, and nothing while all processors idle.
 COUNTED = dict.fromkeys(("kmod-watchdog", "kmod-instructions"), "shift=0,sleep=off")
+# Their guest has AF_VSOCK, if the kernel's package does.
+VSOCK = {"kmod-events"}
 # Their module makes a call that ends its thread, as a mistake of the kernel's does.
 MORTAL = {"kmod-dying"}
 
@@ -231,6 +234,8 @@ def run_group(
     )
     if MORTAL & set(names):
         guest.modules = [target.mortal]
+    if VSOCK & set(names):
+        guest.modules = [*vsock_of(guest.kernel), *guest.modules]
     each = [
         f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) "
         f"FLEXSC_ECB=kmod {command}; "
