@@ -52,7 +52,10 @@
  * ATTENDANCE: a work item, for what neither the owner nor a source can do. It
  * closes the ECB if its owner has left. Otherwise it wakes the owner, or queues the task
  * work once more. The owner's task work accepts for one turn only, and a later one
- * accepts the rest. In between the owner runs in user mode, and takes signals.
+ * accepts the rest. In between the owner takes signals, and usually runs in user mode.
+ * But a worker on another core may queue the task work before the owner has left the
+ * kernel. Then the owner runs it again first. At worst it accepts until no slot is free,
+ * because only user mode frees slots.
  */
 #ifndef FLEXSC_KMOD_ECB_H
 #define FLEXSC_KMOD_ECB_H
