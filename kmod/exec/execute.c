@@ -66,7 +66,7 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 
 /* Is the descriptor in the entry's first argument ready? May sleep. */
 static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
-		       u8 flags)
+		       u32 index, u8 flags)
 {
 	struct file *file = fget((unsigned int)READ_ONCE(entry->args[0]));
 	__poll_t mask;
@@ -74,9 +74,9 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 	if (!file)
 		return true;	/* the call fails at once */
 	/* If a driver sleeps here, block_sched_out() frees the permit. */
-	WRITE_ONCE(thread->polls_file, true);
+	WRITE_ONCE(thread->polls, index);
 	mask = vfs_poll(file, NULL);
-	WRITE_ONCE(thread->polls_file, false);
+	WRITE_ONCE(thread->polls, FLEXSC_NO_ENTRY);
 	fput(file);
 	/*
 	 * If the waiter slept in vfs_poll(), there was no call to interrupt, and
@@ -92,7 +92,7 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 
 /* May the waiter execute an entry with these flags itself? */
 static bool entry_suits_waiter(struct thread *thread,
-			       struct flexsc_entry *entry, u8 flags)
+			       struct flexsc_entry *entry, u32 index, u8 flags)
 {
 	struct registration *reg = thread->reg;
 
@@ -107,7 +107,7 @@ static bool entry_suits_waiter(struct thread *thread,
 	if (flags & FLEXSC_DEFER)
 		return false;
 	if (flags & (FLEXSC_IF_READABLE | FLEXSC_IF_WRITABLE))
-		return entry_poll(thread, entry, flags);
+		return entry_poll(thread, entry, index, flags);
 	return true;
 }
 
@@ -169,7 +169,7 @@ static bool entry_defer(struct thread *thread, struct flexsc_entry *entry,
 {
 	struct registration *reg = thread->reg;
 
-	if (entry_suits_waiter(thread, entry, flags))
+	if (entry_suits_waiter(thread, entry, index, flags))
 		return false;
 	count(reg, COUNT_DEFERRED, 1);
 	deferred_put(reg, index, false);
@@ -186,7 +186,7 @@ static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 {
 	if (!(flags & (FLEXSC_DEFER | FLEXSC_IF_WRITABLE)) &&
 	    (!(flags & FLEXSC_IF_READABLE) ||
-	     entry_poll(thread, entry, flags)))
+	     entry_poll(thread, entry, index, flags)))
 		return false;
 	if (entry_start(thread, entry, index)) {
 		cancel_settle(thread, index);
@@ -412,14 +412,31 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 	WRITE_ONCE(thread->blocked, false);
 }
 
-/* End the entry in whose call the thread's task died. Run by a worker. */
-void execute_finish_dead(struct thread *thread, u32 index)
+/*
+ * End the entry in whose call the thread's task died, or whose file it polled before the
+ * call. Run by a worker.
+ */
+void execute_finish_dead(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
+	u64 executes = atomic64_read(&thread->executes);
+	u32 index = executes ? (u32)executes : thread->polls;
+	struct flexsc_entry *entry;
+	long ret = -EINTR;
 
 	WARN_ON_ONCE(thread->task == current || thread->permit);
-	cancel_settle(thread, index);
-	publish_entry(reg, thread, &reg->entries[index], index, -EINTR);
+	WRITE_ONCE(thread->polls, FLEXSC_NO_ENTRY);
+	if (index == FLEXSC_NO_ENTRY)
+		return;
+	entry = &reg->entries[index];
+	if (executes) {
+		cancel_settle(thread, index);
+	} else if (!entry_begin(entry)) {
+		if (!entry_is_cancelled(entry))
+			return;
+		ret = -ECANCELED;
+	}
+	publish_entry(reg, thread, entry, index, ret);
 	/*
 	 * The worker doesn't try again. Publishing fails only if a thread of
 	 * the process keeps writing to the queue, and then the result is lost.

@@ -11,6 +11,6 @@ struct thread;
 void entries_execute(struct registration *reg, struct thread *thread);
 void entries_retrieve(struct registration *reg, struct thread *thread);
 void entries_execute_inline(struct registration *reg, struct thread *thread);
-void execute_finish_dead(struct thread *thread, u32 index);
+void execute_finish_dead(struct thread *thread);
 
 #endif /* FLEXSC_KMOD_EXEC_EXECUTE_H */

@@ -136,7 +136,7 @@ bool permit_any_looking(struct registration *reg)
 		struct thread *thread = READ_ONCE(reg->permits[i].active);
 
 		if (thread && !READ_ONCE(thread->is_waiter) &&
-		    !READ_ONCE(thread->polls_file) &&
+		    READ_ONCE(thread->polls) == FLEXSC_NO_ENTRY &&
 		    !atomic64_read(&thread->executes))
 			return true;
 	}

@@ -40,6 +40,7 @@ static struct thread *thread_get(struct registration *reg, bool is_waiter)
 			return NULL;
 		thread->reg = reg;
 		thread->newest = FLEXSC_NO_ENTRY;
+		thread->polls = FLEXSC_NO_ENTRY;
 		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
 	}
 	/* permit_any_looking() may read it now, by a stale pointer. */

@@ -40,7 +40,7 @@ struct thread {
 	struct permit *permit;	/* its task writes it; see block_sched_out() */
 	int core;		/* that it reported to have moved to; -1: any */
 	int stays;		/* nr_cpus_allowed when it reported that it can't move */
-	bool polls_file;	/* to see whether a call would block */
+	u32 polls;		/* entry whose file it polls, or NO_ENTRY; see execute.c */
 	atomic64_t executes;	/* an entry, or nothing: see cancel.c */
 	bool is_waiter;		/* in FLEXSC_IOC_WAIT */
 	bool is_wait_record;		/* it is registration.wait_record */
@@ -130,7 +130,8 @@ static inline void thread_leave(struct thread *thread)
 	RULE(!thread->permit);
 	RULE(!atomic64_read(&thread->executes));
 	RULE(thread->newest == FLEXSC_NO_ENTRY);
-	RULE(!thread->blocked && !thread->polls_file && !thread->needs_thread);
+	RULE(thread->polls == FLEXSC_NO_ENTRY);
+	RULE(!thread->blocked && !thread->needs_thread);
 	/* As preempt_notifier_unregister() does, but inline. */
 	__hlist_del(&thread->notifier.link);
 	thread_release(thread);

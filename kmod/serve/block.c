@@ -30,7 +30,8 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	RULE(thread->task == current);
 	if (unlikely(READ_ONCE(current->__state) == TASK_DEAD))
 		thread_died(thread);
-	if (!permit || (!executes && !READ_ONCE(thread->polls_file)) ||
+	if (!permit ||
+	    (!executes && READ_ONCE(thread->polls) == FLEXSC_NO_ENTRY) ||
 	    !task_sleeps(current))
 		return;
 	/* If publishing fails, the thread publishes when it runs again. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Death: a task ends inside of an entry's call, and never comes back to its
- * ioctl. An oops does that. reboot() in a pid namespace would; it is refused
- * (base/dispatch.c).
+ * Death: a task ends inside of an entry's call, or while it polls the entry's
+ * file, and never comes back to its ioctl. An oops does that. reboot() in a pid
+ * namespace would; it is refused (base/dispatch.c).
  *
  *	executes	-> queued	the task's last block_sched_out()
  *					queues its record, with the run queue's
@@ -13,9 +13,9 @@
  *					ioctl would have done
  *
  * Until then the record is like that of a task that blocks: its permit is
- * free, and its entry is BUSY. A cancellation finds the task, because the record
- * has a reference to it. The dead task's references to the file keep the
- * registration.
+ * free, and its entry is BUSY, or SUBMITTED if the task polled. A cancellation
+ * finds the task, because the record has a reference to it. The dead task's
+ * references to the file keep the registration.
  */
 #include <linux/file.h>
 #include <linux/rcupdate.h>
@@ -43,12 +43,10 @@ static void death_queue_work(struct irq_work *work)
 static unsigned int death_finish(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
-	u64 executes = atomic64_read(&thread->executes);
 	unsigned int files = 1 + thread->fget;
 
 	might_sleep();
 	WARN_ON_ONCE(READ_ONCE(thread->task->__state) != TASK_DEAD);
-	WRITE_ONCE(thread->polls_file, false);
 	WRITE_ONCE(thread->blocked, false);
 	/*
 	 * The dead task was to request a thread, and can't any more: let
@@ -64,8 +62,7 @@ static unsigned int death_finish(struct thread *thread)
 	 * that the entry has ended may wait again at once, and must not get
 	 * -EBUSY.
 	 */
-	if (executes)
-		execute_finish_dead(thread, (u32)executes);
+	execute_finish_dead(thread);
 	thread_release(thread);
 	return files;
 }

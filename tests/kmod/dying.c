@@ -3,12 +3,13 @@
  * A thread dies inside of an entry's call, as it does by a mistake of the
  * kernel's. Here it is by reboot(), which in a pid namespace ends the thread
  * that calls it: the module refuses that call, so these tests have a module
- * that doesn't (suite.py). What the dead thread held is given up, and its
+ * that doesn't (suite.py). Another module has a file whose poll() does it. What the dead thread held is given up, and its
  * record is no way to another task. Runs in a guest, as root, whose kernel looks
  * for writes to task structures that were freed.
  */
 #include "raw.h"
 
+#include <fcntl.h>
 #include <linux/reboot.h>
 
 #define ROUNDS	20
@@ -100,6 +101,19 @@ RAW_TEST(what_a_dead_owner_put_aside_is_executed)
 	await_done(0);
 	raw_finish(&raw, 2);
 	CHECK_EQ(raw.entries[1].ret, getppid());
+}
+
+/* Before it makes the call, it polls the file. */
+RAW_TEST(an_entry_ends_if_its_thread_dies_in_poll)
+{
+	int deadly = open("/dev/deadly", O_RDWR);
+
+	CHECK(deadly >= 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		raw_post(&raw, 0, FLEXSC_IF_READABLE, SYS_read, deadly, 0, 0);
+		await_death(mortal(wait_to_death));
+		await_published(1);
+	}
 }
 
 /* The record that the dead thread had is what a cancellation looks at. */

@@ -119,7 +119,8 @@ PARAMETERS = {
 COUNTED = dict.fromkeys(("kmod-watchdog", "kmod-instructions"), "shift=0,sleep=off")
 # Their guest has AF_VSOCK, if the kernel's package does.
 VSOCK = {"kmod-events"}
-# Their module makes a call that ends its thread, as a mistake of the kernel's does.
+# Their modules have a call and a file that end a thread, as a mistake of the kernel's
+# does.
 MORTAL = {"kmod-dying"}
 
 
@@ -129,7 +130,7 @@ class Target:
 
     name: str
     guest: Guest
-    mortal: Path  # the module for MORTAL
+    mortal: list[Path]  # the modules for MORTAL
     slower: int = 3  # than the tests expect a machine to be
     seconds: float = SECONDS  # for a group
     before: str = ""  # what a guest does before its programs,
@@ -149,8 +150,8 @@ class Tally:
         self.skipped += other.skipped
 
 
-def modules_of(kernel: Kernel, work: Path) -> tuple[Path, Path]:
-    """Built in a copy of its sources, as they would be packaged; and the mortal one."""
+def modules_of(kernel: Kernel, work: Path) -> tuple[Path, list[Path]]:
+    """Built in a copy of its sources, as they would be packaged; and the mortal ones."""
     name = f"{kernel.version}-{kernel.machine}"
     sources = work / "sources" / name
     shutil.rmtree(sources, ignore_errors=True)
@@ -159,18 +160,23 @@ def modules_of(kernel: Kernel, work: Path) -> tuple[Path, Path]:
     module = stripped(kernel, sources, work / "modules" / name)
     with (sources / "kmod" / "base" / "calls.def").open("a") as calls:
         print("ALLOWED(reboot)", file=calls)
+    shutil.copy(ROOT / "tests" / "kmod" / "vm" / "deadly.c", sources / "kmod")
+    with (sources / "kmod" / "Kbuild").open("a") as kbuild:
+        print("obj-m += deadly.o", file=kbuild)
     kernel.make(sources / "kmod")
-    return module, stripped(kernel, sources, work / "modules" / name / "mortal")
+    folder = work / "modules" / name / "mortal"
+    names = ("flexsc", "deadly")
+    return module, [stripped(kernel, sources, folder, each) for each in names]
 
 
-def stripped(kernel: Kernel, sources: Path, folder: Path) -> Path:
-    module = folder / "flexsc.ko"
+def stripped(kernel: Kernel, sources: Path, folder: Path, name: str = "flexsc") -> Path:
+    module = folder / f"{name}.ko"
     folder.mkdir(parents=True, exist_ok=True)
     # Without what only a debugger wants it is a twentieth of the size.
     cross = (
         "" if kernel.machine == platform.machine() else f"{kernel.machine}-linux-gnu-"
     )
-    command(f"{cross}strip", "-g", "-o", module, sources / "kmod" / "flexsc.ko")
+    command(f"{cross}strip", "-g", "-o", module, sources / "kmod" / module.name)
     return module
 
 
@@ -233,7 +239,7 @@ def run_group(
         parameters=" ".join([target.guest.parameters, *parameters]),
     )
     if MORTAL & set(names):
-        guest.modules = [target.mortal]
+        guest.modules = target.mortal
     if VSOCK & set(names):
         guest.modules = [*vsock_of(guest.kernel), *guest.modules]
     each = [
