@@ -2,7 +2,7 @@
 /*
  * Publishing completions, arrows E2 and E3 of <linux/flexsc.h>. Run by the
  * thread that has completed the entries, in process context; publish_now() also
- * by block_sched_out(), and by the worker of death.c for a dead thread.
+ * by block_sched_out(), and by the worker of task_death.c for a dead thread.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>

@@ -15,7 +15,7 @@
  *
  * All arrows out of ENTRY are compare-and-swaps. The thread waits while it is
  * CLAIMED, which is short, so the record names its task until then. A task that
- * died in its call stays in ENTRY until serve/death.c ends it: the record's
+ * died in its call stays in ENTRY until serve/task_death.c ends it: the record's
  * reference keeps it, and interrupting it does nothing.
  *
  * A thread stores what it executes, then makes the entry BUSY; the owner changes

@@ -113,7 +113,7 @@ static __always_inline void thread_begin(struct thread *thread)
 	hlist_add_head(&thread->notifier.link, &current->preempt_notifiers);
 }
 
-/* The ioctl needs its record no more. Process context, or death.c's worker. */
+/* The ioctl needs its record no more. Process context, or task_death.c's worker. */
 static inline void thread_release(struct thread *thread)
 {
 	if (likely(thread->is_wait_record))

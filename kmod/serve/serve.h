@@ -28,7 +28,7 @@ extern const struct preempt_ops block_ops;
 void block_permit_freed(struct irq_work *work);
 void block_thread_left(struct registration *reg);
 
-/* death.c */
+/* task_death.c */
 void death_init(struct registration *reg);
 void death_fini(struct registration *reg);
 
