@@ -20,7 +20,7 @@
  *	serve/serve.c		syscall threads, in FLEXSC_IOC_SERVE
  *	serve/wait.c		the waiter, in FLEXSC_IOC_WAIT
  *	serve/block.c		threads that block in an entry, or leave
- *	serve/task_death.c		threads that die in a call
+ *	serve/task_death.c	threads that die in a call
  *	serve/policy.c		cores, and for how long threads poll
  *	events/			event control blocks: see events/ecb.h
  *

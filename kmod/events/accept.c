@@ -31,8 +31,8 @@
 #include "base/dispatch.h"
 #include "events/accept.h"
 #include "events/event.h"
-#include "events/poller.h"
 #include "events/watch.h"
+#include "events/watch_life.h"
 
 #define ACCEPT_TURN	64	/* connections of a listener, then others' turn */
 

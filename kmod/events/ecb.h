@@ -9,7 +9,8 @@
  *	event.h		writing an event into the owner's memory
  *	watch.c		watches: memory, references, held events, lists of listeners
  *	watch_ioctl.c	FLEXSC_ECB_WATCH, FORGET and FLUSH
- *	poller.c	wait queues of watched files; how a watch begins and ends
+ *	watch_life.c	how a watch begins and ends
+ *	poller.c	wait queues of watched files
  *	hook.c		how a close() of a watched descriptor is noticed
  *	accept.c	connections that are accepted when they are delivered
  *	upcall.c	notification: the owner's handler is called

@@ -14,9 +14,9 @@
 #include "events/accept.h"
 #include "events/ecb.h"
 #include "events/hook.h"
-#include "events/poller.h"
 #include "events/upcall.h"
 #include "events/watch.h"
+#include "events/watch_life.h"
 
 static void ecb_free(struct ecb *ecb)
 {

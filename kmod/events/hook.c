@@ -42,8 +42,8 @@
 
 #include "base/compat.h"
 #include "events/hook.h"
-#include "events/poller.h"
 #include "events/watch.h"
+#include "events/watch_life.h"
 
 #define HOOK_BITS	15	/* of the hash table: 256 KiB */
 /* Locks of buckets. Outside the locks of ECBs and of wait queues. */

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The wait queues of watched files, and how a watch begins and ends. watch.h has the
- * states.
+ * The wait queues of watched files: how a watch enters and leaves them, and what their
+ * callbacks do.
  *
  * Callbacks run in any context, with the lock of a wait queue and with interrupts off.
  * They only store to the shared memory, put a watch on a list, queue the task work, and
  * wake the owner.
  */
-#include <linux/fdtable.h>
-#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
 #include "events/event.h"
-#include "events/hook.h"
 #include "events/poller.h"
 #include "events/watch.h"
 
@@ -116,7 +113,7 @@ static void poller_leave(struct poller *poller)
 }
 
 /* When this returns, no callback of the watch runs any more. */
-static void watch_leave_queues(struct watch *watch)
+void watch_leave_queues(struct watch *watch)
 {
 	int i;
 
@@ -130,7 +127,7 @@ static void watch_leave_queues(struct watch *watch)
 }
 
 /* Enter the file's wait queues. Returns what poll(2) reports now, or -errno. */
-static int watch_enter_queues(struct watch *watch, struct file *file)
+int watch_enter_queues(struct watch *watch, struct file *file)
 {
 	struct watch_table table = { .watch = watch };
 	u32 level;
@@ -140,116 +137,4 @@ static int watch_enter_queues(struct watch *watch, struct file *file)
 	table.table._key = (__force __poll_t)watch->want;
 	level = (__force u32)vfs_poll(file, &table.table) & watch->want;
 	return watch->pollers > WATCH_POLLERS ? -ENOSPC : level;
-}
-
-/* Begin and end. */
-
-/* Any thread may end the watch from here on. False: the ECB is closed. */
-bool watch_go_live(struct watch *watch)
-{
-	struct ecb *ecb = watch->ecb;
-	bool open;
-
-	spin_lock(&ecb->lock);
-	open = !ecb->closed;
-	watch->live = open;
-	if (open)
-		watch_get(watch);
-	spin_unlock(&ecb->lock);
-	return open;
-}
-
-static int watch_go(struct watch *watch, struct file *file)
-{
-	int level = watch_enter_queues(watch, file);
-
-	if (level >= 0 && !watch_go_live(watch))
-		level = -ENOENT;
-	if (level < 0) {
-		watch_leave_queues(watch);
-		event_revoke(watch->slot);
-		fput(file);
-		return level;
-	}
-	if (!hook_set(watch))
-		return -ENOSPC;
-	return READ_ONCE(watch->live) ? level : -EBADF;
-}
-
-/*
- * Owner only: start a taken watch for the file of its descriptor. Returns what poll(2)
- * reports of the file, or -errno if the watch has ended.
- */
-int watch_start(struct watch *watch, struct file *file)
-{
-	int level;
-
-	watch->file = get_file(file);
-	watch->files = current->files;
-	watch->hooked = false;
-	level = watch_go(watch, file);
-	watch_put(watch);
-	return level;
-}
-
-/*
- * End the watch if it is live. The caller has hook_lock() if the watch has a file. True:
- * the caller gives back the watch's reference of being live.
- */
-bool watch_stop(struct watch *watch)
-{
-	struct ecb *ecb = watch->ecb;
-	bool live;
-
-	spin_lock(&ecb->lock);
-	live = watch->live;
-	WRITE_ONCE(watch->live, false);
-	spin_unlock(&ecb->lock);
-	if (!live)
-		return false;
-	watch_leave_queues(watch);
-	/* "live" before the slot is revoked; pairs with watch_deliver_claimed(). */
-	smp_mb();
-	event_revoke(watch->slot);
-	atomic_and(WATCH_HELD, &watch->kept);
-	if (watch->file) {
-		fput(watch->file);
-		/* Last: a probe that finds the bucket empty relies on the fput(). */
-		hook_clear(watch);
-	}
-	return true;
-}
-
-/*
- * End the watch if it is live. The caller is the owner, or has closed the ECB, so the
- * watch can't go live with another file meanwhile.
- */
-void watch_end(struct watch *watch)
-{
-	const struct file *file = watch->file;
-	bool ended;
-
-	if (file) {
-		spin_lock(hook_lock(file));
-		ended = watch_stop(watch);
-		spin_unlock(hook_lock(file));
-	} else {
-		ended = watch_stop(watch);
-	}
-	if (ended)
-		watch_put(watch);
-}
-
-/* Close the ECB: by a thread of the process that ends, or by the ECB's last user. */
-void watches_end(struct ecb *ecb)
-{
-	u32 i;
-
-	spin_lock(&ecb->lock);
-	WRITE_ONCE(ecb->closed, true);
-	spin_unlock(&ecb->lock);
-	for (i = 0; i < ecb->events; i++) {
-		watch_end(&ecb->watches[i]);
-		cond_resched();
-	}
 }

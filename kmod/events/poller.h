@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How a watch begins and ends: see poller.c. */
+/* The wait queues of watched files: see poller.c. */
 #ifndef FLEXSC_KMOD_EVENTS_POLLER_H
 #define FLEXSC_KMOD_EVENTS_POLLER_H
 
-#include <linux/types.h>
-
-struct ecb;
 struct file;
 struct watch;
 
-bool watch_go_live(struct watch *watch);
-int watch_start(struct watch *watch, struct file *file);
-bool watch_stop(struct watch *watch);
-void watch_end(struct watch *watch);
-void watches_end(struct ecb *ecb);
+int watch_enter_queues(struct watch *watch, struct file *file);
+void watch_leave_queues(struct watch *watch);
 
 #endif /* FLEXSC_KMOD_EVENTS_POLLER_H */

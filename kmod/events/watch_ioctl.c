@@ -15,8 +15,8 @@
 #include "base/dispatch.h"
 #include "events/accept.h"
 #include "events/event.h"
-#include "events/poller.h"
 #include "events/watch.h"
+#include "events/watch_life.h"
 
 static int watch_check(const struct flexsc_ecb_watch *args)
 {
