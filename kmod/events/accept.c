@@ -31,6 +31,7 @@
 #include "base/dispatch.h"
 #include "events/accept.h"
 #include "events/event.h"
+#include "events/listener.h"
 #include "events/watch.h"
 #include "events/watch_life.h"
 

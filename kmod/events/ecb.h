@@ -7,12 +7,13 @@
  *	ecb_work.c	the task work, the attendance, the end
  *	ecb_file.c	creation, ioctls, mapping, waiting
  *	event.h		writing an event into the owner's memory
- *	watch.c		watches: memory, references, held events, lists of listeners
+ *	watch.c		watches: memory, references, held events
  *	watch_ioctl.c	FLEXSC_ECB_WATCH, FORGET and FLUSH
  *	watch_life.c	how a watch begins and ends
  *	poller.c	wait queues of watched files
  *	hook.c		how a close() of a watched descriptor is noticed
  *	accept.c	connections that are accepted when they are delivered
+ *	listener.c	lists of the watches that accept
  *	upcall.c	notification: the owner's handler is called
  *
  * The OWNER is the thread that made the ECB.

@@ -19,6 +19,7 @@
 #include "events/accept.h"
 #include "events/ecb.h"
 #include "events/hook.h"
+#include "events/listener.h"
 #include "events/upcall.h"
 #include "events/watch.h"
 #include "events/watch_life.h"

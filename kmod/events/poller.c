@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 
 #include "events/event.h"
+#include "events/listener.h"
 #include "events/poller.h"
 #include "events/watch.h"
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Watches: their memory, references, events that are held, and lists of listeners.
- * watch.h has the states. Any context, unless a comment says "owner only".
+ * Watches: their memory, references, and events that are held. watch.h has the states.
+ * Any context, unless a comment says "owner only".
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/slab.h>
 
 #include "events/event.h"
+#include "events/listener.h"
 #include "events/watch.h"
 
 /* The list of free watches. */
@@ -232,61 +233,4 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 		listener_enqueue(watch);
 	else
 		watch_deliver(watch, bits);
-}
-
-/* Lists of listeners. */
-
-/* Have the owner accept. Any context. */
-void listener_enqueue(struct watch *listener)
-{
-	struct ecb *ecb = listener->ecb;
-
-	if (test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
-		return;
-	llist_add(&listener->accepts, &ecb->accepts);
-	ecb_call(ecb);
-}
-
-/* The owner's turn is over: have the listener accept in another one. */
-void listener_put_back(struct watch *listener)
-{
-	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
-		llist_add(&listener->accepts, &listener->ecb->accepts);
-}
-
-/* A slot or a descriptor may be free again. Any context. */
-void listeners_retry(struct ecb *ecb)
-{
-	if (llist_empty(&ecb->starved))
-		return;
-	WRITE_ONCE(ecb->retry, true);
-	ecb_call(ecb);
-}
-
-/* The owner accepts again from listeners that starved. */
-void listeners_requeue(struct ecb *ecb)
-{
-	struct watch *listener, *next;
-
-	/* A full barrier. Pairs with listeners_retry(). */
-	if (!xchg(&ecb->retry, false))
-		return;
-	llist_for_each_entry_safe(listener, next, llist_del_all(&ecb->starved),
-				  accepts) {
-		llist_add(&listener->accepts, &ecb->accepts);
-		cond_resched();
-	}
-}
-
-/* "frees": ecb.frees, as it was when there was no slot or no descriptor. */
-void listener_starve(struct watch *listener, u32 frees)
-{
-	struct ecb *ecb = listener->ecb;
-
-	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
-		llist_add(&listener->accepts, &ecb->starved);
-	/* A full barrier. Pairs with watch_put(). */
-	smp_mb();
-	if (READ_ONCE(ecb->frees) != frees)
-		listeners_retry(ecb);
 }

@@ -106,12 +106,6 @@ void watch_hold(struct watch *watch, u32 bits);
 void watch_deliver(struct watch *watch, u32 bits);
 void watch_deliver_claimed(struct watch *watch, u32 bits, u32 kind);
 
-void listener_enqueue(struct watch *listener);
-void listener_put_back(struct watch *listener);
-void listener_starve(struct watch *listener, u32 frees);
-void listeners_retry(struct ecb *ecb);
-void listeners_requeue(struct ecb *ecb);
-
 /* watch_ioctl.c */
 int watches_init(void);
 long watch_add(struct ecb *ecb, const struct flexsc_ecb_watch __user *user);
