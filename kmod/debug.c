@@ -15,7 +15,7 @@ static LIST_HEAD(debug_all);
 static u32 debug_last_id;
 static struct dentry *debug_folder;
 
-static const char *const debug_names[COUNTERS] = {
+static const char *const debug_names[] = {
 	[COUNT_EXECUTED] = "executed",
 	[COUNT_INLINE] = "inline",
 	[COUNT_BLOCKED] = "blocked",
@@ -30,12 +30,17 @@ static const char *const debug_names[COUNTERS] = {
 	[COUNT_KICKS] = "kicks",
 };
 
-static const char *const debug_permit_names[PERMIT_COUNTERS] = {
+/* Each new counter, which comes last, needs its name. */
+static_assert(ARRAY_SIZE(debug_names) == COUNTERS);
+
+static const char *const debug_permit_names[] = {
 	[PERMIT_BATCHES] = "batches",
 	[PERMIT_TAKEN] = "taken",
 	[PERMIT_BLOCKED] = "blocked",
 	[PERMIT_BOUNCED] = "bounced",
 };
+
+static_assert(ARRAY_SIZE(debug_permit_names) == PERMIT_COUNTERS);
 
 static const char *const debug_spins[] = {
 	[FLEXSC_SPIN_OFF] = "off",
