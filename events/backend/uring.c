@@ -254,7 +254,7 @@ static void evring_dropped(struct flexsc_ecb *ecb, uint32_t index)
 
 /*
  * Close a slot's descriptor, behind its poll in the same system call. If the ring has
- * failed, nobody submits requests.
+ * failed, no request can close it: close(2) does.
  */
 static void evring_close_fd(struct flexsc_ecb *ecb, uint32_t index)
 {

@@ -69,7 +69,7 @@ static void watch_push(struct ecb *ecb, struct watch *watch)
 /* Most free watches to try: user mode may still have a slot on one of its lists. */
 #define WATCH_TRIES	1024
 
-/* Owner only: take a free watch. NULL: there is none. */
+/* Owner only: take a free watch. NULL: all are in use. */
 struct watch *watch_take(struct ecb *ecb)
 {
 	struct watch *watch = NULL;

@@ -14,7 +14,7 @@
 void deferred_put(struct registration *reg, u32 index, bool front);
 bool deferred_take_first(struct registration *reg, u32 *index);
 
-/* Take an entry off the deferred list. False: there is none. */
+/* Take an entry off the deferred list. False: the list is empty. */
 static __always_inline bool deferred_take(struct registration *reg, u32 *index)
 {
 	return READ_ONCE(reg->deferred_count) && deferred_take_first(reg, index);

@@ -67,7 +67,7 @@ static unsigned int death_finish(struct thread *thread)
 	return files;
 }
 
-/* Bury all tasks that died so far. Run by a worker, because it sleeps. */
+/* Finish all tasks that died so far. Run by a worker, because it sleeps. */
 static void death_finish_all(struct work_struct *work)
 {
 	struct registration *reg =

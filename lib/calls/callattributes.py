@@ -42,7 +42,7 @@ def bits(field: str) -> Reader:
 def one_of(field: str, **words: str) -> Reader:
     def read(value: str, _count: int) -> Fields:
         if value not in words:
-            raise ValueError(f"'{value}' is none of {', '.join(words)}")
+            raise ValueError(f"'{value}' is not one of {', '.join(words)}")
         return {field: words[value]}
 
     return read
@@ -67,7 +67,7 @@ def length(value: str, count: int) -> Fields:
     kind, _, number = value.rpartition(":")
     kinds = {"": "LENGTH_BYTES", "iov": "LENGTH_VECTOR", "msg": "LENGTH_MESSAGE"}
     if kind not in kinds:
-        raise ValueError(f"'{value}' is none of N, iov:N, msg:N")
+        raise ValueError(f"'{value}' is not one of N, iov:N, msg:N")
     return {"length": kinds[kind], "length_arg": argument(number, count)}
 
 
@@ -76,14 +76,14 @@ def position(value: str, count: int) -> Fields:
     if value in ("cur", "arg"):
         return {"position": {"cur": "POSITION_USED", "arg": "POSITION_GIVEN"}[value]}
     if kind != "cur" or not asks:
-        raise ValueError(f"'{value}' is none of cur, cur?N, arg")
+        raise ValueError(f"'{value}' is not one of cur, cur?N, arg")
     return {"position": "POSITION_IF_NEGATIVE", "position_arg": argument(number, count)}
 
 
 def limit(value: str, count: int) -> Fields:
     kinds = {"ms": "LIMIT_MS", "ts": "LIMIT_TIMESPEC"}
     if value[-2:] not in kinds:
-        raise ValueError(f"'{value}' is none of Nms, Nts")
+        raise ValueError(f"'{value}' is not one of Nms, Nts")
     return {"limit": kinds[value[-2:]], "limit_arg": argument(value[:-2], count)}
 
 
@@ -93,7 +93,7 @@ def makes(value: str, count: int) -> Fields:
     )
     kinds = ("file", "socket", "accepted", "stream", "signals", "dup")
     if not match or match["kind"] not in kinds:
-        raise ValueError(f"'{value}' is none of KIND, KIND^N, KIND^*N, KIND[N]^N")
+        raise ValueError(f"'{value}' is not one of KIND, KIND^N, KIND^*N, KIND[N]^N")
     fields = {"makes": f"MAKES_{match['kind'].upper()}"}
     if match["at"]:
         fields |= {"made_at": "MADE_AT_ARG", "made_arg": argument(match["at"], count)}
@@ -110,7 +110,7 @@ def raises(value: str, _count: int) -> Fields:
     traits = {"pipe": "CALL_PIPE", "send": "CALL_SEND", "fsize": "CALL_FSIZE"}
     for name in value.split(","):
         if name not in traits:
-            raise ValueError(f"'{name}' is none of {', '.join(traits)}")
+            raise ValueError(f"'{name}' is not one of {', '.join(traits)}")
     return {"traits": " | ".join(traits[name] for name in value.split(","))}
 
 
