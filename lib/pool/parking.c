@@ -41,10 +41,12 @@ static const struct parked NOBODY = {
 
 static const uint32_t side_events[2] = { EPOLLIN, EPOLLOUT };
 
+/* A descriptor that no entry was parked on may be beyond the end of "parked". */
 static bool parked_empty(const struct parking *parking, int fd)
 {
-	return parking->parked[fd].head[0] == NONE &&
-	       parking->parked[fd].head[1] == NONE;
+	return (size_t)fd >= parking->size ||
+	       (parking->parked[fd].head[0] == NONE &&
+		parking->parked[fd].head[1] == NONE);
 }
 
 /* The lists are doubly linked: any entry may be cancelled. */
@@ -177,7 +179,7 @@ static void parking_wake_all(struct parking *parking, int fd, bool plainly)
 void flexsc__park_again(struct parking *parking, int fd)
 {
 	lock_assert_held(&parking->pool->lock);
-	if ((size_t)fd >= parking->size)
+	if (parked_empty(parking, fd))
 		return;
 	parking_renew(parking, fd, 0);
 	parking_wake_all(parking, fd, true);
@@ -332,7 +334,7 @@ static void parking_unregister(struct parking *parking, int fd)
 void flexsc__park_closing(struct parking *parking, int fd)
 {
 	lock_assert_held(&parking->pool->lock);
-	if ((size_t)fd >= parking->size || parked_empty(parking, fd))
+	if (parked_empty(parking, fd))
 		return;
 	parking_unregister(parking, fd);
 	parking_wake_all(parking, fd, false);
@@ -345,7 +347,7 @@ void flexsc__park_forget(struct parking *parking, uint32_t index)
 
 	lock_assert_held(&parking->pool->lock);
 	if (call->guarded & 1 && call->by_entry.guards[0]->copied &&
-	    (size_t)fd < parking->size && parked_empty(parking, fd))
+	    parked_empty(parking, fd))
 		parking_unregister(parking, fd);
 }
 

@@ -89,7 +89,10 @@ void flexsc__park_forget(struct parking *parking, uint32_t index);
  * what they wait for. If the set has lost the descriptor, its entries end with -EBADF.
  */
 void flexsc__park_again(struct parking *parking, int fd);
-/* An entry that was woken has completed; fd was its descriptor. */
+/*
+ * An entry that was woken has completed. fd is its descriptor: a copy, if the program
+ * has closed the one that it was parked on.
+ */
 void flexsc__park_next(struct parking *parking, int fd);
 
 #endif /* FLEXSC_PARKING_H */

@@ -198,6 +198,8 @@ int listening_socket(struct sockaddr_in *address, int flags, int backlog);
 uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);
 unsigned int count_fds(void);
+/* The first processor that the thread may use. */
+int first_core(void);
 unsigned int count_tasks(void);
 unsigned int count_maps(void);
 uint64_t cpu_ns(void);	/* the process's CPU time */

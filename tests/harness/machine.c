@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <time.h>
 
 /* A process is idle that takes so little of a core for so long. */
@@ -37,6 +38,17 @@ static unsigned int count_entries(const char *path)
 		n += entry->d_name[0] != '.';
 	closedir(dir);
 	return n;
+}
+
+int first_core(void)
+{
+	cpu_set_t set;
+	int core = 0;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	while (!CPU_ISSET(core, &set))
+		core++;
+	return core;
 }
 
 unsigned int count_fds(void)

@@ -239,15 +239,10 @@ TEST(a_large_write_is_whole)
 /* One thread is active, and waits where it wasn't expected to. */
 TEST(one_core_is_enough)
 {
-	cpu_set_t cores;
 	char list[16];
-	int core = 0;
 
 	NEEDS_WAITING_ENGINE();
-	CHECK_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
-	while (!CPU_ISSET(core, &cores))
-		core++;
-	snprintf(list, sizeof(list), "%d", core);
+	snprintf(list, sizeof(list), "%d", first_core());
 	write_much(NEW_LOOP(.kernel_cores = list));
 }
 

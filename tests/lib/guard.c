@@ -21,6 +21,7 @@
 #define CLOSERS		3U
 #define LONG		(256U << 10)	/* bytes: more than a pipe or a socket holds */
 #define BYTES		600U	/* of each stream */
+#define MANY_FDS	300
 
 enum { STREAM, READ, SET, PIPE, SOCKET, CONNECTIONS, SUBJECTS };
 
@@ -175,6 +176,14 @@ static void *closer(void *arg)
 	return NULL;
 }
 
+static void wait_for_idle(struct flexsc_loop *loop)
+{
+	CHECK(flexsc_loop_dispatch(loop) >= 0);
+	for (unsigned int i = 0; i < 500 && !is_idle(); i++)
+		CHECK(flexsc_loop_dispatch(loop) >= 0);
+	CHECK(flexsc_loop_dispatch(loop) >= 0);
+}
+
 static void post_all(struct flexsc_loop *loop, struct flexsc_buffers *buffers)
 {
 	const struct subject *s = now.subjects;
@@ -195,9 +204,7 @@ static void post_all(struct flexsc_loop *loop, struct flexsc_buffers *buffers)
 	/* The stream has begun when a byte came; the others when all is idle. */
 	CHECK_EQ(write(s[STREAM].peer, "", 1), 1);
 	CHECK(run_until(loop, &now.stream.got, 1, 10000));
-	for (unsigned int i = 0; i < 500 && !is_idle(); i++)
-		CHECK(flexsc_loop_dispatch(loop) >= 0);
-	CHECK(flexsc_loop_dispatch(loop) >= 0);
+	wait_for_idle(loop);
 }
 
 static void await(struct flexsc_loop *loop, struct call *call, int64_t ret)
@@ -265,6 +272,39 @@ static void check_decoy(unsigned int round)
 		if (i != STREAM && now.subjects[i].peer >= 0)
 			CHECK_EQ(close(now.subjects[i].peer), 0);
 	}
+}
+
+/*
+ * A descriptor is closed while a call waits for it in a set, and has data then. The call
+ * is woken, and complete before it waits with the copy. The one syscall thread that
+ * runs is busy until the descriptor is closed.
+ */
+TEST(closed_when_data_has_come)
+{
+	static char random[1 << 20];
+	struct call read = CALL_INIT, busy = CALL_INIT;
+	struct flexsc_loop *loop, *other = test_loop();
+	char list[16], byte;
+
+	NEEDS_WAITING_ENGINE();
+	snprintf(list, sizeof(list), "%d", first_core());
+	loop = NEW_LOOP(.kernel_cores = list);
+	make_pair(READ, SOCK_STREAM);
+	/* The copy's number will be beyond all that calls have waited for. */
+	while (dup(0) < MANY_FDS)
+		;
+	POST(loop, &read, SYS_read, now.subjects[READ].fd, &byte, 1);
+	wait_for_idle(loop);
+	POST(loop, &busy, SYS_getrandom, random, sizeof(random), 0);
+	CHECK(flexsc_loop_dispatch(loop) >= 0);
+	CHECK_EQ(write(now.subjects[READ].peer, "r", 1), 1);
+	CHECK_EQ(DO(other, SYS_close, now.subjects[READ].fd), 0);
+	await(loop, &read, 1);
+	await(loop, &busy, sizeof(random));
+	CHECK_EQ(byte, 'r');
+	CHECK_EQ(close(now.subjects[READ].peer), 0);
+	CHECK_EQ(flexsc_loop_destroy(other), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
 TEST_LIMIT(torture, 60)

@@ -149,17 +149,6 @@ static void *has_defaults(void *arg)
 	return NULL;
 }
 
-static int first_core(void)
-{
-	cpu_set_t set;
-	int core = 0;
-
-	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-	while (!CPU_ISSET(core, &set))
-		core++;
-	return core;
-}
-
 TEST(a_new_thread_gets_the_default_attributes)
 {
 	pthread_attr_t attr;
