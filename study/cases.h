@@ -9,7 +9,6 @@
 struct bench_settings;
 
 int bench_events(const struct bench_settings *settings);
-int bench_signals(const struct bench_settings *settings);
 int bench_steps(const struct bench_settings *settings);
 int bench_lost(const struct bench_settings *settings);
 int bench_pollute(const struct bench_settings *settings);

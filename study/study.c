@@ -16,7 +16,6 @@
 static const struct bench_case cases[] = {
 	{ "events", bench_events },
 	{ "load", bench_open },
-	{ "signals", bench_signals },
 	{ "steps", bench_steps },
 	{ "lost", bench_lost },
 	{ "pollute", bench_pollute },

@@ -44,17 +44,6 @@ FEW_PEERS = (
     "posix/(sem_(wait|timedwait)|sigwait|sigsuspend|fork/[1-4]-|nanosleep/1)",
 )
 
-# Of each assertion one test. Those with a known failure wait until they are ended.
-SIGNALS = (
-    "signals/sig(queue|wait/[1-357]|waitinfo|timedwait|suspend/4|pending|procmask)",
-    "signals/sigaction/([1-8]|1[1-37-9]|2[0-9]|30)-1$",
-)
-
-FEW_SIGNALS = (
-    "signals/sig(queue/1|wait/1|waitinfo/1|timedwait/1)",
-    "signals/sigaction/1-1$",
-)
-
 # Those that need no clock: a guest's runs unevenly.
 GUEST = (
     "kmod-attack",
@@ -90,7 +79,6 @@ GUEST = (
     "events-delivery",
     "events-many",
     "events-notify",
-    "study-rtsignal",
 )
 # Without --all: the rights, the ends of threads and processes, and calls of each
 # kind, on one kernel.
@@ -119,7 +107,7 @@ FEW_GUEST = (
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|events|serve|upcall|watchdog|watched)"
     "|conformance-(chain|closing|multishot|posting|results_socket|stats|table)"
-    "|pairs|events-(accept|delivery|many)|study-(rtsignal)"
+    "|pairs|events-(accept|delivery|many)"
 )
 CROSS_GUEST = (
     "kmod-filtered",

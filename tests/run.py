@@ -35,12 +35,10 @@ from chosen import (
     CROSS_GUEST,
     FEW_GUEST,
     FEW_PEERS,
-    FEW_SIGNALS,
     GUEST,
     LONG_FILES,
     ONCE,
     PEERS,
-    SIGNALS,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -496,7 +494,7 @@ def others(step: Step, *words: str | Path) -> None:
 
 
 def peers(step: Step) -> None:
-    """Others' tests: under flexsc run, and with signals of the library's."""
+    """Others' tests: under flexsc run."""
     if not set_up_release(step):
         return
     others(
@@ -508,16 +506,6 @@ def peers(step: Step) -> None:
         "--",
         step.build / "cmd" / "flexsc",
         "run",
-    )
-    others(
-        step,
-        "--suite=signals",
-        f"--build={step.build}",
-        f"--filter=^({'|'.join(SIGNALS if step.all else FEW_SIGNALS)})",
-        "--known=tests/runtime/suites/known-signals.txt",
-        "--",
-        "env",
-        "SIGNALS=1",
     )
 
 

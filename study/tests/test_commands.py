@@ -169,7 +169,7 @@ def test_the_cost_of_calls_is_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "status", "reason"),
     [
-        (["sleep"], 2, "--raw sleep: give events, load, signals, steps, lost, pollute"),
+        (["sleep"], 2, "--raw sleep: give events, load, steps, lost, pollute"),
         (["load", "port=1", "rate=1", "source=me"], 1, "load: address and source are"),
         (["lost"], 1, "call=close: give none, getppid, stat, pread, pwrite,"),
         (["lost", "call=stat", "work=x"], 1, "work=x: give tree or heap"),

@@ -28,7 +28,7 @@ def program() -> Path:
     return Path(command()).resolve().parents[1] / "study/servers/overload/http-events"
 
 
-MODELS = ["epoll", "sigio", "send", "ps2", "ps1", "sigio-send"]
+MODELS = ["epoll", "send", "ps2", "ps1"]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -165,7 +165,7 @@ static void release(void)
 	flexsc_ecb_critical_end(ecb);
 }
 
-const char *send_by(void)
+static const char *send_by(void)
 {
 	struct flexsc_ecb *probe;
 	const char *name;

@@ -59,11 +59,7 @@ struct model {
 	void (*release)(void);
 };
 
-extern const struct model model_epoll, model_sigio;
-extern const struct model model_send, model_ps2, model_ps1, model_sigio_send;
-
-/* Who delivers SEND's events, here; NULL: nobody can. */
-const char *send_by(void);
+extern const struct model model_epoll, model_send, model_ps2, model_ps1;
 
 extern struct connection *server_connections;
 extern int server_limit;	/* descriptors are below it */

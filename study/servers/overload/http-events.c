@@ -44,8 +44,7 @@ struct queue {
 };
 
 static const struct model *const models[] = {
-	&model_epoll, &model_sigio, &model_send, &model_ps2, &model_ps1,
-	&model_sigio_send,
+	&model_epoll, &model_send, &model_ps2, &model_ps1,
 };
 
 #define MODELS	(sizeof(models) / sizeof(models[0]))

@@ -69,7 +69,7 @@ GROUPS = (
     ("kmod-watchdog", "kmod-instructions"),
     ("kmod-events",),
     ("events-delivery", "events-accept", "events-many"),
-    ("events-notify", "events-cost", "study-rtsignal"),
+    ("events-notify", "events-cost"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-hostile", "kmod-closing"),

@@ -4,8 +4,7 @@
     peers.py [OPTION...] [-- PREFIX...]
 
 Suites are the Open POSIX Test Suite ("posix") and libuv's tests ("libuv"); both
-come from Debian's source packages, and are built in the work folder. "signals" is
-the former's tests of signals with the library's functions, if --suite names it. Each test
+come from Debian's source packages, and are built in the work folder. Each test
 is run natively, which is remembered there, then as "PREFIX... TEST". One that
 passes natively and not so is run three more times both ways, to tell what fails
 from what is flaky, and twelve more if it still does. Without a PREFIX there are
@@ -162,7 +161,6 @@ def options(words: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--work", type=Path, default=WORK, help="folder for all that is built")
     add("--suite", choices=SUITES, help="only this one")
-    add("--build", type=Path, help="a build of the project, for suite signals")
     add("--filter", default="", metavar="REGEX", help="only tests whose name matches")
     add("--jobs", type=int, default=os.cpu_count() or 1, help="tests at a time")
     add("--timeout", type=float, default=60.0, help="seconds, for a test")
@@ -207,10 +205,6 @@ def save(path: Path, prefix: Sequence[str], records: Sequence[Record]) -> None:
     path.write_text(json.dumps({"prefix": prefix, "tests": tests}, indent=1) + "\n")
 
 
-def wanted_suites(name: str | None) -> list[str]:
-    return [name] if name else [name for name in SUITES if not SUITES[name].asked]
-
-
 def compare(given: argparse.Namespace, work: Path) -> list[Record]:
     """All suites that are wanted."""
     wanted = re.compile(given.filter)
@@ -219,8 +213,8 @@ def compare(given: argparse.Namespace, work: Path) -> list[Record]:
     history = History(work / "native.json", given.native)
     prefix = program(given.prefix)
     records: list[Record] = []
-    for name in wanted_suites(given.suite):
-        suite = SUITES[name](work, given.build and given.build.resolve())
+    for name in [given.suite] if given.suite else SUITES:
+        suite = SUITES[name](work)
         peers = Peers(suite, pool, prefix, given.timeout, given.repeat, history)
         peers.prepare(wanted, known)
         try:

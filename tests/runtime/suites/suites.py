@@ -99,11 +99,9 @@ class Suite(ABC):
     name: str
     package: str
     programs: tuple[str, ...] = ()
-    asked = False  # it is run only if it is named
 
-    def __init__(self, work: Path, tree: Path | None = None) -> None:
+    def __init__(self, work: Path) -> None:
         self.work = work
-        self.tree = tree  # a build of the project
         self.source = work / self.package
 
     @abstractmethod
@@ -213,13 +211,6 @@ class Posix(Suite):
             return "CRASH"
         return self.RESULTS.get(outcome.status, "FAIL")
 
-    def more(self) -> list[str]:
-        """More flags of the compiler."""
-        return []
-
-    def libraries(self) -> list[str]:
-        return ["-lrt"]
-
     def build(self, pool: Pool, wanted: re.Pattern[str]) -> Built:
         tests = [test for test in self._listed() if wanted.search(test.name)]
         programs = {Path(test.argv[0]) for test in tests} | self._helpers()
@@ -276,7 +267,7 @@ class Posix(Suite):
     def _compile(self, program: Path) -> Command:
         source = program.with_suffix(".c")
         argv = ["cc", *self.FLAGS, f"-I{self.source / 'include'}", str(source)]
-        argv += [*self.more(), "-o", f"{program}.new", *self.libraries()]
+        argv += ["-o", f"{program}.new", "-lrt"]
         return Command(str(program), argv, self.source, COMPILE_LIMIT, str(program))
 
     def _compiled(self, command: Command, outcome: Outcome) -> None:
@@ -285,38 +276,6 @@ class Posix(Suite):
             Path(f"{program}.new").rename(program)
         else:
             self._log(program).write_text(outcome.output)
-
-
-class Signals(Posix):
-    """The same suite's tests of real-time signals, and of what is alike for them,
-    with their functions' names defined anew (signals.h). The prefix that has them
-    be those of the library is "env SIGNALS=1".
-    """
-
-    name = "signals"
-    asked = True
-    FAMILIES: tuple[str, ...] = (
-        "sigaction",
-        "sigpending",
-        "sigprocmask",
-        "sigqueue",
-        "sigsuspend",
-        "sigtimedwait",
-        "sigwait",
-        "sigwaitinfo",
-    )
-    SUFFIX = ".signals"
-
-    def more(self) -> list[str]:
-        root = Path(__file__).resolve().parents[3]
-        header = Path(__file__).with_name("signals.h")
-        return ["-include", str(header), f"-I{root}"]
-
-    def libraries(self) -> list[str]:
-        if self.tree is None:
-            raise PeersError("signals: give --build, a build of the project")
-        archives = ("study/rtsignal/librtsignal.a", "lib/libflexsc.a")
-        return [*(str(self.tree / x) for x in archives), "-luring", "-lrt"]
 
 
 class Libuv(Suite):
@@ -375,4 +334,4 @@ class Libuv(Suite):
         return Test(f"{self.name}/{name}", argv, self.source, self.name, self.ENV)
 
 
-SUITES: dict[str, type[Suite]] = {"posix": Posix, "signals": Signals, "libuv": Libuv}
+SUITES: dict[str, type[Suite]] = {"posix": Posix, "libuv": Libuv}
