@@ -16,7 +16,7 @@ extern const char *bench_who;
 struct bench_settings {
 	const char *variant;	/* plain, liburing, or an engine */
 	const char *call;	/* close, read, pread, getppid; or see trap.h */
-	const char *scenario;	/* of timers, reads, events and signals */
+	const char *scenario;	/* of timers, reads and events */
 	const char *cores;	/* of syscall threads; of memory's, events' */
 	long core;		/* of the measuring thread; -1: any */
 	long spin_us;
