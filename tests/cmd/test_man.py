@@ -15,7 +15,7 @@ from fixtures import PATIENCE, command
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(command()).resolve().parents[1]
-PAGES = {path.name: path.read_text() for path in (ROOT / "man").glob("*.3")}
+PAGES = {path.stem: path.read_text() for path in (ROOT / "man").glob("*.3.md")}
 
 
 def section(page: str, name: str) -> str:

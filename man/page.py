@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes a manual page of a page in Markdown.
+
+    page.py PAGE.md OUTPUT DATE INCLUDE...
+
+The page begins with a heading, "# NAME(SECTION) - description". A page of section 3
+lists its functions in the first paragraph; their declarations in the headers of the
+INCLUDE folders become its synopsis. Of Markdown it may have headings, paragraphs,
+indented and fenced code, `code`, *emphasis*, and lists: "*" or "1." before an item, and
+"- TERM: TEXT" for a definition.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+WIDTH = 78
+LIBRARY = "libflexsc; compile and link with `$(pkg-config --cflags --libs flexsc)`."
+# What <flexsc/flexsc.h> doesn't include.
+APART = {"default.h", "ecb.h", "netdb.h"}
+ITEM = re.compile(r"( *)([-*]|\d\.) (.*)")
+
+
+def escape(text: str) -> str:
+    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+
+
+def inline(text: str) -> str:
+    """Roff of `code`, *emphasis* and references like name(3)."""
+
+    def replace(part: re.Match[str]) -> str:
+        code, emphasis, page, section = part.groups()
+        if page:
+            return f"\\fB{escape(page)}\\fP({section})"
+        return f"\\fB{escape(code)}\\fP" if code else f"\\fI{escape(emphasis)}\\fP"
+
+    text = text.replace("\\", "\\e")
+    found = r"`([^`]+)`|\*([^*\s][^*]*)\*|\b([a-z][\w-]*)\(([1-8])\)"
+    return re.sub(found, replace, text)
+
+
+def filled(text: str) -> str:
+    lines = textwrap.wrap(
+        inline(" ".join(text.split())), WIDTH, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return "\n".join("\\&" + line if line[0] in ".'" else line for line in lines)
+
+
+def literal(lines: list[str]) -> Iterator[str]:
+    yield ".PP\n.in +4n\n.nf"
+    for line in lines:
+        line = escape(line.expandtabs(8))
+        yield "\\&" + line if line.startswith(".") else line
+    yield ".fi\n.in"
+
+
+def item(mark: str, text: str) -> str:
+    if mark == "-":
+        term, _, text = text.partition(": ")
+        return f".TP\n{filled(term)}\n{filled(text)}"
+    mark = "\\(bu" if mark == "*" else mark
+    return f".IP {mark} 4\n{filled(text)}"
+
+
+def blocks(text: str) -> Iterator[list[str]]:
+    """Paragraphs, items, headings and code, each as its lines."""
+    block: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        fenced = bool(block) and block[0].startswith("```")
+        if fenced and line != "```":
+            block.append(line)
+            continue
+        begins = ITEM.match(line) or not line or fenced
+        if block and begins:
+            yield block
+            block = []
+        if line and not fenced:
+            block.append(line)
+
+
+def body(text: str) -> Iterator[str]:
+    depth, listed = 0, False
+    for block in blocks(text):
+        first = block[0]
+        found = ITEM.match(first)
+        level = len(found[1]) // 2 if found else 0
+        if level != depth:
+            yield ".RS" if level > depth else ".RE"
+            depth = level
+        if found:
+            yield item(found[2], " ".join([found[3], *block[1:]]))
+        elif first.startswith("#"):
+            mark, title = first.split(" ", 1)
+            yield f".S{'H' if mark == '##' else 'S'} {escape(title)}"
+        elif first.startswith("```"):
+            yield from literal(block[1:])
+        elif first.startswith("    "):
+            yield from literal([line[4:] for line in block])
+        elif first.startswith("  ") and listed:
+            yield ".IP\n" + filled(" ".join(block))
+        else:
+            yield ".PP\n" + filled(" ".join(block))
+        listed = bool(found) or first.startswith("  ")
+
+
+def declaration(name: str, headers: dict[str, str]) -> tuple[str, str]:
+    """A function's header and its declaration."""
+    pattern = rf"^(?:static inline )?(\w[\w\s*]*?\b{name}\([^;{{]*\))\s*[;{{]"
+    for header, text in headers.items():
+        found = re.search(pattern, text, re.M)
+        if found:
+            return header, " ".join(found[1].split()) + ";"
+    raise SystemExit(f"page.py: no header declares {name}()")
+
+
+def synopsis(names: list[str], headers: dict[str, str]) -> Iterator[str]:
+    yield ".nf"
+    last = ""
+    for name in names:
+        header, text = declaration(name, headers)
+        header = header if header in APART else "flexsc.h"
+        if header != last:
+            yield f".B #include <flexsc/{header}>\n.PP"
+            last = header
+        lines = textwrap.wrap(text, WIDTH - 7, subsequent_indent=" " * 8)
+        yield "\n".join(f"\\fB{escape(line)}\\fP" for line in lines)
+    yield ".fi"
+
+
+def page(text: str, date: str, headers: dict[str, str]) -> str:
+    found = re.match(r"<!--.*-->\n# ([\w-]+)\((\d)\) - (.*)\n\n", text)
+    if not found:
+        raise SystemExit("page.py: no heading")
+    name, section, description = found.groups()
+    text, names = text[found.end() :], [name]
+    parts = [f'.TH {escape(name.upper())} {section} {date} "FlexSC"', ".SH NAME"]
+    if section == "3":
+        listed, text = text.split("\n\n", 1)
+        names = listed.split()
+    parts.append(f"{', '.join(map(escape, names))} \\- {escape(description)}")
+    if section == "3":
+        functions = [name for name in names if name != "flexsc"]
+        parts += [".SH LIBRARY", filled(LIBRARY), ".SH SYNOPSIS"]
+        parts += synopsis(functions, headers)
+    lines = "\n".join([*parts, *body(text)]).split("\n")
+    # Roff wants no paragraph right after a heading.
+    kept = [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if line != ".PP" or not before.startswith((".SH", ".SS"))
+    ]
+    return '.\\" SPDX-License-Identifier: MIT\n' + "\n".join(kept) + "\n"
+
+
+def main(source: str, output: str, date: str, *folders: str) -> None:
+    paths = [path for folder in folders for path in Path(folder).glob("*.h")]
+    headers = {
+        path.name: re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+        for path in sorted(paths)
+    }
+    Path(output).write_text(page(Path(source).read_text(), date, headers))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
