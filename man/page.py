@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes a manual page of a page in Markdown.
+"""Makes manual pages of pages in Markdown.
 
-    page.py PAGE.md OUTPUT DATE INCLUDE...
+    page.py DATE OUTPUT-FOLDER HEADERS HEADERS PAGE.md...
 
-The page begins with a heading, "# NAME(SECTION) - description". A page of section 3
-lists its functions in the first paragraph; their declarations in the headers of the
-INCLUDE folders become its synopsis. Of Markdown it may have headings, paragraphs,
+A page begins with a heading, "# NAME(SECTION) - description". A page of section 3
+lists its functions in the first paragraph; their declarations in the two folders of
+headers become its synopsis. Of Markdown it may have headings, paragraphs,
 indented and fenced code, `code`, *emphasis*, and lists: "*" or "1." before an item, and
 "- TERM: TEXT" for a definition.
 """
@@ -158,13 +158,15 @@ def page(text: str, date: str, headers: dict[str, str]) -> str:
     return '.\\" SPDX-License-Identifier: MIT\n' + "\n".join(kept) + "\n"
 
 
-def main(source: str, output: str, date: str, *folders: str) -> None:
-    paths = [path for folder in folders for path in Path(folder).glob("*.h")]
+def main(date: str, output: str, ours: str, made: str, *sources: str) -> None:
     headers = {
         path.name: re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
-        for path in sorted(paths)
+        for folder in (ours, made)
+        for path in sorted(Path(folder).glob("*.h"))
     }
-    Path(output).write_text(page(Path(source).read_text(), date, headers))
+    for source in map(Path, sources):
+        text = page(source.read_text(), date, headers)
+        (Path(output) / source.stem).write_text(text)
 
 
 if __name__ == "__main__":

@@ -256,10 +256,8 @@ def lint(step: Step) -> None:
         ROOT / "kmod" / "sources.sh",
     ]
     step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
-    folders = (ROOT / "man", ROOT / "study" / "docs")
-    manuals = sorted(p for folder in folders for p in folder.glob("*.[1-9]"))
-    for manual in manuals:
-        step.check("mandoc", "-Tlint", "-Wwarning", manual)
+    manual = ROOT / "study" / "docs" / "flexsc-study.1"
+    step.check("mandoc", "-Tlint", "-Wwarning", manual)
     step.check(
         "cppcheck",
         "--quiet",
@@ -279,6 +277,7 @@ def lint(step: Step) -> None:
         return
     python = [
         "lib/calls",
+        "man",
         "runtime/counters/flexsc_gdb.py",
         "tests",
         "bench",
@@ -287,7 +286,8 @@ def lint(step: Step) -> None:
     ]
     step.check(tool("ruff"), "check", *python)
     step.check(tool("ruff"), "format", "--check", *python)
-    step.check(tool("mypy"), "--strict", "lib/calls/gencalls.py", "tests/run.py")
+    step.check(tool("mypy"), "--strict", "lib/calls/gencalls.py", "man/page.py")
+    step.check(tool("mypy"), "--strict", "tests/run.py")
     packages = {"MYPYPATH": "bench:study"}
     for folder in ("bench/flexbench", "study/flexstudy"):
         step.check(tool("mypy"), "--strict", folder, env=packages)
