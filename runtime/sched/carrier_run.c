@@ -3,10 +3,8 @@
  * What a carrier does, on its own stack, again and again:
  *
  *	take what others put into its inbox;
- *	run a user thread from the queue; user threads whose last run was long
- *	come after the others, except for one run in four;
  *	every few runs, collect the calls that are complete;
- *	when its queues are empty, take half of another carrier's;
+ *	run a user thread from a queue (runqueue.h);
  *	when there is nothing to run, submit what was posted, spin for a moment
  *	(one carrier at a time does), and sleep in the loop.
  */
@@ -31,8 +29,6 @@
 #define HEAVY_TICKS	50000U
 /* Each so many ticks of a run count as one more of RUNS. */
 #define RUN_TICKS	16384U
-/* Runs from the queue before one from "later". */
-#define PASSED		3U
 /* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
 #define SPIN_NS		20000U
 /*
@@ -53,7 +49,6 @@ static void take_inbox(struct carrier *c)
 		if (flexsc__wait_over(u))
 			flexsc__runqueue_put(c, u);
 	}
-	flexsc__runqueue_share(c);
 }
 
 /*
@@ -108,7 +103,6 @@ static void dispatch(struct carrier *c)
 		flexsc__signal_pipe(c);
 	else if (!atomic_load_explicit(&c->pipe_came, memory_order_relaxed))
 		c->pipe_broke = false;
-	flexsc__runqueue_share(c);
 }
 
 /* Spin for SPIN_NS at most, until there is something to do. False: there isn't. */
@@ -141,8 +135,7 @@ static void sleep_until_work(struct carrier *c)
 		dispatch(c);
 		return;
 	}
-	flexsc__runqueue_idle(c);
-	if (!flexsc__runqueue_any()) {
+	if (flexsc__runqueue_idle(c)) {
 		COUNT_CARRIER(c, sleeps, 1);
 		flexsc_loop_wait(c->loop, c->wards ? WARDS_NS : FLEXSC_FOREVER);
 	}
@@ -188,27 +181,6 @@ static void stand_by(struct carrier *c)
 		if (atomic_load(&c->attend))
 			flexsc__adopt_attend(c);
 	}
-}
-
-/*
- * Take a user thread from the queue, then from "later"; after PASSED from the
- * queue, from "later" first.
- */
-static struct uthread *take(struct carrier *c)
-{
-	struct uthread *u = NULL;
-
-	if (c->passed >= PASSED)
-		u = runqueue_take(&c->later);
-	if (!u)
-		u = runqueue_take(&c->queue);
-	if (u)
-		c->passed++;
-	else
-		u = runqueue_take(&c->later);
-	if (c->passed > PASSED)
-		c->passed = 0;
-	return u;
 }
 
 static void run(struct carrier *c, struct uthread *u)
@@ -259,9 +231,7 @@ void flexsc__carrier_run(struct carrier *c)
 		take_rechecks(c);
 		if (++c->runs >= RUNS)
 			dispatch(c);
-		u = take(c);
-		if (!u)
-			u = flexsc__runqueue_steal(c);
+		u = flexsc__runqueue_next(c);
 		if (!u && is_over(c))
 			return;
 		if (!u)

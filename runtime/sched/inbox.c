@@ -63,7 +63,7 @@ void flexsc__inbox_ready(struct uthread *u)
 	const struct kthread *k = kthread_known();
 
 	if (k && k->carrier)
-		flexsc__runqueue_put(k->carrier, u);
+		flexsc__runqueue_put_shared(k->carrier, u);
 	else
 		flexsc__inbox_give(u);
 }

@@ -4,6 +4,9 @@
 #include "carrier.h"
 #include "count.h"
 
+/* Runs from the queue before one from "later". */
+#define PASSED		3U
+
 static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle carrier was woken to look for work */
 _Atomic(struct carrier *) flexsc__spinner;
@@ -29,9 +32,10 @@ static bool wake_idle(void)
 	return false;
 }
 
-void flexsc__runqueue_share(const struct carrier *c)
+/* If at least so many user threads are queued, wake an idle carrier. */
+static inline void share(const struct carrier *c, uint32_t least)
 {
-	if (waiting(c) < 2 ||
+	if (waiting(c) < least ||
 	    !atomic_load_explicit(&idle_count, memory_order_relaxed) ||
 	    atomic_load_explicit(&searching, memory_order_relaxed))
 		return;
@@ -49,7 +53,12 @@ void flexsc__runqueue_put(struct carrier *c, struct uthread *u)
 {
 	RULE(kthread_self()->carrier == c);
 	runqueue_append(u->heavy ? &c->later : &c->queue, u, u, 1);
-	flexsc__runqueue_share(c);
+}
+
+void flexsc__runqueue_put_shared(struct carrier *c, struct uthread *u)
+{
+	flexsc__runqueue_put(c, u);
+	share(c, 2);
 }
 
 /*
@@ -79,7 +88,8 @@ static struct uthread *halve(struct runqueue *queue, uint32_t *n,
 	return first;
 }
 
-struct uthread *flexsc__runqueue_steal(struct carrier *c)
+/* Take half of another carrier's queue. Returns the first, or NULL. */
+static struct uthread *steal(struct carrier *c)
 {
 	for (unsigned int i = 1; i < flexsc__runtime.count; i++) {
 		struct carrier *from = &flexsc__runtime.carriers[
@@ -97,10 +107,41 @@ struct uthread *flexsc__runqueue_steal(struct carrier *c)
 		if (n > 1)
 			runqueue_append(&c->queue, first->next, last, n - 1);
 		atomic_store(&searching, false);
-		flexsc__runqueue_share(from);
+		share(from, 2);
 		return first;
 	}
 	return NULL;
+}
+
+/*
+ * Take a user thread from the queue, then from "later"; after PASSED from the
+ * queue, from "later" first.
+ */
+static struct uthread *take(struct carrier *c)
+{
+	struct uthread *u = NULL;
+
+	if (c->passed >= PASSED)
+		u = runqueue_take(&c->later);
+	if (!u)
+		u = runqueue_take(&c->queue);
+	if (u)
+		c->passed++;
+	else
+		u = runqueue_take(&c->later);
+	if (c->passed > PASSED)
+		c->passed = 0;
+	return u;
+}
+
+struct uthread *flexsc__runqueue_next(struct carrier *c)
+{
+	struct uthread *u = take(c);
+
+	if (!u)
+		return steal(c);
+	share(c, 1);
+	return u;
 }
 
 bool flexsc__runqueue_any(void)
@@ -122,12 +163,13 @@ void flexsc__runqueue_take_over(struct carrier *c, struct carrier *from)
 		flexsc__runqueue_put(c, u);
 }
 
-void flexsc__runqueue_idle(struct carrier *c)
+bool flexsc__runqueue_idle(struct carrier *c)
 {
-	/* Q2, until the caller has looked at all queues. */
+	/* Q2 */
 	atomic_store(&c->idle, true);
 	atomic_fetch_add(&idle_count, 1);
 	atomic_store(&searching, false);
+	return !flexsc__runqueue_any();
 }
 
 void flexsc__runqueue_busy(struct carrier *c)

@@ -4,11 +4,11 @@
  * threads whose last run was long. It appends and takes; other carriers take half
  * of a queue. A carrier that is alone needs no lock for its queues.
  *
- * A carrier with more than one queued user thread wakes an idle carrier.
+ * A carrier with more user threads than it can run wakes an idle carrier.
  * "searching" is set from then until a carrier has stolen or goes to sleep, so
  * carriers are woken one after the other, not all at once.
  *
- *	Q1	a queue grows, then flexsc__runqueue_share() reads idle_count and
+ *	Q1	a queue's length changes, then share() reads idle_count and
  *		"searching"
  *	Q2	a carrier that goes to sleep sets "idle", raises idle_count and
  *		clears "searching", then reads the lengths of all queues
@@ -19,8 +19,8 @@
  *
  * If share() leaves the queue to the carrier that is searching already, that
  * carrier steals from it, or clears "searching" as in Q2 before it sleeps. If there
- * was no idle carrier, wake_idle() clears "searching", and the queue's carrier calls
- * share() again with its next dispatch.
+ * was no idle carrier, share() clears "searching", and the queue's carrier calls it
+ * again when it takes the next user thread.
  */
 #ifndef FLEXSC_RUNTIME_RUNQUEUE_H
 #define FLEXSC_RUNTIME_RUNQUEUE_H
@@ -115,11 +115,15 @@ extern _Atomic(struct carrier *) flexsc__spinner;
 /* Carrier c only: u can run again, on c. */
 void flexsc__runqueue_put(struct carrier *c, struct uthread *u);
 
-/* Carrier c only: if more user threads are queued than c can run, wake an idle one. */
-void flexsc__runqueue_share(const struct carrier *c);
+/* The same, of a user thread that c runs: it may keep c, so an idle carrier may help. */
+void flexsc__runqueue_put_shared(struct carrier *c, struct uthread *u);
 
-/* Carrier c only: take half of another carrier's queue. Returns the first, or NULL. */
-struct uthread *flexsc__runqueue_steal(struct carrier *c);
+/*
+ * Carrier c only: the user thread that c runs next, from its queues or another
+ * carrier's; or NULL. Those whose last run was long come after the others, except for
+ * one run in four.
+ */
+struct uthread *flexsc__runqueue_next(struct carrier *c);
 
 /* Carrier c only, after it has adopted "from": move the queues of "from" to c. */
 void flexsc__runqueue_take_over(struct carrier *c, struct carrier *from);
@@ -127,11 +131,14 @@ void flexsc__runqueue_take_over(struct carrier *c, struct carrier *from);
 /* Monitor only: c makes no progress. If its queues aren't empty, wake an idle carrier. */
 void flexsc__runqueue_relieve(const struct carrier *c);
 
-/* Is a user thread in any carrier's queue? Q2. */
+/* Is a user thread in any carrier's queue? */
 bool flexsc__runqueue_any(void);
 
-/* Carrier c only: it is about to sleep (Q2), or has woken up. */
-void flexsc__runqueue_idle(struct carrier *c);
+/*
+ * Carrier c only: it is about to sleep. False: there is a user thread in a queue. In
+ * both cases call flexsc__runqueue_busy() after that.
+ */
+bool flexsc__runqueue_idle(struct carrier *c);
 void flexsc__runqueue_busy(struct carrier *c);
 
 /* When all carriers have ended, or in a forked child. */
