@@ -111,6 +111,34 @@ static int on_value(llhttp_t *parser, const char *at, size_t length)
 	return 0;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The value from p to end without the blanks around it. */
+static const char *trimmed(const char *p, const char *end, size_t *length)
+{
+	while (p < end && is_blank(*p))
+		p++;
+	while (p < end && is_blank(end[-1]))
+		end--;
+	*length = end - p;
+	return p;
+}
+
+/* The values are complete: leave out the blanks around them. */
+static void trim_values(struct request *r)
+{
+	for (unsigned int i = 0; i < HEADERS; i++) {
+		const char *value = r->head + r->header[i].at;
+		size_t length = r->header[i].length;
+
+		value = trimmed(value, value + length, &length);
+		r->header[i] = (struct span){ value - r->head, length };
+	}
+}
+
 static bool chunked(const struct request *r)
 {
 	size_t length;
@@ -145,6 +173,7 @@ static int on_head_complete(llhttp_t *parser)
 	r->method = parser->method;
 	r->minor = parser->http_minor;
 	r->keep_alive = llhttp_should_keep_alive(parser);
+	trim_values(r);
 	status = check_head(r);
 	if (status)
 		return refuse(r, status);
@@ -260,32 +289,6 @@ int request_parse(struct request *r, const char *head, size_t from, size_t to,
 		r->status = check_size(r, at);
 	r->unread |= r->status != 0;
 	return r->status ? r->status : (int)r->state;
-}
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-/* The value from p to end without the blanks around it. */
-static const char *trimmed(const char *p, const char *end, size_t *length)
-{
-	while (p < end && is_blank(*p))
-		p++;
-	while (p < end && is_blank(end[-1]))
-		end--;
-	*length = end - p;
-	return p;
-}
-
-const char *request_header(const struct request *r, const char *head,
-			   enum header header, size_t *length)
-{
-	const char *value = head + r->header[header].at;
-
-	if (r->count[header] != 1)
-		return NULL;
-	return trimmed(value, value + r->header[header].length, length);
 }
 
 const char *request_next_header(const struct request *r, const char *head,

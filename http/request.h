@@ -61,7 +61,7 @@ struct request {
 	uint8_t current;	/* the header being read, HEADERS: another */
 	struct span name;	/* and its name */
 	struct span target;
-	struct span header[HEADERS];
+	struct span header[HEADERS];	/* without blanks around them */
 	uint8_t count[HEADERS];	/* how often each was there, up to 2 */
 };
 
@@ -76,9 +76,19 @@ void request_init(struct request *request, const struct limits *limits);
 int request_parse(struct request *request, const char *head, size_t from,
 		  size_t to, size_t *used);
 
-/* The value of a header within head; NULL unless it was there just once. */
-const char *request_header(const struct request *request, const char *head,
-			   enum header header, size_t *length);
+/*
+ * The value of a header within head, when that is complete; NULL unless the header was
+ * there just once.
+ */
+static inline const char *request_header(const struct request *request,
+					 const char *head, enum header header,
+					 size_t *length)
+{
+	if (request->count[header] != 1)
+		return NULL;
+	*length = request->header[header].length;
+	return head + request->header[header].at;
+}
 
 /*
  * The same for a header that is a list, and may be there several times: *at is 0

@@ -32,6 +32,7 @@
 
 #include "exchange.h"
 #include "listing.h"
+#include "loading.h"
 #include "message.h"
 #include "transfer.h"
 #include "http/beneath.h"
@@ -44,21 +45,6 @@
 /*
  * Files
  */
-
-/* The file has become shorter since statx. */
-static void cut_short(struct exchange *x)
-{
-	if (x->response.status != 200) {
-		message_send(x, 500);
-		return;
-	}
-	x->needed = x->have;
-	x->left = 0;
-	if (x->needed)
-		transfer_file(x);
-	else
-		transfer_head(x, 0);
-}
 
 static void answer_file(struct exchange *x)
 {
@@ -229,40 +215,6 @@ static void on_stat(struct flexsc_cb *cb)
 	exchange_settle(x);
 }
 
-/* The next answer with this file needn't load it, if this was all of it. */
-static void answer_loaded(struct exchange *x)
-{
-	if (x->file->cached && x->have == x->file->size)
-		cache_map(x->file);
-	transfer_file(x);
-}
-
-static void loaded(struct exchange *x, int64_t ret)
-{
-	if (ret > 0)
-		x->have += ret;
-	if (x->stage == EXCHANGE_LIST)
-		listing_loaded(x, ret);
-	else if (ret < 0 && ret != -EINTR)
-		message_send_error(x, -ret);
-	else if (ret == 0)
-		cut_short(x);
-	else if (x->have < x->needed)
-		transfer_load(x);
-	else
-		answer_loaded(x);
-}
-
-static void on_load(struct flexsc_cb *cb)
-{
-	struct exchange *x = cb->arg;
-	bool going = exchange_completed(x, OP_LOAD);
-
-	if (going)
-		loaded(x, cb->ret);
-	exchange_settle(x);
-}
-
 /*
  * Beginning and end
  */
@@ -324,7 +276,7 @@ void answer_init(struct exchange *x)
 {
 	x->open = (struct flexsc_cb){ .callback = on_open, .arg = x };
 	x->stat = (struct flexsc_cb){ .callback = on_stat, .arg = x };
-	x->load = (struct flexsc_cb){ .callback = on_load, .arg = x };
+	x->load = (struct flexsc_cb){ .callback = loading_on_load, .arg = x };
 	x->send = (struct flexsc_cb){ .callback = transfer_on_send, .arg = x };
 	x->own.fd = -1;
 }

@@ -69,8 +69,7 @@ static void exchange_log(struct exchange *x)
 	log_write(&x->env->log, &x->env->clock, &line);
 }
 
-/* Give back all that the exchange has. */
-static void exchange_give_back(struct exchange *x)
+void exchange_give_back(struct exchange *x)
 {
 	struct buffers *buffers = &x->env->buffers;
 
@@ -90,14 +89,6 @@ void exchange_end(struct exchange *x)
 {
 	exchange_give_back(x);
 	x->events->done(x);
-}
-
-bool exchange_begun(struct exchange *x)
-{
-	if (!exchange_over(x))
-		return true;
-	exchange_give_back(x);
-	return false;
 }
 
 void exchange_cut(struct exchange *x)

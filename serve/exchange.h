@@ -113,14 +113,11 @@ static inline bool exchange_pending(const struct exchange *x,
 /* Start the exchange over. False: there is no buffer. */
 bool exchange_begin(struct exchange *x, const char *head, bool keep_alive);
 
-/*
- * The function that begins an exchange does this instead of exchange_settle().
- * False: the exchange is over already, and done() won't be called.
- */
-bool exchange_begun(struct exchange *x);
-
 /* Give back the file: to the cache, or to the kernel. */
 void exchange_release(struct exchange *x);
+
+/* Give back all that the exchange has. */
+void exchange_give_back(struct exchange *x);
 
 /*
  * Give the exchange up: cancel what is pending. done() comes when that is
@@ -152,6 +149,18 @@ static inline bool exchange_completed(struct exchange *x, enum exchange_op op)
 static inline bool exchange_over(const struct exchange *x)
 {
 	return x->stage >= EXCHANGE_SENT && !x->pending;
+}
+
+/*
+ * The function that begins an exchange does this instead of exchange_settle().
+ * False: the exchange is over already, and done() won't be called.
+ */
+static inline bool exchange_begun(struct exchange *x)
+{
+	if (!exchange_over(x))
+		return true;
+	exchange_give_back(x);
+	return false;
 }
 
 /* A callback's last thing: done(), if that was the end. x may be gone then. */
