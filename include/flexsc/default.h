@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calling thread's default loop: the interface of the ATC 2011 paper, for programs
- * with one loop for each thread.
- *
- *	#include <flexsc/default.h>
- *
- *	flexsc_init();
- *	flexsc_openat(&cb, AT_FDCWD, "file", O_RDONLY, 0);
- *	flexsc_main_loop();			runs cb.callback(&cb)
- *
- * flexsc_NAME() is flexsc_loop_NAME() with flexsc_loop_default() as its loop, and fails
- * with -ENXIO if there is none. Three names are the paper's own:
- *
- *	flexsc_init()		flexsc_loop_create(), with default options
- *	flexsc_main_loop()	flexsc_loop_run()
- *	flexsc_fini()		flexsc_loop_destroy()
- *
- * Other functions of <flexsc/flexsc.h>, which this header includes, take
- * flexsc_loop_default() too.
+ * with one loop for each thread. flexsc_NAME() is flexsc_loop_NAME() with this loop:
+ * flexsc-default(3).
  */
 #ifndef FLEXSC_DEFAULT_H
 #define FLEXSC_DEFAULT_H
@@ -33,16 +18,10 @@ extern "C" {
 /* The calling thread's default loop, or NULL. */
 struct flexsc_loop *flexsc_loop_default(void);
 
-/*
- * Make an existing loop the default, or none (NULL). Its creator still destroys it.
- * Returns 0.
- */
+/* Make an existing loop the default, or none (NULL). Its creator still destroys it. */
 int flexsc_loop_set_default(struct flexsc_loop *loop);
 
-/*
- * Make the default loop. -EEXIST: there is one; or an error of flexsc_loop_create(). The
- * end of the thread destroys what flexsc_init() made, as flexsc_fini() does.
- */
+/* Make the default loop, and destroy it, as the end of the thread does. */
 int flexsc_init(void);
 int flexsc_fini(void);
 

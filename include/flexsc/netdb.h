@@ -54,12 +54,8 @@ static inline int64_t flexsc_getaddrinfo_run(void *arg)
 }
 
 /*
- * getaddrinfo(3). The callback's ret is 0, and request->result the list, which
- * the caller frees; or -ENOMEM, -EAGAIN (a name server is out of order for
- * now), what a system call failed with, or -ENOENT, and request->error says
- * more. It is -ECANCELED or -ETIME, with an error of 0, if the query was ended
- * before it started: one that runs goes on to its end. Returns what
- * flexsc_loop_work() does.
+ * getaddrinfo(3). The callback's ret is 0, and request->result the list, which the caller
+ * frees; or it is negative, and request->error gives the reason: flexsc-work(3).
  */
 static inline int flexsc_loop_getaddrinfo(struct flexsc_loop *loop,
 					  struct flexsc_cb *cb,

@@ -42,21 +42,11 @@ struct flexsc_stats {
 	uint64_t failed_unseen;	/* calls without a cb that ended with ret < 0 */
 };
 
-/*
- * Copy the first size bytes of the statistics to stats, the caller's; size is
- * sizeof(struct flexsc_stats) of the caller's header, and fields that the
- * library doesn't know are 0. To the owner they are exact; any other thread
- * gets what was so when the loop last looked for work. 0, -ENXIO (no loop),
- * -EINVAL (stats is NULL), or -ESTALE.
- */
+/* Copy the first size bytes of the counters to stats. Any thread. */
 int flexsc_loop_stats(const struct flexsc_loop *loop,
 		      struct flexsc_stats *stats, size_t size);
 
-/*
- * For other processes: each loop publishes its counters in a memfd named
- * FLEXSC_STATS_NAME, which /proc/PID/fd shows. The counters may be torn
- * against each other but each is whole.
- */
+/* For other processes: the name of a memfd with each loop's counters. */
 #define FLEXSC_STATS_NAME	"flexsc-stats"
 #define FLEXSC_STATS_MAGIC	0x637378656c66ULL	/* "flexsc" */
 

@@ -391,7 +391,7 @@ int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd)
 	return n;
 }
 
-/* Does the engine's request on this descriptor wait as <flexsc/multishot.h> says? */
+/* Does the engine's request on this descriptor wait as flexsc-multishot(3) says? */
 static bool waits_in_engine(int fd)
 {
 	const struct flexsc_entry entry = { .nr = SYS_accept4,
