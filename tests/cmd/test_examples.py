@@ -25,34 +25,6 @@ def example(name: str) -> str:
     return str(path)
 
 
-def test_a_journal_saves_each_line(tmp_path: Path) -> None:
-    journal = tmp_path / "journal"
-    done = subprocess.run(
-        [example("journal"), journal],
-        input="one\ntwo\nthree\n",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    assert done.stdout == "1 saved\n2 saved\n3 saved\n"
-    assert journal.read_text() == "one\ntwo\nthree\n"
-
-
-def test_a_journal_on_a_full_disk_saves_nothing() -> None:
-    done = subprocess.run(
-        [example("journal"), "/dev/full"],
-        input="one\n",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "line 1: -28 of 4 bytes written" in done.stderr
-
-
 @pytest.mark.parametrize("way", [[], ["-p"]])
 def test_a_crawl_reads_every_file(tmp_path: Path, way: list[str]) -> None:
     sizes = [n * n * 17 for n in range(300)]
@@ -123,32 +95,6 @@ def test_fetch_is_interrupted() -> None:
         _, error = program.communicate(timeout=PATIENCE)
         assert program.returncode == 1
         assert error.startswith(("connecting: ", "receiving: "))
-
-
-def test_loops_share_a_listener() -> None:
-    program = subprocess.Popen(
-        [example("loops"), "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert program.stdin
-    assert program.stdout
-    with program:
-        port = int(program.stdout.readline())
-        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
-        for number, client in enumerate(clients):
-            client.settimeout(PATIENCE)
-            client.sendall(b"%d" % number * 1000)
-        for number, client in enumerate(clients):
-            text = b"%d" % number * 1000
-            got = b""
-            while len(got) < len(text):
-                got += client.recv(4096)
-            assert got == text
-        for client in clients[::2]:
-            client.close()
-        program.stdin.close()
-        assert program.wait(PATIENCE) == 0
-        for client in clients:
-            client.close()
 
 
 @contextlib.contextmanager

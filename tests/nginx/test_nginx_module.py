@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import next_nginx
 import pytest
 
 from fixtures import PATIENCE, command, eventually, gone, state
@@ -239,9 +238,8 @@ class Nginx(Program):
         load: bool,
         before: tuple[str, ...] = (),
         keep: int = 0,
-        which: Which | None = None,
     ) -> None:
-        which = which or installed_one()
+        which = installed_one()
         root.mkdir(mode=0o755)
         self.root = root
         self.port = self.tls = free_port()
@@ -538,18 +536,14 @@ HEADS = [request(place + "/small", "HEAD") for place in ("", "/cached", "/proxy"
 HEADS += [request(target, "HEAD") for target in ("/big", "/none", "/folder", "/empty")]
 
 
-def answer_alike(stock: Nginx, server: Nginx) -> None:
-    before = server.stats()["posted"]
-    with crowd(stock, 1) as one, crowd(server) as many:
+def test_answers_are_nginx_own(stock: Nginx, either: Nginx) -> None:
+    before = either.stats()["posted"]
+    with crowd(stock, 1) as one, crowd(either) as many:
         for ask in [*ASKED, *HEADS]:
             expected = [ask_one(stock, one[0], ask)] * CLIENTS
-            assert burst(server, many, ask) == expected, ask
-    posted = server.stats()["posted"] - before
+            assert burst(either, many, ask) == expected, ask
+    posted = either.stats()["posted"] - before
     assert posted > CLIENTS * len(ASKED) // 2
-
-
-def test_answers_are_nginx_own(stock: Nginx, either: Nginx) -> None:
-    answer_alike(stock, either)
 
 
 def test_answers_of_few_clients_are_nginx_own(stock: Nginx, nginx: Nginx) -> None:
@@ -629,29 +623,19 @@ def test_features_of_nginx_are_its_own(
     assert sorted(logged(either, "varied", len(lines))) == lines
 
 
-def log_alike(stock: Nginx, nginx: Nginx) -> None:
+def test_both_log_alike(stock: Nginx, nginx: Nginx) -> None:
     asked = [
         request(target, "GET", "From: log")
         for target in ("/small", "/none", "/32k", "/big", "/cached/small", "/word/")
     ]
 
-    def logged(server: Nginx) -> list[str]:
+    def lines(server: Nginx) -> list[str]:
         with crowd(server) as many:
             for ask in asked:
                 burst(server, many, ask)
+        return logged(server, "log", len(asked) * CLIENTS)
 
-        def lines() -> list[str]:
-            text = (server.root / "access").read_text()
-            return [line for line in text.splitlines() if line.endswith(" log")]
-
-        assert eventually(lambda: len(lines()) == len(asked) * CLIENTS)
-        return lines()
-
-    assert logged(nginx) == logged(stock)
-
-
-def test_both_log_alike(stock: Nginx, nginx: Nginx) -> None:
-    log_alike(stock, nginx)
+    assert lines(nginx) == lines(stock)
 
 
 def test_pipelined_requests_are_answered_in_order(nginx: Nginx) -> None:
@@ -1000,8 +984,9 @@ def written(path: Path) -> bool:
 DAEMON = ("sh", "-c", '"$@" -g "daemon on;"; exec sleep 60', "sh")
 
 
-def upgrades(root: Path, shared: Path, which: Which) -> None:
-    daemon = Nginx(root, shared, load=True, before=DAEMON, which=which)
+def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:
+    root = shared / "daemon"
+    daemon = Nginx(root, shared, load=True, before=DAEMON)
     with started(daemon) as own:
         old = own.master()
         # As long as the process that started it lives, nginx ignores the signal.
@@ -1020,10 +1005,6 @@ def upgrades(root: Path, shared: Path, which: Which) -> None:
         assert new != old
         os.kill(new, signal.SIGQUIT)
         assert eventually(lambda: gone(new), LONG)
-
-
-def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:
-    upgrades(shared / "daemon", shared, installed_one())
 
 
 @pytest.mark.parametrize("signo", [signal.SIGQUIT, signal.SIGTERM])
@@ -1207,42 +1188,6 @@ def test_an_answer_that_is_late_is_nobody_elses(keeping: Nginx) -> None:
             with new[0] as connection:
                 assert connection.answer().endswith(BIG[:32768])
                 assert ask_one(keeping, connection, request("/word/"))[-6:] == b"a word"
-
-
-@pytest.fixture(scope="module")
-def following(shared: Path, nginx: Nginx) -> Which:
-    """That of the next release."""
-    try:
-        program, module = next_nginx.both(build())
-    except next_nginx.NoNginxError as error:
-        pytest.skip(f"the next release's nginx can't be fetched: {error}")
-    return Which(str(program), module)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("keep", [0, 4])
-def test_the_next_release_answers_alike(
-    following: Which, shared: Path, keep: int
-) -> None:
-    folder = Path(tempfile.mkdtemp(dir=shared))
-    folder.chmod(0o755)
-    theirs = Nginx(folder / "theirs", shared, load=False, which=following)
-    with started(theirs) as stock:
-        ours = Nginx(folder / "ours", shared, load=True, keep=keep, which=following)
-        with started(ours) as server:
-            answer_alike(stock, server)
-            log_alike(stock, server)
-            assert calls(stock, "/small", 3, 32) > 8
-            assert calls(server, "/small", 3, 32) < 5
-            assert calls(server, "/cached/small", 3, 32) < 4
-
-
-@pytest.mark.long
-def test_the_next_release_reloads_and_upgrades(following: Which, shared: Path) -> None:
-    root = shared / "next"
-    with started(Nginx(root, shared, load=True, which=following)) as own:
-        changes(own, own.worker(), lambda: os.kill(own.master(), signal.SIGHUP))
-    upgrades(shared / "next-daemon", shared, following)
 
 
 def test_connections_that_end_together_are_closed_together(

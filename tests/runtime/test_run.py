@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 import os
 import re
 import resource
@@ -17,11 +16,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import filters
 import pytest
 
 from fixtures import PATIENCE, command
 from programs import CARRIED, WAYS, Program, launcher, started
-from test_serve_process import KILL_BY_FILTER, forbid_io_uring, kill_at_io_uring
+from test_serve_process import IO_URING_SETUP, KILLED, REFUSED
 
 Done = subprocess.CompletedProcess[str]
 NOBODY = 65534
@@ -303,7 +303,7 @@ time.sleep(100)
 # Where something is missing
 
 
-NO_IO_URING = pytest.mark.parametrize("before", [forbid_io_uring, kill_at_io_uring])
+NO_IO_URING = pytest.mark.parametrize("before", [REFUSED, KILLED])
 
 
 @NO_IO_URING
@@ -350,9 +350,10 @@ def test_under_valgrind_there_are_plain_threads(tmp_path: Path) -> None:
 def test_a_program_sets_a_filter_that_kills_at_io_uring() -> None:
     """A process that sets the filter itself, before its first thread."""
     script = f"""
-import ctypes, struct, threading
-{inspect.getsource(forbid_io_uring).replace("EPERM_BY_FILTER", "0")}
-forbid_io_uring({KILL_BY_FILTER})
+import sys, threading
+sys.path.append({str(Path(filters.__file__).parent)!r})
+import filters
+filters.forbidden({IO_URING_SETUP}, action=filters.KILL)()
 thread = threading.Thread(target=print, args=("right",))
 thread.start()
 thread.join()

@@ -6,7 +6,7 @@ options and its end.
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import errno
 import os
 import re
 import resource
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from filters import KILL, forbidden
 from fixtures import PATIENCE, Client, Server, Start, command, eventually, request
 
 BUSY_S = 30  # for hundreds of clients; one by one they would take minutes
@@ -474,31 +475,13 @@ def test_two_loops(start: Start) -> None:
     assert server.stop() == 0
 
 
-EPERM_BY_FILTER, KILL_BY_FILTER = 0x00050001, 0x80000000
+IO_URING_SETUP = 425
+# As a container forbids it, and as systemd's SystemCallFilter= does.
+REFUSED = forbidden(IO_URING_SETUP, errno.EPERM)
+KILLED = forbidden(IO_URING_SETUP, action=KILL)
 
 
-def forbid_io_uring(action: int = EPERM_BY_FILTER) -> None:
-    """As a container would: io_uring_setup() is EPERM from here on."""
-    setup, allow = 425, 0x7FFF0000
-    program = (
-        struct.pack("HBBI", 0x20, 0, 0, 0)
-        + struct.pack("HBBI", 0x15, 0, 1, setup)
-        + struct.pack("HBBI", 0x06, 0, 0, action)
-        + struct.pack("HBBI", 0x06, 0, 0, allow)
-    )
-    code = ctypes.create_string_buffer(program)
-    filters = struct.pack("HxxxxxxP", 4, ctypes.addressof(code))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, filters, 0, 0):
-        raise OSError(ctypes.get_errno(), "no seccomp")
-
-
-def kill_at_io_uring() -> None:
-    """As systemd's SystemCallFilter= does: io_uring_setup() ends the process."""
-    forbid_io_uring(KILL_BY_FILTER)
-
-
-@pytest.mark.parametrize("before", [forbid_io_uring, kill_at_io_uring])
+@pytest.mark.parametrize("before", [REFUSED, KILLED])
 def test_without_io_uring_threads_serve(tree: Path, before: Callable[[], None]) -> None:
     server = Server(tree, before=before)
     try:

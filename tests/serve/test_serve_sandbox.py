@@ -3,41 +3,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import struct
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from filters import forbidden
 from fixtures import Client, Server, Start, eventually
 
 OPENAT2 = 437  # the same number everywhere
-
-
-def forbidden(number: int, error: int) -> Callable[[], None]:
-    """What a child calls so that one of its system calls fails."""
-    # Load the number; if it is this one go on, else skip one; fail; allow.
-    code = struct.pack("HBBI", 0x20, 0, 0, 0)
-    code += struct.pack("HBBI", 0x15, 0, 1, number)
-    code += struct.pack("HBBI", 0x06, 0, 0, 0x00050000 | error)
-    code += struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
-    buffer = ctypes.create_string_buffer(code)
-    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer))
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def forbid() -> None:
-        assert buffer
-        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
-            raise OSError(ctypes.get_errno(), "no filter of system calls")
-
-    return forbid
-
 
 LINKS = {
     "to-file": "a/b/file",
