@@ -11,7 +11,7 @@
  *	watch_ioctl.c	FLEXSC_ECB_WATCH, FORGET and FLUSH
  *	watch_life.c	how a watch begins and ends
  *	poller.c	wait queues of watched files
- *	hook.c		how a close() of a watched descriptor is noticed
+ *	close_hook.c	how a close() of a watched descriptor is noticed
  *	accept.c	connections that are accepted when they are delivered
  *	listener.c	lists of the watches that accept
  *	upcall.c	notification: the owner's handler is called

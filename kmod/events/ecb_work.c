@@ -13,7 +13,7 @@
 #include "base/area.h"
 #include "events/accept.h"
 #include "events/ecb.h"
-#include "events/hook.h"
+#include "events/close_hook.h"
 #include "events/upcall.h"
 #include "events/watch.h"
 #include "events/watch_life.h"

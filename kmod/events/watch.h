@@ -71,7 +71,7 @@ struct watch {
 	struct inherit *inherit;	/* NULL: it doesn't accept */
 	struct poller poller;
 	struct poller *more;	/* WATCH_POLLERS - 1; NULL: none */
-	struct hlist_node hook;	/* this and "hooked": hook.c's */
+	struct hlist_node hook;	/* this and "hooked": close_hook.c's */
 	int fd;
 	u32 want;		/* bits of poll(2) */
 	u32 index;

@@ -7,7 +7,7 @@
 #include <linux/fs.h>
 
 #include "events/event.h"
-#include "events/hook.h"
+#include "events/close_hook.h"
 #include "events/poller.h"
 #include "events/watch.h"
 #include "events/watch_life.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How a close() of a watched descriptor is noticed: see hook.c. */
-#ifndef FLEXSC_KMOD_HOOK_H
-#define FLEXSC_KMOD_HOOK_H
+/* How a close() of a watched descriptor is noticed: see close_hook.c. */
+#ifndef FLEXSC_KMOD_CLOSE_HOOK_H
+#define FLEXSC_KMOD_CLOSE_HOOK_H
 
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -17,4 +17,4 @@ spinlock_t *hook_lock(const struct file *file);
 bool hook_set(struct watch *watch);
 void hook_clear(struct watch *watch);
 
-#endif /* FLEXSC_KMOD_HOOK_H */
+#endif /* FLEXSC_KMOD_CLOSE_HOOK_H */

@@ -41,7 +41,7 @@
 #include <linux/workqueue.h>
 
 #include "base/compat.h"
-#include "events/hook.h"
+#include "events/close_hook.h"
 #include "events/watch.h"
 #include "events/watch_life.h"
 
