@@ -23,7 +23,7 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 	struct call *call = call_of(loop, index);
 
 	if (call->route == BY_KERNEL_CLOSING)
-		flexsc__closing_end(entry_of(loop, index));
+		flexsc__closing_end(entry_of(loop, index), ret);
 	if (call->route != BY_KERNEL_IN_PARTS)
 		return ret;
 	flexsc__call_unguard(loop, index);

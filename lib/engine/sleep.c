@@ -24,7 +24,7 @@ static COLD int64_t rest_make_closing(const struct flexsc_entry *entry)
 
 	flexsc__closing_begin(entry);
 	ret = rest_make(entry);
-	flexsc__closing_end(entry);
+	flexsc__closing_end(entry, ret);
 	return ret;
 }
 

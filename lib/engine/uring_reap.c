@@ -75,7 +75,7 @@ static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 		return;
 	}
 	if (closes(entry))
-		flexsc__closing_end(entry);
+		flexsc__closing_end(entry, res);
 	flexsc__fds_note_made(entry, res);
 	flexsc__fds_note_opened(entry, res);
 	call_done(loop, index, flexsc__uring_result(entry, res));
@@ -182,7 +182,7 @@ COLD void flexsc__uring_end(struct flexsc_loop *loop, uint32_t index,
 	if (call->route == BY_RING_IN_PARTS)
 		flexsc__call_unguard(loop, index);
 	if (closes(entry) && call->route == BY_RING_FOLLOWED)
-		flexsc__closing_end(entry);
+		flexsc__closing_end(entry, err);
 	call_done(loop, index,
 		  flexsc__partial_result(entry, &call->partial, err));
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "closing.h"
 
+#include <fcntl.h>
 #include <linux/close_range.h>
-#include <sys/syscall.h>
+#include <sys/resource.h>
 
+#include "lib/base/ask.h"
 #include "guard.h"
 
 static void closing_one(uint64_t fd, void (*each)(uint32_t fd))
@@ -12,40 +14,64 @@ static void closing_one(uint64_t fd, void (*each)(uint32_t fd))
 		each((uint32_t)fd);
 }
 
-void flexsc__closing_each(long nr, const __u64 *args,
-			  void (*each)(uint32_t fd))
+/* Will a dup2() or dup3() leave the descriptor "to" open? */
+static bool dup_fails(const struct call_info *row, const __u64 *args)
 {
-	const uint32_t first = (uint32_t)args[0], second = (uint32_t)args[1];
+	struct rlimit limit = { .rlim_cur = UINT32_MAX };
 
-	switch ((enum call_closes)flexsc__call_info((unsigned int)nr)->closes) {
+	ask(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, PTR(&limit), 0, 0);
+	return (row->nargs > 2 && args[2] & ~(__u64)O_CLOEXEC) ||
+	       (uint32_t)args[1] >= limit.rlim_cur ||
+	       ask(SYS_fcntl, (uint32_t)args[0], F_GETFD, 0, 0, 0, 0) < 0;
+}
+
+/* With CLOSE_RANGE_UNSHARE the descriptors stay open for all other threads. */
+static void closing_range(const __u64 *args, void (*each)(uint32_t fd))
+{
+	const uint32_t last = (uint32_t)args[1];
+
+	if ((uint32_t)args[2])
+		return;
+	for (uint64_t fd = flexsc__fds_next((uint32_t)args[0], last); fd <= last;
+	     fd = flexsc__fds_next(fd + 1, last))
+		closing_one(fd, each);
+}
+
+void flexsc__closing_begin(const struct flexsc_entry *entry)
+{
+	const struct call_info *row = flexsc__call_info(entry->nr);
+	const __u64 *args = entry->args;
+
+	switch ((enum call_closes)row->closes) {
 	case CLOSES_ONE:
-	case CLOSES_SHUT:
-		closing_one(first, each);
+		closing_one(args[0], flexsc__guard_closing);
 		break;
 	case CLOSES_OTHER:
-		if (first != second)
-			closing_one(second, each);
+		if ((uint32_t)args[0] != (uint32_t)args[1] &&
+		    fds_is_marked((uint32_t)args[1]) && !dup_fails(row, args))
+			flexsc__guard_closing((uint32_t)args[1]);
 		break;
 	case CLOSES_RANGE:
-		if (args[2] & CLOSE_RANGE_CLOEXEC)
-			break;
-		for (uint64_t fd = flexsc__fds_next(first, second);
-		     fd <= second; fd = flexsc__fds_next(fd + 1, second))
-			closing_one(fd, each);
+		closing_range(args, flexsc__guard_closing);
 		break;
+	case CLOSES_SHUT:
 	case CLOSES_NOTHING:
 		break;
 	}
 }
 
-void flexsc__closing_begin(const struct flexsc_entry *entry)
+void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret)
 {
-	if (flexsc__call_info(entry->nr)->closes != CLOSES_SHUT)
-		flexsc__closing_each(entry->nr, entry->args,
-				     flexsc__guard_closing);
-}
+	const unsigned int closes = flexsc__call_info(entry->nr)->closes;
 
-void flexsc__closing_end(const struct flexsc_entry *entry)
-{
-	flexsc__closing_each(entry->nr, entry->args, flexsc__guard_closed);
+	if (closes == CLOSES_ONE)
+		/* Also if it returned an error of the file. */
+		closing_one(entry->args[0], flexsc__guard_closed);
+	else if (ret < 0)
+		return;
+	else if (closes == CLOSES_RANGE)
+		closing_range(entry->args, flexsc__guard_closed);
+	else if (closes != CLOSES_NOTHING)
+		closing_one(entry->args[closes == CLOSES_OTHER],
+			    flexsc__guard_closed);
 }

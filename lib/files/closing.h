@@ -4,9 +4,9 @@
  * of the process may wait for. A thread that makes one says so before and
  * after:
  *
- *	begin	calls that wait go on with a copy: guard.h
+ *	begin	calls that wait go on with a copy: guard.h. Not if the call will fail
  *	(the call)
- *	end	entries that wait still look again. Entries that have come to
+ *	end	if it worked, entries that wait still look again. Entries that have come to
  *		wait since for what is closed end with -EBADF, as a moment
  *		later; entries on a socket end as shutdown() has them end,
  *		which poll(2) doesn't show
@@ -33,14 +33,8 @@ static inline bool closes(const struct flexsc_entry *entry)
 	return flexsc__fds_uses[entry->nr] & EFFECT_CLOSES;
 }
 
-/*
- * Call "each" for every descriptor that the call closes or shuts down and that
- * calls may wait for.
- */
-void flexsc__closing_each(long nr, const __u64 *args,
-			  void (*each)(uint32_t fd));
-
 void flexsc__closing_begin(const struct flexsc_entry *entry);
-void flexsc__closing_end(const struct flexsc_entry *entry);
+/* The call has returned that. */
+void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret);
 
 #endif /* FLEXSC_CLOSING_H */

@@ -125,7 +125,7 @@ static int64_t thread_call(struct syscall_thread *thread,
 		ret = flexsc__cancelpoint(&entry->status, entry->nr,
 					  entry->args);
 	if (closes(entry))
-		flexsc__closing_end(entry);
+		flexsc__closing_end(entry, ret);
 	if (ret >= 0 && row->makes == MAKES_ACCEPTED)
 		flexsc__fds_note_accepted((uint32_t)entry->args[0],
 					  (uint32_t)ret);

@@ -18,13 +18,15 @@
 
 /*
  * close_range() without the runtime's own descriptors: to the program they don't
- * exist.
+ * exist. Meanwhile no thread makes any, because the walk doesn't see one that has no
+ * facts yet.
  */
 static long close_others(const uint64_t a[6])
 {
 	uint64_t first = (uint32_t)a[0], last = (uint32_t)a[1], own;
 	long ret = 0;
 
+	flexsc__private_fds_freeze();
 	for (; !ret && first <= last; first = own + 1) {
 		own = flexsc__fds_next(first, last);
 		while (own <= last && !fds_is_own((uint32_t)own))
@@ -33,6 +35,7 @@ static long close_others(const uint64_t a[6])
 			ret = raw_syscall(SYS_close_range, first, own - 1, 0, 0,
 					  0, 0);
 	}
+	flexsc__private_fds_thaw();
 	return ret;
 }
 
@@ -98,7 +101,7 @@ bool flexsc__descriptors_begin(const struct call_info *row,
 	if (row->closes && row->closes != CLOSES_SHUT) {
 		count_closing(row, a);
 		closings_wait();
-		flexsc__closing_each(entry->nr, entry->args, flexsc__guard_closing);
+		flexsc__closing_begin(entry);
 	}
 	flexsc__fds_note(entry);
 	return true;
@@ -128,7 +131,7 @@ void flexsc__descriptors_end(const struct call_info *row,
 	if (row->closes && row->closes != CLOSES_SHUT)
 		count_closing(row, a);
 	if (row->closes)
-		flexsc__closing_each(entry->nr, entry->args, flexsc__guard_closed);
+		flexsc__closing_end(entry, ret);
 	flexsc__fds_note_made(entry, ret);
 	if (row->passes)
 		flexsc__fds_note_sent(row->passes, a[1], ret);

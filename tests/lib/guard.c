@@ -7,10 +7,12 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -304,6 +306,92 @@ TEST(closed_when_data_has_come)
 	CHECK_EQ(byte, 'r');
 	CHECK_EQ(close(now.subjects[READ].peer), 0);
 	CHECK_EQ(flexsc_loop_destroy(other), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+}
+
+/* Calls that would close the descriptor, and leave it open to the program's others. */
+static const struct leaves {
+	long nr;
+	int first;		/* DECOY: an open descriptor; GONE: a closed one */
+	unsigned int flags;
+	int64_t ret;
+	bool limited;		/* RLIMIT_NOFILE is the descriptor */
+} leaves[] = {
+#define DECOY	(-2)
+#define GONE	(-3)
+#define ITSELF	(-4)
+	{ SYS_dup3, -1, O_CLOEXEC, -EBADF, false },
+	{ SYS_dup3, GONE, O_CLOEXEC, -EBADF, false },
+	{ SYS_dup3, DECOY, O_NONBLOCK, -EINVAL, false },
+	{ SYS_dup3, DECOY, ~0U, -EINVAL, false },
+	{ SYS_dup3, DECOY, O_CLOEXEC, -EBADF, true },
+#ifdef SYS_dup2
+	{ SYS_dup2, GONE, 0, -EBADF, false },
+#endif
+	{ SYS_close_range, INT32_MAX, 0, -EINVAL, false },
+	{ SYS_close_range, ITSELF, 1U << 31, -EINVAL, false },
+	{ SYS_close_range, ITSELF, CLOSE_RANGE_CLOEXEC, 0, false },
+	{ SYS_close_range, ITSELF, CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC, 0,
+	  false },
+	{ SYS_close_range, ITSELF, CLOSE_RANGE_UNSHARE, 0, false },
+};
+
+static int first_of(const struct leaves *how)
+{
+	switch (how->first) {
+	case DECOY:
+		return now.subjects[PIPE].peer;
+	case GONE:
+		return MANY_FDS;
+	case ITSELF:
+		return now.subjects[PIPE].fd;
+	default:
+		return how->first;
+	}
+}
+
+/* In a thread of its own, because it may get a table of its own. */
+static void *try_to_close(void *arg)
+{
+	const struct leaves *how = arg;
+	struct flexsc_loop *loop = test_loop();
+	const int fd = now.subjects[PIPE].fd;
+	struct rlimit most, low;
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &most), 0);
+	low = most;
+	low.rlim_cur = how->limited ? (rlim_t)fd : most.rlim_cur;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+	CHECK_EQ(DO(loop, how->nr, first_of(how), fd, how->flags), how->ret);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &most), 0);
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	return NULL;
+}
+
+/* The descriptor still cancels the calls that name it. */
+TEST(a_descriptor_that_is_not_closed_keeps_its_name)
+{
+	struct flexsc_loop *loop = test_loop();
+
+	NEEDS_WAITING_ENGINE();
+	for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
+		struct call call = CALL_INIT;
+		pthread_t thread;
+		int p[2];
+
+		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+		subject(PIPE, p[1], p[0]);
+		POST(loop, &call, SYS_write, p[1], sent, LONG);
+		wait_for_idle(loop);
+		CHECK_EQ(pthread_create(&thread, NULL, try_to_close,
+					(void *)(uintptr_t)&leaves[i]), 0);
+		CHECK_EQ(pthread_join(thread, NULL), 0);
+		if (flexsc_loop_cancel_fd(loop, p[1]) != 1)
+			test_fail(__FILE__, __LINE__, "case %zu has lost it", i);
+		CHECK(run_until(loop, &call.runs, 1, 10000));
+		CHECK_EQ(close(p[0]), 0);
+		CHECK_EQ(close(p[1]), 0);
+	}
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
