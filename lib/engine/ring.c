@@ -160,15 +160,16 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	};
 	if (flexsc__uring_kills())
 		return -EPERM;
+	flexsc__private_fd_begin();
 	err = ring_setup_any(ring, options, &params);
 	for (unsigned int i = 0; err == -ENOMEM && i < FREEING_TRIES; i++) {
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 		err = ring_setup_any(ring, options, &params);
 	}
+	ring->uring.ring_fd = flexsc__private_fd_made(err ? -1 : ring->uring.ring_fd);
 	if (err)
 		return err;
 	MAPPED();
-	ring->uring.ring_fd = flexsc__private_fd(ring->uring.ring_fd);
 	ring->uring.enter_ring_fd = ring->uring.ring_fd;
 	ring->enter_fd = (unsigned int)ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;

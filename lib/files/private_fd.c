@@ -16,16 +16,15 @@ int flexsc__private_fd_floor;
 static _Atomic uint32_t own_end, copies_end;
 
 /*
- * Threads that are changing descriptors of the library's own, and FROZEN. A thread that
- * freezes them waits until no other one changes any. O1: it sets the flag, then looks
- * at the count. O2: another thread counts itself, then looks at the flag; they are in
- * one word.
+ * How many threads are changing descriptors of the library's own, and FROZEN: another
+ * thread waits until none is, or keeps them from changing any.
  */
 #define FROZEN		(1U << 31)
 
 static _Atomic uint32_t changing;
 
-static void change_begin(void)
+/* Add to the word when it isn't frozen; returns what it was. */
+static uint32_t change_from_thawed(uint32_t add)
 {
 	uint32_t n = atomic_load(&changing);
 
@@ -33,10 +32,15 @@ static void change_begin(void)
 		if (n & FROZEN) {
 			futex_wait(&changing, n, UINT64_MAX);
 			n = atomic_load(&changing);
-		} else if (atomic_compare_exchange_weak(&changing, &n, n + 1)) {
-			return;
+		} else if (atomic_compare_exchange_weak(&changing, &n, n + add)) {
+			return n;
 		}
 	}
+}
+
+void flexsc__private_fd_begin(void)
+{
+	change_from_thawed(1);
 }
 
 static void change_end(void)
@@ -47,7 +51,7 @@ static void change_end(void)
 
 void flexsc__private_fds_freeze(void)
 {
-	uint32_t n = atomic_fetch_or(&changing, FROZEN) | FROZEN;
+	uint32_t n = change_from_thawed(FROZEN) | FROZEN;
 
 	while (n != FROZEN) {
 		futex_wait(&changing, n, UINT64_MAX);
@@ -61,20 +65,21 @@ void flexsc__private_fds_thaw(void)
 	futex_wake_all(&changing);
 }
 
-int flexsc__private_fd(int fd)
+int flexsc__private_fd_made(int fd)
 {
 	int high = -1;
 
-	if (fd < 0)
-		return fd;
-	if (flexsc__private_fd_floor)
+	if (fd >= 0 && flexsc__private_fd_floor)
 		high = plain_copy(fd, flexsc__private_fd_floor);
 	if (high >= 0) {
 		plain_close(fd);
 		fd = high;
 	}
-	fds_learn((uint32_t)fd, FD_OWN);
-	fds_raise_end(&own_end, (uint32_t)fd);
+	if (fd >= 0) {
+		fds_learn((uint32_t)fd, FD_OWN);
+		fds_raise_end(&own_end, (uint32_t)fd);
+	}
+	change_end();
 	return fd;
 }
 
@@ -84,7 +89,7 @@ int flexsc__private_fd_copy(int fd)
 						     COPIES;
 	long copy;
 
-	change_begin();
+	flexsc__private_fd_begin();
 	copy = ask(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)floor,
 		   0, 0, 0);
 	if (copy >= 0) {
@@ -119,7 +124,7 @@ void flexsc__private_fd_close_all(void)
 
 void flexsc__private_fd_close(int fd)
 {
-	change_begin();
+	flexsc__private_fd_begin();
 	fds_forget((uint32_t)fd);
 	flexsc__asks++;
 	plain_close(fd);

@@ -15,10 +15,16 @@
 extern int flexsc__private_fd_floor;
 
 /*
- * Move a new descriptor of the library's own out of the way. An error is
- * returned as it is.
+ * Make a descriptor of the library's own by an expression, and move it out of the way.
+ * Returns an error as it is.
  */
-int flexsc__private_fd(int fd);
+#define flexsc__private_fd(make) \
+	(flexsc__private_fd_begin(), flexsc__private_fd_made(make))
+
+/* The parts of the above. */
+void flexsc__private_fd_begin(void);
+int flexsc__private_fd_made(int fd);
+
 /*
  * Close a descriptor of the library's own: the number is the program's again.
  */
@@ -35,8 +41,9 @@ static inline bool fds_is_own(uint32_t fd)
 int flexsc__private_fd_copy(int fd);
 
 /*
- * Between these no thread makes or closes a descriptor of the library's own by the
- * functions above: all that are open have their facts. For fork().
+ * Between these no other thread makes or closes a descriptor of the library's own by
+ * the functions above: all that are open have their facts. For fork(), and
+ * close_range() of a program that doesn't know them.
  */
 void flexsc__private_fds_freeze(void);
 void flexsc__private_fds_thaw(void);

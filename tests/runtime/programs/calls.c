@@ -419,6 +419,54 @@ TEST(a_closed_descriptor_s_calls_keep_its_file)
 	CHECK_EQ(read(other[0], buf, sizeof(buf)), 9);
 }
 
+#define UNUSED_FROM	256U	/* the program's own descriptors are below */
+#define TRANSFERS	400U
+
+static int pipes[3][2];
+
+static void *write_long(void *arg)
+{
+	static const char much[256U << 10];
+
+	for (unsigned int i = 0; i < TRANSFERS; i++)
+		CHECK_EQ(write(pipes[(uintptr_t)arg][1], much, sizeof(much)),
+			 sizeof(much));
+	close(pipes[(uintptr_t)arg][1]);
+	return NULL;
+}
+
+static void *read_to_the_end(void *arg)
+{
+	static char much[3][256U << 10];
+
+	while (read(pipes[(uintptr_t)arg][0], much[(uintptr_t)arg],
+		    sizeof(much[0])) > 0)
+		;
+	begun++;
+	return NULL;
+}
+
+/* What the program doesn't have, such as a copy that a write goes on with. */
+static void *close_unused(void *arg)
+{
+	while (begun < 3)
+		CHECK_EQ(close_range(UNUSED_FROM, ~0U, 0), 0);
+	return arg;
+}
+
+TEST(a_range_that_is_closed_leaves_out_what_the_program_did_not_open)
+{
+	pthread_t threads[8];
+
+	for (uintptr_t i = 0; i < 3; i++) {
+		CHECK_EQ(pipe(pipes[i]), 0);
+		threads[2 * i] = start(write_long, (void *)i);
+		threads[2 * i + 1] = start(read_to_the_end, (void *)i);
+	}
+	start_all(threads + 6, 2, close_unused, NULL);
+	join_all(threads, 8);
+}
+
 TEST(a_child_s_descriptors_are_its_own)
 {
 	pthread_t thread;
