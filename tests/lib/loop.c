@@ -673,13 +673,16 @@ LOOP_TEST(a_loop_that_spins_until_a_timer_does_not_sleep_then,
 TEST(a_loop_that_found_nothing_sleeps)
 {
 	struct call call = CALL_INIT;
-	uint64_t before = now_ns();
 
 	loop = NEW_LOOP(.poll_us = 1000);
-	CHECK_EQ(flexsc_loop_timer(loop, &call.cb, 50 * MS), 0);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK(now_ns() - before >= 50 * MS);
-	CHECK(stats_of(loop).wakeups > 0);
+	/* It doesn't sleep if it has no processor until the timer is due. */
+	while (!stats_of(loop).wakeups) {
+		const uint64_t before = now_ns();
+
+		CHECK_EQ(flexsc_loop_timer(loop, &call.cb, 50 * MS), 0);
+		CHECK_EQ(flexsc_loop_run(loop), 0);
+		CHECK(now_ns() - before >= 50 * MS);
+	}
 }
 
 TEST(the_library_has_the_version_of_its_headers)
