@@ -404,8 +404,9 @@ TEST(a_wait_leaves_the_others_notified)
 
 struct round {
 	struct flexsc_ecb *ecb;
-	unsigned int event, rounds;
+	unsigned int event;
 	atomic_uint round;
+	atomic_bool over;
 };
 
 static void *post_each_round(void *arg)
@@ -413,30 +414,30 @@ static void *post_each_round(void *arg)
 	struct round *round = arg;
 	uint32_t random = 1;
 
-	for (unsigned int i = 1; i <= round->rounds; i++) {
-		while (atomic_load(&round->round) < i)
+	for (unsigned int i = 1;; i++) {
+		while (atomic_load(&round->round) < i) {
+			if (atomic_load(&round->over))
+				return NULL;
 			sched_yield();
+		}
 		random = random * 1103515245 + 12345;
 		test_compute(random >> 16 & 1023);
 		CHECK_EQ(flexsc_ecb_post(round->ecb, round->event, 1), 0);
 	}
-	return NULL;
 }
 
 /* It ends a wait, or the handler is called. */
 TEST_LIMIT(what_comes_at_the_end_of_a_wait_is_notified, 60)
 {
 	struct seen seen;
-	struct round round = {
-		.ecb = notified(&seen), .rounds = MANY(2000),
-	};
+	struct round round = { .ecb = notified(&seen) };
 	unsigned int taken = 0;
 	struct flexsc_ecb_event event;
 	pthread_t thread;
 
 	round.event = (unsigned int)flexsc_ecb_user(round.ecb, 1, NULL);
 	CHECK_EQ(pthread_create(&thread, NULL, post_each_round, &round), 0);
-	for (unsigned int i = 1; i <= round.rounds; i++) {
+	for (unsigned int i = 1; turns_left(i - 1, MANY(2000)); i++) {
 		atomic_store(&round.round, i);
 		for (unsigned int n = 1 + i % 4; n; n--)
 			if (flexsc_ecb_wait(round.ecb, 1U << 1, 0))
@@ -445,6 +446,7 @@ TEST_LIMIT(what_comes_at_the_end_of_a_wait_is_notified, 60)
 		while (seen.events + taken < i)
 			now_ns();
 	}
+	atomic_store(&round.over, true);
 	pthread_join(thread, NULL);
 	CHECK_EQ(flexsc_ecb_destroy(round.ecb), 0);
 }

@@ -197,6 +197,11 @@ int listening_socket(struct sockaddr_in *address, int flags, int backlog);
 
 uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);
+/*
+ * Is there another turn, after so many? Threads that take turns wait for a processor
+ * each time. On a busy machine they take as many turns as fit into ten seconds.
+ */
+bool turns_left(unsigned int turns, unsigned int most);
 unsigned int count_fds(void);
 /* The first processor that the thread may use. */
 int first_core(void);

@@ -28,6 +28,15 @@ void sleep_ms(unsigned int ms)
 		;
 }
 
+bool turns_left(unsigned int turns, unsigned int most)
+{
+	static uint64_t end;
+
+	if (!turns)
+		end = now_ns() + 10 * SECOND;
+	return turns < most && now_ns() < end;
+}
+
 static unsigned int count_entries(const char *path)
 {
 	DIR *dir = opendir(path);

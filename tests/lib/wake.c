@@ -136,7 +136,7 @@ TEST_LIMIT(a_loop_may_be_destroyed_by_whom_it_told_to_end, 60)
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-	for (unsigned int i = 0; i < MANY(1000); i++)
+	for (unsigned int i = 0; turns_left(i, MANY(1000)); i++)
 		end_from_beside(i % 2);
 }
 
