@@ -37,8 +37,22 @@ static struct flexsc_ecb *all;
 
 /* fork(): the child has copies of ECBs that belong to the parent's threads. */
 
+/*
+ * A connection that the kernel has accepted gets a slot, by which the child knows it.
+ * Not in a section, which may be the library's own.
+ */
+static void ecb_fork_collect(struct flexsc_ecb *ecb)
+{
+	if (!ecb || !ecb->backend->collect || ecb->control->critical)
+		return;
+	critical_enter(ecb);
+	ecb->backend->collect(ecb);
+	flexsc__critical_leave(ecb);
+}
+
 static void ecb_fork_begin(void)
 {
+	ecb_fork_collect(flexsc__ecb_self);
 	pthread_mutex_lock(&all_lock);
 	flexsc__notifier_lock();
 }

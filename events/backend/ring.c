@@ -54,9 +54,14 @@ void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n)
 {
 	struct evring *evring = ecb->own;
 
-	/* Other errors pass, for example when the kernel has memory again. */
+	/*
+	 * Other errors pass, for example when the kernel has memory again. -EBUSY, of
+	 * kernels before 5.19, doesn't: completions must be taken first, and the caller
+	 * may be taking them.
+	 */
 	while (io_uring_sq_space_left(&evring->ring) < n && !evring->failed)
-		flexsc__evring_submit(evring);
+		if (flexsc__evring_submit(evring) == -EBUSY)
+			evring->failed = -EBUSY;
 }
 
 struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,

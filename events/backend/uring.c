@@ -146,10 +146,16 @@ static bool evring_reap(struct flexsc_ecb *ecb)
 static void evring_settle(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
+	bool any;
 
 	do {
-		flexsc__evring_submit(evring);
-	} while (evring_reap(ecb) ||
+		int err = flexsc__evring_submit(evring);
+
+		any = evring_reap(ecb);
+		/* The kernel has no room for completions, and none was taken. */
+		if (err == -EBUSY && !any)
+			evring->failed = err;
+	} while (any ||
 		 (!evring->failed && io_uring_sq_ready(&evring->ring)));
 }
 
@@ -479,15 +485,31 @@ static int evring_open(struct flexsc_ecb *ecb)
 	return err;
 }
 
+/* A section that the child is in finds zeroes there. */
+static void evring_unshare(void *area, size_t size)
+{
+	mmap(area, size, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 static void evring_forked(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
+	const struct io_uring *ring = &evring->ring;
 
+	/* The mapping keeps the ring, and so all files that the parent polls. */
+	evring_unshare(ring->sq.ring_ptr, ring->sq.ring_sz);
+	if (ring->cq.ring_ptr != ring->sq.ring_ptr)
+		evring_unshare(ring->cq.ring_ptr, ring->cq.ring_sz);
+	evring_unshare(ring->sq.sqes,
+		       ring->sq.ring_entries * sizeof(struct io_uring_sqe));
+	evring->failed = -ESTALE;
 	flexsc__private_fd_close(evring->ring.ring_fd);
 	/* The number is the child's. */
 	evring->ring.ring_fd = -1;
 	flexsc__private_fd_close(evring->bell);
 	flexsc__evring_notify_close(evring);
+	flexsc__evring_disown(ecb);
 }
 
 const struct backend flexsc__backend_uring = {

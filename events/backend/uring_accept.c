@@ -260,8 +260,15 @@ void flexsc__evring_discard_listeners(struct evring *evring)
 
 void flexsc__evring_disown(const struct flexsc_ecb *ecb)
 {
+	const struct evring *evring = ecb->own;
+
+	for (const struct acceptor *each = evring->acceptors; each;
+	     each = each->next)
+		for (uint32_t i = 0; i < each->spares; i++)
+			close(each->spare[i]);
 	for (uint32_t i = 0; i < ecb->fresh; i++)
-		if (ecb->sources[i].flags & SOURCE_USED &&
-		    ecb->sources[i].type == FLEXSC_EVT_IPACCEPT)
+		if (ecb->sources[i].type == FLEXSC_EVT_IPACCEPT &&
+		    (ecb->sources[i].flags & (SOURCE_USED | SOURCE_ACCEPTS)) ==
+			    SOURCE_USED)
 			close(ecb->slots[i].fd);
 }

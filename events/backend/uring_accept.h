@@ -24,7 +24,10 @@ bool flexsc__evring_full(const struct flexsc_ecb *ecb);
 void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb);
 /* In a forked child: free their memory, touch nothing else. */
 void flexsc__evring_discard_listeners(struct evring *evring);
-/* Without listeners: close connections whose events weren't handed out. */
+/*
+ * Close connections whose events weren't handed out. At the end, or in a forked child,
+ * whose copies they are.
+ */
 void flexsc__evring_disown(const struct flexsc_ecb *ecb);
 
 #endif /* FLEXSC_EVENTS_URING_ACCEPT_H */

@@ -58,8 +58,8 @@ struct backend {
 	void (*unmask)(struct flexsc_ecb *ecb);
 	void (*close)(struct flexsc_ecb *ecb);
 	/*
-	 * In a forked child: close descriptors, touch nothing else. The child may be
-	 * in a critical section.
+	 * In a forked child: close descriptors, and connections that weren't handed
+	 * out. Touch nothing else. The child may be in a critical section.
 	 */
 	void (*forked)(struct flexsc_ecb *ecb);
 	/* ... and later, when the child destroys its copy: free the memory. */

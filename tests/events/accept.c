@@ -529,6 +529,37 @@ TEST(a_child_that_destroys_its_copy_frees_all)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
+/* More of them than slots, so that some are spare. */
+TEST(a_child_has_no_connections_of_its_parents)
+{
+	enum { CLIENTS = 12 };
+	struct flexsc_ecb *ecb = NEW_ECB(.events = 8);
+	struct sockaddr_in address;
+	int fd = listener(&address, CLIENTS), clients[CLIENTS], p[2], pid;
+	char byte;
+
+	if (test_is_kmod(ecb))
+		SKIP("a child doesn't see them");
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	for (int i = 0; i < CLIENTS; i++)
+		clients[i] = connected(&address);
+	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
+	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
+	pid = test_fork();
+	if (!pid) {
+		close(fd);
+		CHECK_EQ(read(p[0], &byte, 1), 1);
+		test_leave();
+	}
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	close(fd);
+	/* The child lives, and the peers see the end. */
+	for (int i = 0; i < CLIENTS; i++)
+		CHECK(read(clients[i], &byte, 1) <= 0);
+	CHECK_EQ(write(p[1], "x", 1), 1);
+	test_reap(pid);
+}
+
 TEST(a_forgotten_listener_listens)
 {
 	struct flexsc_ecb *ecb = test_ecb();
