@@ -187,7 +187,7 @@ static int await_end(int pid, int p[2])
 	do {
 		struct pollfd fd = { .fd = p[0], .events = POLLIN };
 
-		poll_ret = poll(&fd, 1, 5000);
+		poll_ret = poll(&fd, 1, -1);
 		CHECK_EQ(poll_ret, 1);
 		n = read(p[0], buf, sizeof(buf));
 	} while (n > 0);

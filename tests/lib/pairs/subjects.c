@@ -92,7 +92,7 @@ static bool give(const struct files *f)
 	struct pollfd ready = { subject_of(f), POLLIN, 0 };
 
 	return write(f->fds[1], TEXT, sizeof(TEXT)) == sizeof(TEXT) &&
-	       poll(&ready, 1, 1000) == 1;
+	       poll(&ready, 1, -1) == 1;
 }
 
 /* Files with positions. */
@@ -373,7 +373,7 @@ static bool shut_peer(struct files *f)
 {
 	struct pollfd ended = { subject_of(f), POLLIN, 0 };
 
-	return !shutdown(f->fds[1], SHUT_WR) && poll(&ended, 1, 1000) == 1;
+	return !shutdown(f->fds[1], SHUT_WR) && poll(&ended, 1, -1) == 1;
 }
 
 static bool send_urgent(struct files *f)
@@ -381,7 +381,7 @@ static bool send_urgent(struct files *f)
 	struct pollfd urgent = { subject_of(f), POLLPRI, 0 };
 
 	return send(f->fds[1], "ab", 2, MSG_OOB) == 2 &&
-	       poll(&urgent, 1, 1000) == 1;
+	       poll(&urgent, 1, -1) == 1;
 }
 
 static bool set_option(struct files *f, int option, const void *value,
@@ -444,7 +444,7 @@ static bool make_udp_error(struct files *f)
 	drop_other(f);
 	failed = (struct pollfd){ subject_of(f), 0, 0 };
 	return send(subject_of(f), TEXT, 1, 0) == 1 &&
-	       poll(&failed, 1, 1000) == 1;
+	       poll(&failed, 1, -1) == 1;
 }
 
 /* Files without names. */
@@ -479,7 +479,7 @@ static bool make_timer_over(struct files *f)
 	if (!make_timer(f) || timerfd_settime(subject_of(f), 0, &at_once, NULL))
 		return false;
 	over.fd = subject_of(f);
-	return poll(&over, 1, 1000) == 1;
+	return poll(&over, 1, -1) == 1;
 }
 
 static bool make_signals(struct files *f)
@@ -508,7 +508,7 @@ static bool make_changes_given(struct files *f)
 	    inotify_add_watch(subject_of(f), name, IN_DELETE_SELF) < 0)
 		return false;
 	ready.fd = subject_of(f);
-	return !rmdir(name) && poll(&ready, 1, 1000) == 1;
+	return !rmdir(name) && poll(&ready, 1, -1) == 1;
 }
 
 static bool make_notices(struct files *f)

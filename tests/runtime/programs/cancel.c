@@ -124,7 +124,7 @@ static void *in_cnd_wait(void *arg)
 
 static void *in_sem_timedwait(void *arg)
 {
-	const struct timespec late = in_ms(CLOCK_REALTIME, 100000);
+	const struct timespec late = in_ms(CLOCK_REALTIME, 3600000);
 
 	pthread_cleanup_push(clean, NULL);
 	sem_timedwait(&sem, &late);

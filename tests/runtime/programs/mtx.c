@@ -47,7 +47,7 @@ TEST(a_mtx_excludes)
 static void *await(void *arg)
 {
 	struct timespec soon = in_ms(CLOCK_REALTIME, 20),
-			late = in_ms(CLOCK_REALTIME, 60000);
+			late = in_ms(CLOCK_REALTIME, 3600000);
 
 	CHECK_EQ(mtx_lock(&lock), thrd_success);
 	CHECK_EQ(cnd_timedwait(&changed, &lock, &soon), thrd_timedout);
@@ -62,7 +62,7 @@ static void *await(void *arg)
 
 static void *change(void *arg)
 {
-	struct timespec late = in_ms(CLOCK_REALTIME, 60000);
+	struct timespec late = in_ms(CLOCK_REALTIME, 3600000);
 
 	for (;;) {
 		CHECK_EQ(mtx_timedlock(&lock, &late), thrd_success);
