@@ -256,7 +256,7 @@ def lint(step: Step) -> None:
         ROOT / "kmod" / "sources.sh",
     ]
     step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
-    manual = ROOT / "study" / "docs" / "flexsc-study.1"
+    manual = ROOT / "study" / "docs" / "flexsc-study.1.md"
     step.check("mandoc", "-Tlint", "-Wwarning", manual)
     step.check(
         "cppcheck",
