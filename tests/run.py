@@ -256,8 +256,6 @@ def lint(step: Step) -> None:
         ROOT / "kmod" / "sources.sh",
     ]
     step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
-    manual = ROOT / "study" / "docs" / "flexsc-study.1.md"
-    step.check("mandoc", "-Tlint", "-Wwarning", manual)
     step.check(
         "cppcheck",
         "--quiet",

@@ -238,16 +238,6 @@ TEST(a_stop_cancels)
 	CHECK(is_cancelled(error[0]) && is_cancelled(error[1]));
 }
 
-static task<> sleep_until(loop &loop, std::chrono::nanoseconds time,
-			  std::stop_token stop, unsigned int &completed,
-			  unsigned int &cancelled)
-{
-	auto slept = co_await loop.sleep_for(time).until(std::move(stop));
-
-	CHECK(slept || slept.error() == ECANCELED);
-	++*(slept ? &completed : &cancelled);
-}
-
 static task<> race(loop &loop, unsigned int rounds, std::stop_source *stops,
 		   std::atomic<unsigned int> &round, unsigned int &completed)
 {
@@ -289,25 +279,6 @@ TEST(a_stop_by_another_thread_races_with_completions)
 	loop.spawn(race(loop, rounds, stops, round, completed));
 	loop.run();
 	test_note("%u of %u reads completed", completed, rounds);
-}
-
-TEST(a_stop_of_many_timers_as_they_fire)
-{
-	constexpr unsigned int n = MANY(5000);
-	unsigned int completed = 0, cancelled = 0;
-	std::stop_source stop;
-	loop loop;
-
-	for (unsigned int i = 0; i < n; i++)
-		loop.spawn(sleep_until(loop, std::chrono::microseconds(i * 4),
-				       stop.get_token(), completed, cancelled));
-	std::jthread thread([&] {
-		sleep_ms(n / 500);
-		stop.request_stop();
-	});
-	loop.run();
-	CHECK_EQ(completed + cancelled, n);
-	test_note("%u of %u timers fired", completed, n);
 }
 
 struct movable {

@@ -19,8 +19,6 @@ import flexsc
 import pytest
 from conftest import Run
 
-MANY = 3000
-
 
 @asynccontextmanager
 async def quiet_pipe(folder: Path) -> AsyncIterator[flexsc.AsyncFile]:
@@ -206,26 +204,6 @@ def test_a_forgotten_call_keeps_its_buffer(
     run(main)
 
 
-def test_thousands_of_cancelled_reads(run: Run, waits: None, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with quiet_pipe(tmp_path) as pipe:
-            buffers = [bytearray(64) for _ in range(MANY)]
-            calls = [pipe.readinto(buffer) for buffer in buffers]
-            await asyncio.sleep(0)
-            for call in calls:
-                assert call.cancel()
-            found = await asyncio.gather(*calls, return_exceptions=True)
-            assert all(isinstance(one, asyncio.CancelledError) for one in found)
-            assert flexsc.running_loop().pending == 0
-            del calls, found
-            for buffer in buffers:
-                buffer.clear()
-            await pipe.write(b"x")
-            assert await pipe.read(10) == b"x"
-
-    run(main)
-
-
 def test_a_cancelled_open_leaves_no_descriptor(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
@@ -239,20 +217,6 @@ def test_a_cancelled_open_leaves_no_descriptor(run: Run, tmp_path: Path) -> None
                 await call
         await flexsc.stat("/")
         assert len(os.listdir("/proc/self/fd")) <= before
-
-    run(main)
-
-
-def test_a_cancelled_close_closes(run: Run, tmp_path: Path) -> None:
-    async def main() -> None:
-        file = await flexsc.open(tmp_path / "file", "wb")
-        number = file.fileno()
-        closing = file.close()
-        closing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await closing
-        with pytest.raises(OSError):
-            os.fstat(number)
 
     run(main)
 

@@ -202,16 +202,6 @@ def test_errors_are_those_of_the_built_ins(run: Run, tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_full_device_is_an_error(run: Run) -> None:
-    async def main() -> None:
-        async with flexsc.open("/dev/full", "wb") as file:
-            with pytest.raises(OSError) as found:
-                await file.write(b"x")
-            assert found.value.errno == errno.ENOSPC
-
-    run(main)
-
-
 def test_a_closed_file_is_of_no_use(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
         file = await flexsc.open(tmp_path / "file", "wb")
@@ -316,21 +306,6 @@ def test_names_needn_t_be_text(run: Run, tmp_path: Path) -> None:
             assert file.name == odd
         assert await flexsc.listdir(tmp_path) == [os.fsdecode(b"\xff\xfe")]
         assert (await flexsc.stat(os.fsdecode(odd))).st_size == 0
-
-    run(main)
-
-
-def test_a_removed_file_is_still_read(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-
-    async def main() -> None:
-        async with flexsc.open(path, "wb+") as file:
-            await file.write(b"data")
-            await flexsc.unlink(path)
-            assert await file.pread(10, 0) == b"data"
-            assert (await file.stat()).st_nlink == 0
-        with pytest.raises(FileNotFoundError):
-            await flexsc.open(path)
 
     run(main)
 

@@ -85,51 +85,31 @@ pub struct flexsc_options {
     pub flags: u32,
 }
 
-/// What a loop has done.
+/// What a loop has done: flexsc-stats(3).
+#[allow(missing_docs)]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flexsc_stats {
-    /// Calls accepted.
     pub posted: u64,
-    /// Calls whose result was consumed.
     pub completed: u64,
-    /// Calls completed early because that was asked.
     pub cancelled: u64,
-    /// Calls that had to wait for an entry.
     pub waited: u64,
-    /// Times a batch went to the engine.
     pub batches: u64,
-    /// Calls in them.
     pub batched: u64,
-    /// System calls made by library and threads.
     pub mode_switches: u64,
-    /// Calls run as plain calls by the owner.
     pub by_inline: u64,
-    /// Calls run by io_uring.
     pub by_uring: u64,
-    /// Calls run by a syscall thread.
     pub by_thread: u64,
-    /// Timers armed, deadlines among them.
     pub timers: u64,
-    /// Times the sleeping loop was woken.
     pub wakeups: u64,
-    /// Calls posted and not completed.
     pub outstanding: u64,
-    /// Outstanding calls that wait for an entry.
     pub waiting: u64,
-    /// Entries in the pages now.
     pub entries: u64,
-    /// The limit of entries.
     pub max_entries: u64,
-    /// Syscall threads now.
     pub threads: u64,
-    /// The limit of threads.
     pub max_threads: u64,
-    /// Library memory in use for calls.
     pub bytes: u64,
-    /// Calls run by the kernel module.
     pub by_kmod: u64,
-    /// Calls without a cb that ended with an error.
     pub failed_unseen: u64,
 }
 

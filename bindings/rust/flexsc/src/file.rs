@@ -216,53 +216,23 @@ impl File {
     }
 
     fn fill<B: IoBufMut>(&self, mut buffer: B, number: c_uint, last: u64) -> Call<Read<B>> {
-        let rest = [
-            address(buffer.stable_mut_ptr()),
-            buffer.room() as u64,
-            last,
-            0,
-            0,
-        ];
-        let file = self.fd.clone();
+        let (to, room) = (address(buffer.stable_mut_ptr()), buffer.room() as u64);
+        let _file = self.fd.clone();
         // SAFETY: The buffer is the kernel's alone until the end, by IoBufMut.
-        unsafe {
-            self.call(
-                Read {
-                    buffer,
-                    _file: file,
-                },
-                number,
-                rest,
-            )
-        }
+        unsafe { self.call(Read { buffer, _file }, number, [to, room, last, 0, 0]) }
     }
 
     fn take<B: IoBuf>(&self, buffer: B, number: c_uint, last: u64) -> Call<Write<B>> {
-        let rest = [
-            address(buffer.stable_ptr()),
-            buffer.bytes() as u64,
-            last,
-            0,
-            0,
-        ];
-        let file = self.fd.clone();
+        let (from, length) = (address(buffer.stable_ptr()), buffer.bytes() as u64);
+        let _file = self.fd.clone();
         // SAFETY: The buffer stays as it is until the end, by IoBuf.
-        unsafe {
-            self.call(
-                Write {
-                    buffer,
-                    _file: file,
-                },
-                number,
-                rest,
-            )
-        }
+        unsafe { self.call(Write { buffer, _file }, number, [from, length, last, 0, 0]) }
     }
 
     fn plain(&self, number: c_uint, argument: u64) -> Call<Done> {
-        let file = self.fd.clone();
+        let _file = self.fd.clone();
         // SAFETY: The callers' calls point to nothing.
-        unsafe { self.call(Done { _file: file }, number, [argument, 0, 0, 0, 0]) }
+        unsafe { self.call(Done { _file }, number, [argument, 0, 0, 0, 0]) }
     }
 
     /// `read()`: as much as there is, up to the buffer's room. 0 is the end.
@@ -355,15 +325,8 @@ impl File {
 
     /// `statx()` of this file.
     pub fn statx(&self) -> Call<Stat> {
-        let path = vec![0];
-        let file = Some(self.fd.clone());
-        statx(
-            &self.fd.driver,
-            self.fd.raw.get(),
-            path,
-            AT_EMPTY_PATH,
-            file,
-        )
+        let (fd, file) = (self.fd.raw.get(), Some(self.fd.clone()));
+        statx(&self.fd.driver, fd, vec![0], AT_EMPTY_PATH, file)
     }
 
     /// Close the file, after its pending calls. It is closed, too, if nobody polls this.

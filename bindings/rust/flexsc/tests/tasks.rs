@@ -73,36 +73,6 @@ fn other_threads_wake_a_loop_that_sleeps() {
 }
 
 #[test]
-fn many_threads_wake_many_tasks() {
-    with(ALL, |flexsc| {
-        let cells: Vec<_> = (0..400)
-            .map(|_| Arc::new(Mutex::new(Shared::default())))
-            .collect();
-        let threads: Vec<_> = (0..4)
-            .map(|n| {
-                let mine: Vec<_> = cells.iter().skip(n).step_by(4).cloned().collect();
-                thread::spawn(move || mine.iter().for_each(|cell| send(cell, 1)))
-            })
-            .collect();
-        let tasks: Vec<_> = cells
-            .iter()
-            .map(|cell| flexsc.spawn(receive(cell.clone())))
-            .collect();
-        let sum = flexsc.block_on(async {
-            let mut sum = 0;
-            for task in tasks {
-                sum += task.await.unwrap();
-            }
-            sum
-        });
-        assert_eq!(sum, 400);
-        threads
-            .into_iter()
-            .for_each(|thread| thread.join().unwrap());
-    });
-}
-
-#[test]
 fn a_waker_may_outlive_its_loop() {
     with(ALL, |flexsc| {
         let shared = Arc::new(Mutex::new(Shared::default()));
@@ -154,40 +124,6 @@ fn many_tasks_make_calls() {
             }
         });
         assert_eq!(done.get(), 1000);
-    });
-}
-
-#[test]
-fn tasks_that_pass_something_around_a_ring_of_pipes() {
-    with(ASYNCHRONOUS, |flexsc| {
-        const N: usize = 16;
-        let (mut readers, mut writers) = (Vec::new(), Vec::new());
-        for _ in 0..N {
-            let (reader, writer) = adopted_pipe(&flexsc);
-            readers.push(reader);
-            writers.push(writer);
-        }
-        writers.rotate_left(1);
-        let first = writers.remove(N - 1);
-        let last = readers.remove(0);
-        for (reader, writer) in readers.into_iter().zip(writers) {
-            drop(flexsc.spawn(async move {
-                loop {
-                    let (n, data) = reader.read(Vec::with_capacity(16)).await;
-                    if n.unwrap() == 0 {
-                        return;
-                    }
-                    writer.write(data).await.0.unwrap();
-                }
-            }));
-        }
-        flexsc.block_on(async {
-            for i in 0..50_u8 {
-                first.write(vec![i; 7]).await.0.unwrap();
-                let (_, data) = last.read(Vec::with_capacity(16)).await;
-                assert_eq!(data, vec![i; 7]);
-            }
-        });
     });
 }
 
