@@ -126,7 +126,7 @@ def synopsis(names: list[str], headers: dict[str, str]) -> Iterator[str]:
         header, text = declaration(name, headers)
         header = header if header in APART else "flexsc.h"
         if header != last:
-            yield f".B #include <flexsc/{header}>\n.PP"
+            yield f".PP\n.B #include <flexsc/{header}>\n.PP"
             last = header
         lines = textwrap.wrap(text, WIDTH - 7, subsequent_indent=" " * 8)
         yield "\n".join(f"\\fB{escape(line)}\\fP" for line in lines)

@@ -2,7 +2,7 @@
 /*
  * The calling thread's default loop: the interface of the ATC 2011 paper, for programs
  * with one loop for each thread. flexsc_NAME() is flexsc_loop_NAME() with this loop:
- * flexsc-default(3).
+ * flexsc(3).
  */
 #ifndef FLEXSC_DEFAULT_H
 #define FLEXSC_DEFAULT_H

@@ -117,29 +117,6 @@ def examples(cargo: Cargo, environment: dict[str, str]) -> Path:
     return Path(environment["CARGO_TARGET_DIR"]) / "debug" / "examples"
 
 
-def test_cat_writes_files(
-    examples: Path, environment: dict[str, str], tmp_path: Path
-) -> None:
-    (tmp_path / "large").write_bytes(os.urandom(300_000))
-    (tmp_path / "small").write_bytes(b"end\n")
-    (tmp_path / "empty").touch()
-    paths = [tmp_path / name for name in ("large", "empty", "small")]
-    words = [examples / "cat", *paths]
-    done = subprocess.run(
-        words, env=environment, stdout=subprocess.PIPE, timeout=PATIENCE, check=True
-    )
-    assert done.stdout == b"".join(path.read_bytes() for path in paths)
-    failed = subprocess.run(
-        [examples / "cat", tmp_path / "none"],
-        env=environment,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert failed.returncode == 1
-    assert b"No such file or directory" in failed.stderr
-
-
 def test_echo_serves_several_at_a_time(
     examples: Path, environment: dict[str, str]
 ) -> None:
