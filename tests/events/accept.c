@@ -2,10 +2,6 @@
 /* Connections that are accepted when they are delivered. */
 #include "events.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <time.h>
-
 static const struct flexsc_ecb_inherit plain = {
 	.want = POLLIN,
 	.group = 2,
@@ -39,9 +35,8 @@ static int connected(const struct sockaddr_in *address)
 	return fd;
 }
 
-TEST(a_connection_is_an_event)
+ECB_TEST(a_connection_is_an_event)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
 	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), index, client;
@@ -66,12 +61,10 @@ TEST(a_connection_is_an_event)
 	CHECK_EQ(read(event.fd, &byte, 1), 1);
 	CHECK_EQ(flexsc_ecb_close(ecb, event.event), 0);
 	CHECK_EQ(read(client, &byte, 1), 0);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_connection_comes_with_its_state)
+ECB_TEST(a_connection_comes_with_its_state)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
 	int fd = listener(&address, 16), client = connected(&address);
 
@@ -79,12 +72,10 @@ TEST(a_connection_comes_with_its_state)
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
 	CHECK(test_next(ecb, 1U << 1).ready & POLLIN);
 	test_none(ecb, ALL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(what_may_not_be_delivered_is_not_accepted)
+QUIET_ECB_TEST(what_may_not_be_delivered_is_not_accepted)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	struct sockaddr_in address;
 	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), client;
@@ -110,7 +101,6 @@ TEST(what_may_not_be_delivered_is_not_accepted)
 	CHECK_EQ(poll(&waits, 1, -1), 1);
 	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 1), 0);
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 /* A child that connects so often, one after the other, and says its number. */
@@ -132,15 +122,13 @@ static int connecting_child(const struct sockaddr_in *address, uint32_t count)
 	test_leave();
 }
 
-TEST_LIMIT(few_slots_serve_many_connections, 60)
+ECB_TEST_LIMIT(few_slots_serve_many_connections, 60, .events = 8)
 {
 	enum { CLIENTS = 12, EACH = 40 };
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 8);
 	unsigned int overflows = 0, served = 0;
 	struct sockaddr_in address;
 	int fd = listener(&address, 128), pids[CLIENTS];
 
-	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
 	for (int i = 0; i < CLIENTS; i++)
 		pids[i] = connecting_child(&address, EACH);
@@ -168,7 +156,6 @@ TEST_LIMIT(few_slots_serve_many_connections, 60)
 	for (int i = 0; i < CLIENTS; i++)
 		test_reap(pids[i]);
 	test_none(ecb, ALL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 /* Processor time of the thread. */
@@ -190,9 +177,8 @@ static struct flexsc_ecb_event computed(struct flexsc_ecb *ecb)
 	return event;
 }
 
-TEST(without_descriptors_connections_wait)
+ECB_TEST(without_descriptors_connections_wait)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct rlimit limit, least;
 	struct sockaddr_in address;
 	struct flexsc_ecb_event event;
@@ -222,7 +208,6 @@ TEST(without_descriptors_connections_wait)
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(computed(ecb).type, FLEXSC_EVT_IPACCEPT);
 	test_none(ecb, ALL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 struct allowing {
@@ -242,9 +227,8 @@ static void *allow_later(void *arg)
 }
 
 /* Another thread makes room for a connection, which the sleeper isn't told. */
-TEST(a_sleeping_owner_looks_for_descriptors)
+ECB_TEST(a_sleeping_owner_looks_for_descriptors)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
 	struct allowing allowing = { .control = flexsc_ecb_control(ecb) };
 	struct rlimit least;
@@ -258,11 +242,10 @@ TEST(a_sleeping_owner_looks_for_descriptors)
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_OVERFLOW);
 	test_none(ecb, ALL);
-	CHECK_EQ(pthread_create(&thread, NULL, allow_later, &allowing), 0);
+	thread = test_thread(allow_later, &allowing);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, FLEXSC_FOREVER), 1);
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 static volatile unsigned int accepted, overflowed, newest;
@@ -280,9 +263,8 @@ static void note_connections(struct flexsc_ecb *ecb, void *arg)
 	}
 }
 
-TEST(a_slot_is_free_when_its_last_event_is_taken)
+QUIET_ECB_TEST(a_slot_is_free_when_its_last_event_is_taken, .events = 2)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 2);
 	struct sockaddr_in address;
 	int fd = listener(&address, 16), client;
 
@@ -301,13 +283,11 @@ TEST(a_slot_is_free_when_its_last_event_is_taken)
 	CHECK_EQ(flexsc_ecb_close(ecb, newest), 0);
 	flexsc_ecb_critical_end(ecb);
 	compute_until(&accepted, 2);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST_LIMIT(connections_are_accepted_while_the_owner_computes, 60)
+ECB_TEST_LIMIT(connections_are_accepted_while_the_owner_computes, 60)
 {
 	enum { MANY_MORE = 64 };	/* than the backlog has room for */
-	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
 	int fd = listener(&address, 4), pid, status;
 
@@ -328,18 +308,15 @@ TEST_LIMIT(connections_are_accepted_while_the_owner_computes, 60)
 	CHECK_EQ(status, 0);
 	for (int i = 0; i < MANY_MORE; i++)
 		CHECK_EQ(test_next(ecb, 1U << 1).type, FLEXSC_EVT_IPACCEPT);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_batched_ecb_accepts_in_waits)
+ECB_TEST(a_batched_ecb_accepts_in_waits, .flags = FLEXSC_ECB_BATCHED)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.flags = FLEXSC_ECB_BATCHED);
 	struct sockaddr_in address;
 	int fd = listener(&address, 16);
 	struct pollfd waits = { .fd = fd, .events = POLLIN };
 	struct flexsc_ecb_event event;
 
-	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
 	connected(&address);
 	sleep_ms(20);
@@ -348,7 +325,6 @@ TEST(a_batched_ecb_accepts_in_waits)
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, SECOND), 1);
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
 	CHECK_EQ(flexsc_ecb_notify(ecb, 1), -EINVAL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 struct listening {
@@ -374,11 +350,11 @@ static void listen_and_forget(struct flexsc_ecb *ecb, void *arg)
 /* As a signal's handler, it may interrupt malloc(). */
 TEST(a_handler_makes_and_forgets_listeners)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	struct listening listening = { .inherit = plain };
 	struct sockaddr_in address;
 	void *blocks[64] = { 0 };
 
+	ecb = NEW_ECB(.events = 0);
 	listening.fd = listener(&address, 16);
 	CHECK_EQ(flexsc_ecb_handler(ecb, listen_and_forget, &listening), 0);
 	CHECK(flexsc_ecb_timer(ecb, 1, 50000, 0, NULL) >= 0);
@@ -393,9 +369,8 @@ TEST(a_handler_makes_and_forgets_listeners)
 		free(blocks[i]);
 }
 
-TEST(bad_listeners_are_refused)
+ECB_TEST(bad_listeners_are_refused)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct flexsc_ecb_inherit bad = plain;
 	struct sockaddr_in address;
 	int fd = listener(&address, 16), fds[2];
@@ -409,17 +384,17 @@ TEST(bad_listeners_are_refused)
 	CHECK(flexsc_ecb_autoaccept(ecb, fds[0], 1, &plain, NULL) < 0);
 	fcntl(fd, F_SETFL, 0);
 	CHECK_EQ(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL), -EINVAL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 /* Connections that came, and that the program wasn't told of. */
 static void end_with_connections(uint32_t flags, int taken)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.flags = flags);
 	struct sockaddr_in address;
 	int fd = listener(&address, 16), clients[8];
-	unsigned int fds = count_fds();
+	unsigned int fds;
 
+	ecb = NEW_ECB(.flags = flags);
+	fds = count_fds();
 	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
 	for (int i = 0; i < 8; i++)
@@ -447,9 +422,8 @@ TEST(connections_that_were_not_told_of_are_closed)
 	CHECK(falls_to(count_fds, fds));
 }
 
-TEST(a_listener_that_accepts_no_more_says_so)
+ECB_TEST(a_listener_that_accepts_no_more_says_so)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
 	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), index;
@@ -464,12 +438,10 @@ TEST(a_listener_that_accepts_no_more_says_so)
 	CHECK_EQ(event.error, -EINVAL);
 	test_none(ecb, ALL);
 	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_listener_that_blocks_is_the_programs)
+ECB_TEST(a_listener_that_blocks_is_the_programs)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
 	struct flexsc_ecb_event event;
 	int fd = listener(&address, 16), index;
@@ -487,7 +459,6 @@ TEST(a_listener_that_blocks_is_the_programs)
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	connected(&address);
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 static void on_urgent(int signo)
@@ -500,7 +471,6 @@ TEST(a_child_that_destroys_its_copy_frees_all)
 	unsigned int maps = 0;
 	struct sigaction now;
 	struct sockaddr_in address;
-	struct flexsc_ecb *ecb;
 	int fd = listener(&address, 16), pid;
 
 	CHECK_EQ(sigaction(SIGURG, &action, NULL), 0);
@@ -533,11 +503,11 @@ TEST(a_child_that_destroys_its_copy_frees_all)
 TEST(a_child_has_no_connections_of_its_parents)
 {
 	enum { CLIENTS = 12 };
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 8);
 	struct sockaddr_in address;
 	int fd = listener(&address, CLIENTS), clients[CLIENTS], p[2], pid;
 	char byte;
 
+	ecb = NEW_ECB(.events = 8);
 	if (test_is_kmod(ecb))
 		SKIP("a child doesn't see them");
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
@@ -560,9 +530,8 @@ TEST(a_child_has_no_connections_of_its_parents)
 	test_reap(pid);
 }
 
-TEST(a_forgotten_listener_listens)
+ECB_TEST(a_forgotten_listener_listens)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct sockaddr_in address;
 	int fd = listener(&address, 16), index;
 
@@ -576,5 +545,4 @@ TEST(a_forgotten_listener_listens)
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
 	CHECK_EQ(flexsc_ecb_close(ecb, (unsigned int)index), 0);
 	CHECK_EQ(fcntl(fd, F_GETFD), -1);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }

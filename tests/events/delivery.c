@@ -2,12 +2,10 @@
 /* Events in memory: what is delivered, when, in which order, and how often. */
 #include "events.h"
 
-#include <sys/time.h>
 #include <pty.h>
 
-TEST(an_event_is_delivered)
+ECB_TEST(an_event_is_delivered)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct flexsc_ecb_event event;
 	int fds[2], cookie, index;
 
@@ -24,28 +22,23 @@ TEST(an_event_is_delivered)
 	CHECK(event.ready & POLLIN);
 	CHECK(event.data == &cookie);
 	test_none(ecb, ALL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(the_first_state_is_an_event)
+ECB_TEST(the_first_state_is_an_event)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	int fds[2];
 
 	test_pair(fds);
 	test_write(fds[1]);
 	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(events_that_are_not_taken_coalesce)
+ECB_TEST(events_that_are_not_taken_coalesce)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	int fds[2];
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	watched_pair(fds, 0);
 	for (int i = 0; i < 100; i++)
 		test_write(fds[1]);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
@@ -54,28 +47,23 @@ TEST(events_that_are_not_taken_coalesce)
 	test_write(fds[1]);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
 	test_none(ecb, ALL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_hang_up_is_told)
+ECB_TEST(a_hang_up_is_told)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct flexsc_ecb_event event;
 	char byte;
 	int fds[2];
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	watched_pair(fds, 0);
 	close(fds[1]);
 	event = test_next(ecb, ALL);
 	CHECK(event.ready & (POLLIN | POLLHUP));
 	CHECK_EQ(read(fds[0], &byte, 1), 0);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(the_oldest_comes_first_and_the_lowest_group_before)
+ECB_TEST(the_oldest_comes_first_and_the_lowest_group_before)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	int user[6];
 
 	for (int i = 0; i < 6; i++)
@@ -92,12 +80,10 @@ TEST(the_oldest_comes_first_and_the_lowest_group_before)
 	CHECK_EQ(test_next(ecb, ALL).event, user[2]);
 	CHECK_EQ(test_next(ecb, ALL).event, user[4]);
 	test_none(ecb, ALL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(words_of_posts_are_ored)
+ECB_TEST(words_of_posts_are_ored)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct flexsc_ecb_event event;
 	int user = flexsc_ecb_user(ecb, 0, NULL);
 
@@ -109,17 +95,14 @@ TEST(words_of_posts_are_ored)
 	CHECK_EQ(event.payload[0], 0x9249249249249249ULL);
 	test_none(ecb, ALL);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 0), -EINVAL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(what_may_not_be_delivered_is_held)
+QUIET_ECB_TEST(what_may_not_be_delivered_is_held)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	struct flexsc_ecb_event event;
 	int fds[2];
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 5, NULL) >= 0);
+	watched_pair(fds, 5);
 	test_write(fds[1]);
 	test_none(ecb, ALL);
 	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 4), 0);
@@ -135,12 +118,10 @@ TEST(what_may_not_be_delivered_is_held)
 	/* A wait for the group is worth a bit of deliver. */
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 5, SECOND), 1);
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_forgotten_event_is_not_posted)
+ECB_TEST(a_forgotten_event_is_not_posted)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	int fds[2], index, user = flexsc_ecb_user(ecb, 0, NULL);
 
 	test_pair(fds);
@@ -151,12 +132,10 @@ TEST(a_forgotten_event_is_not_posted)
 	CHECK(index >= 0);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)index, 1), -EINVAL);
 	test_none(ecb, ALL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(the_oldest_of_held_events_comes_first)
+QUIET_ECB_TEST(the_oldest_of_held_events_comes_first)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	int fds[6], index[6];
 
 	for (int i = 0; i < 6; i++) {
@@ -182,16 +161,13 @@ TEST(the_oldest_of_held_events_comes_first)
 	CHECK_EQ(test_next(ecb, 1).event, index[4]);
 	CHECK_EQ(test_next(ecb, ALL).event, index[2]);
 	test_none(ecb, ALL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_forgotten_source_tells_nothing)
+ECB_TEST(a_forgotten_source_tells_nothing)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	int fds[2], index;
 
-	test_pair(fds);
-	index = flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL);
+	index = watched_pair(fds, 0);
 	test_write(fds[1]);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, SECOND), 1);
 	/* Its event is on a list. */
@@ -203,13 +179,10 @@ TEST(a_forgotten_source_tells_nothing)
 	/* The descriptor is as it was, and may be watched again. */
 	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_closed_descriptor_tells_nothing)
+ECB_TEST(a_closed_descriptor_tells_nothing)
 {
-	struct flexsc_ecb *ecb = test_ecb();
-
 	for (int i = 0; i < 50; i++) {
 		int fds[2], next[2], index;
 		char byte;
@@ -231,22 +204,18 @@ TEST(a_closed_descriptor_tells_nothing)
 		close(fds[1]);
 		close(next[1]);
 	}
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_peer_sees_the_end_at_once)
+ECB_TEST(a_peer_sees_the_end_at_once)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct pollfd end;
 	int fds[2], index;
 
-	test_pair(fds);
-	index = flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL);
+	index = watched_pair(fds, 0);
 	CHECK_EQ(flexsc_ecb_close(ecb, (unsigned int)index), 0);
 	end = (struct pollfd){ .fd = fds[1], .events = POLLIN };
 	CHECK_EQ(poll(&end, 1, -1), 1);
 	CHECK(end.revents & POLLHUP);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 /* Files whose state doesn't change: it is their one event. */
@@ -258,9 +227,8 @@ static void tells_once(struct flexsc_ecb *ecb, int fd)
 	test_none(ecb, ALL);
 }
 
-TEST(a_file_that_never_changes_tells_once)
+ECB_TEST(a_file_that_never_changes_tells_once)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	int master, slave;
 
 	if (test_is_kmod(ecb))
@@ -269,12 +237,10 @@ TEST(a_file_that_never_changes_tells_once)
 	close(master);
 	tells_once(ecb, slave);
 	tells_once(ecb, open("/proc/uptime", O_RDONLY | O_CLOEXEC));
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_checked_event_is_true)
+ECB_TEST(a_checked_event_is_true)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	char byte;
 	int fds[2];
 
@@ -286,15 +252,12 @@ TEST(a_checked_event_is_true)
 	test_none(ecb, ALL);
 	test_write(fds[1]);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(slots_are_used_again)
+ECB_TEST(slots_are_used_again, .events = 4)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 4);
 	int fds[2], index[4];
 
-	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	test_pair(fds);
 	test_write(fds[0]);
 	test_write(fds[1]);
@@ -314,20 +277,17 @@ TEST(slots_are_used_again)
 						   (unsigned int)index[i]), 0);
 		test_none(ecb, ALL);
 	}
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_wait_ends)
+QUIET_ECB_TEST(a_wait_ends)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	uint64_t began = now_ns();
 	int fds[2], user;
 
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 30 * MS), 0);
 	CHECK(now_ns() - began >= 30 * MS);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 0), 0);
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
+	watched_pair(fds, 2);
 	user = flexsc_ecb_user(ecb, 3, NULL);
 	test_write(fds[1]);
 	/* Not for another group. */
@@ -335,18 +295,14 @@ TEST(a_wait_ends)
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, FLEXSC_FOREVER), 1);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, FLEXSC_FOREVER), 1);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_batched_wait_that_does_not_sleep_delivers)
+ECB_TEST(a_batched_wait_that_does_not_sleep_delivers, .flags = FLEXSC_ECB_BATCHED)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.flags = FLEXSC_ECB_BATCHED);
 	struct flexsc_ecb_event event;
 	int fds[2], user;
 
-	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
+	watched_pair(fds, 2);
 	user = flexsc_ecb_user(ecb, 3, NULL);
 	test_write(fds[1]);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 0), 1);
@@ -358,7 +314,6 @@ TEST(a_batched_wait_that_does_not_sleep_delivers)
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, SECOND), 1);
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
 	CHECK_EQ(event.fd, fds[0]);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 static atomic_uint handled;
@@ -368,19 +323,17 @@ static void on_alarm(int signo)
 	handled++;
 }
 
-TEST(a_signal_ends_a_wait)
+ECB_TEST(a_signal_ends_a_wait)
 {
 	/* One may come before the wait. */
 	const struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, none = { 0 };
 	const struct sigaction action = { .sa_handler = on_alarm };
-	struct flexsc_ecb *ecb = test_ecb();
 
 	sigaction(SIGALRM, &action, NULL);
 	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, FLEXSC_FOREVER), -EINTR);
 	CHECK_EQ(setitimer(ITIMER_REAL, &none, NULL), 0);
 	CHECK(handled);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 /* Threads that post, each until the owner has seen its last post. */
@@ -436,10 +389,10 @@ static void see_all(struct flexsc_ecb *ecb, struct poster *posters, bool sleep)
 
 static void posts_are_seen(bool sleep)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct poster posters[POSTERS] = { 0 };
 	struct flexsc_ecb_event event;
 
+	ecb = test_ecb();
 	for (int i = 0; i < POSTERS; i++) {
 		struct poster *poster = &posters[i];
 		int user = flexsc_ecb_user(ecb, i / 2, poster);
@@ -448,8 +401,7 @@ static void posts_are_seen(bool sleep)
 		poster->ecb = ecb;
 		poster->event = (unsigned int)user;
 		poster->posts = MANY(200000) / test_slower();
-		CHECK_EQ(pthread_create(&poster->thread, NULL, post_many,
-					poster), 0);
+		poster->thread = test_thread(post_many, poster);
 	}
 	see_all(ecb, posters, sleep);
 	for (int i = 0; i < POSTERS; i++) {
@@ -490,9 +442,8 @@ static void *post_bit(void *arg)
 	return NULL;
 }
 
-TEST_LIMIT(threads_post_to_one_event, 60)
+ECB_TEST_LIMIT(threads_post_to_one_event, 60)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct bit bits[POSTERS];
 	unsigned int event = (unsigned int)flexsc_ecb_user(ecb, 0, NULL);
 	uint64_t last = 0;
@@ -500,27 +451,23 @@ TEST_LIMIT(threads_post_to_one_event, 60)
 	for (int i = 0; i < POSTERS; i++) {
 		bits[i] = (struct bit){ .ecb = ecb, .event = event,
 					.word = 1ULL << i };
-		CHECK_EQ(pthread_create(&bits[i].thread, NULL, post_bit,
-					&bits[i]), 0);
+		bits[i].thread = test_thread(post_bit, &bits[i]);
 	}
 	while (last != (1U << POSTERS) - 1)
 		last |= test_next(ecb, ALL).payload[0] >> 32;
 	for (int i = 0; i < POSTERS; i++)
 		pthread_join(bits[i].thread, NULL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST_LIMIT(thousands_of_descriptors, 60)
+ECB_TEST_LIMIT(thousands_of_descriptors, 60, .events = 4000)
 {
 	enum { MOST = 4000 };
-	struct flexsc_ecb *ecb = NEW_ECB(.events = MOST);
 	static unsigned int seen[MOST];
 	static int fds[MOST];
 	struct flexsc_ecb_event event;
 
 	if (!raise_fd_limit(MOST + 100))
 		SKIP("no %d descriptors", MOST);
-	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	for (int i = 0; i < MOST; i++) {
 		fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 		CHECK(fds[i] >= 0);
@@ -536,7 +483,6 @@ TEST_LIMIT(thousands_of_descriptors, 60)
 		}
 		test_none(ecb, ALL);
 	}
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 /* Bad use. */
@@ -551,8 +497,6 @@ static void ignore(struct flexsc_ecb *ecb, void *arg)
 
 static void *use_it(void *arg)
 {
-	struct flexsc_ecb *ecb = arg;
-
 	CHECK_EQ(flexsc_ecb_watch(ecb, 0, POLLIN, 0, NULL), -EPERM);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 0), -EPERM);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), -EPERM);
@@ -561,25 +505,22 @@ static void *use_it(void *arg)
 
 TEST(an_ecb_is_its_thread_s)
 {
-	struct flexsc_ecb *ecb = test_ecb(), *other;
-	pthread_t thread;
+	struct flexsc_ecb *other;
 
+	ecb = test_ecb();
 	CHECK_EQ(flexsc_ecb_create(&other, NULL), -EBUSY);
-	CHECK_EQ(pthread_create(&thread, NULL, use_it, ecb), 0);
-	pthread_join(thread, NULL);
+	pthread_join(test_thread(use_it, NULL), NULL);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
-	other = test_ecb();
-	CHECK_EQ(flexsc_ecb_destroy(other), 0);
+	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
 }
 
 TEST(a_child_has_none)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	unsigned int fds_before;
 	int fds[2], user, pid;
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	ecb = test_ecb();
+	watched_pair(fds, 0);
 	user = flexsc_ecb_user(ecb, 0, NULL);
 	fds_before = count_fds();
 	pid = test_fork();
@@ -622,16 +563,14 @@ static struct flexsc_ecb_event replaced(struct flexsc_ecb *ecb, int fd, int by)
 	return event;
 }
 
-TEST(a_poll_that_fails_later_is_an_event)
+ECB_TEST(a_poll_that_fails_later_is_an_event, .events = 4)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 4);
 	struct flexsc_ecb_event event;
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	if (test_is_kmod(ecb))
 		SKIP("io_uring's");
-	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	event = replaced(ecb, fd, file);
 	CHECK_EQ(event.error, -EPERM);
 	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
@@ -640,7 +579,6 @@ TEST(a_poll_that_fails_later_is_an_event)
 	/* A closed descriptor has no events. */
 	event = replaced(ecb, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), -1);
 	CHECK_EQ(event.error, 0);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 /* The program forbids io_uring_enter() when the ECB has used it. */
@@ -648,9 +586,9 @@ static void forbid_entering(uint32_t flags, bool notifies, int error)
 {
 	const int enter = SYS_io_uring_enter;
 	const struct flexsc_ecb_inherit inherit = { .want = POLLIN };
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 600, .flags = flags);
 	int fds[2], listener, watched, user;
 
+	ecb = NEW_ECB(.events = 600, .flags = flags);
 	if (test_is_kmod(ecb))
 		SKIP("io_uring's");
 	CHECK_EQ(flexsc_ecb_handler(ecb, ignore, NULL), 0);
@@ -733,7 +671,6 @@ TEST(nothing_is_left_behind)
 TEST(bad_arguments_are_refused)
 {
 	struct flexsc_ecb_options options = FLEXSC_ECB_OPTIONS_INIT;
-	struct flexsc_ecb *ecb;
 	int fds[2], file;
 
 	CHECK_EQ(flexsc_ecb_create(NULL, NULL), -EINVAL);

@@ -40,6 +40,28 @@ static inline struct flexsc_ecb *test_ecb(void)
 	return ecb;
 }
 
+/*
+ * An ECB_TEST() has an ECB that delivers all, made with the options that follow its
+ * name, and destroyed after the test. A QUIET_ECB_TEST()'s delivers nothing at first.
+ */
+#define ECB_TEST(id, ...)	ECB_TEST_LIMIT(id, 20, __VA_ARGS__)
+#define ECB_TEST_LIMIT(id, seconds, ...)				\
+	ECB_TEST_ENTRY(id, seconds, ecb = NEW_ECB(__VA_ARGS__);		\
+		       CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0))
+#define QUIET_ECB_TEST(id, ...)						\
+	ECB_TEST_ENTRY(id, 20, ecb = NEW_ECB(__VA_ARGS__))
+#define ECB_TEST_ENTRY(id, seconds, make)				\
+	static void with_ecb_##id(void);				\
+	TEST_LIMIT(id, seconds)						\
+	{								\
+		make;							\
+		with_ecb_##id();					\
+		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);			\
+	}								\
+	static void with_ecb_##id(void)
+
+static struct flexsc_ecb *ecb __attribute__((unused));
+
 static inline bool test_is_kmod(const struct flexsc_ecb *ecb)
 {
 	return !strcmp(flexsc_ecb_backend(ecb), "kmod");
@@ -89,6 +111,17 @@ static inline void test_pair(int fds[2])
 	CHECK_EQ(socketpair(AF_UNIX,
 			    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds),
 		 0);
+}
+
+/* A pair whose first end is watched. Returns the event's index. */
+static inline unsigned int watched_pair(int fds[2], int group)
+{
+	int index;
+
+	test_pair(fds);
+	index = flexsc_ecb_watch(ecb, fds[0], POLLIN, group, NULL);
+	CHECK(index >= 0);
+	return (unsigned int)index;
 }
 
 static inline void test_write(int fd)

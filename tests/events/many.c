@@ -71,7 +71,7 @@ TEST_LIMIT(each_event_of_many_comes_once, 120)
 	ecb = NEW_ECB(.events = (uint32_t)descriptors);
 	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	watch_all(ecb);
-	CHECK_EQ(pthread_create(&writer, NULL, write_rounds, NULL), 0);
+	writer = test_thread(write_rounds, NULL);
 	for (unsigned long n = 0; n < all; n++) {
 		event = test_next(ecb, ALL);
 		CHECK_EQ(eventfd_read(event.fd, &value), 0);

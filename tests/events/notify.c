@@ -7,7 +7,6 @@
 #include <setjmp.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 
 /* What the handler did. Written by the owner's thread alone. */
@@ -34,16 +33,20 @@ static void take_all(struct flexsc_ecb *ecb, void *arg)
 	seen->inside--;
 }
 
-/* An ECB that calls take_all() for all groups. */
-static struct flexsc_ecb *notified(struct seen *seen)
-{
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+static struct seen seen;
 
-	*seen = (struct seen){ .take = ALL };
-	CHECK_EQ(flexsc_ecb_handler(ecb, take_all, seen), 0);
+/* The ECB calls take_all() for all groups. */
+static void notified(void)
+{
+	seen = (struct seen){ .take = ALL };
+	ecb = NEW_ECB();
+	CHECK_EQ(flexsc_ecb_handler(ecb, take_all, &seen), 0);
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
-	return ecb;
 }
+
+#define NOTIFIED_TEST(id)	NOTIFIED_TEST_LIMIT(id, 20)
+#define NOTIFIED_TEST_LIMIT(id, seconds)				\
+	ECB_TEST_ENTRY(id, seconds, notified())
 
 /* So long that what would be called has been. */
 static void compute_a_while(void)
@@ -56,23 +59,33 @@ static void compute_a_while(void)
 
 /* Does something later, while the test computes. */
 struct later {
-	pthread_t thread;
-	void (*act)(int fd);
-	int fd;
+	unsigned int ms;
+	void (*act)(int arg);
+	int arg;
 };
 
 static void *act_later(void *arg)
 {
-	struct later *later = arg;
+	struct later later = *(struct later *)arg;
 
-	sleep_ms(20);
-	later->act(later->fd);
+	free(arg);
+	sleep_ms(later.ms);
+	later.act(later.arg);
 	return NULL;
 }
 
-static void one_byte(int fd)
+static pthread_t later(unsigned int ms, void (*act)(int arg), int arg)
 {
-	test_write(fd);
+	struct later *later = malloc(sizeof(*later));
+
+	CHECK(later);
+	*later = (struct later){ ms, act, arg };
+	return test_thread(act_later, later);
+}
+
+static void post_event(int event)
+{
+	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)event, 1), 0);
 }
 
 static void one_count(int fd)
@@ -102,17 +115,15 @@ static void touch(int fd)
 /* A source, and what makes an event of it while the owner computes. */
 static void preempts(int fd, void (*act)(int fd), int act_fd)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
-	struct later later = { .act = act, .fd = act_fd };
-	int index = flexsc_ecb_watch(ecb, fd, POLLIN, 4, NULL);
+	pthread_t thread;
 
-	CHECK(index >= 0);
+	notified();
+	CHECK(flexsc_ecb_watch(ecb, fd, POLLIN, 4, NULL) >= 0);
 	CHECK_EQ(seen.events, 0);
-	CHECK_EQ(pthread_create(&later.thread, NULL, act_later, &later), 0);
+	thread = later(20, act, act_fd);
 	compute_until(&seen.events, 1);
 	CHECK_EQ(seen.groups, 1U << 4);
-	pthread_join(later.thread, NULL);
+	pthread_join(thread, NULL);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
@@ -121,7 +132,7 @@ TEST(a_socket_preempts)
 	int fds[2];
 
 	test_pair(fds);
-	preempts(fds[0], one_byte, fds[1]);
+	preempts(fds[0], test_write, fds[1]);
 }
 
 TEST(a_pipe_preempts)
@@ -129,7 +140,7 @@ TEST(a_pipe_preempts)
 	int fds[2];
 
 	CHECK_EQ(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-	preempts(fds[0], one_byte, fds[1]);
+	preempts(fds[0], test_write, fds[1]);
 }
 
 TEST(a_terminal_preempts)
@@ -137,7 +148,7 @@ TEST(a_terminal_preempts)
 	int master, slave;
 
 	CHECK_EQ(openpty(&master, &slave, NULL, NULL, NULL), 0);
-	preempts(master, one_byte, slave);
+	preempts(master, test_write, slave);
 }
 
 TEST(an_eventfd_preempts)
@@ -186,49 +197,25 @@ TEST(a_file_preempts)
 	file = open("file", O_CREAT | O_RDWR | O_CLOEXEC, 0644);
 	CHECK(inotify_add_watch(fd, "file", IN_ATTRIB) >= 0);
 	preempts(fd, touch, file);
-	leave_scratch();
 }
 
-struct posting {
-	pthread_t thread;
-	struct flexsc_ecb *ecb;
-	unsigned int event;
-	unsigned int late;	/* ms more */
-};
-
-static void *post_later(void *arg)
+NOTIFIED_TEST(a_post_preempts)
 {
-	struct posting *posting = arg;
+	int user = flexsc_ecb_user(ecb, 1, NULL);
+	pthread_t thread = later(20, post_event, user);
 
-	sleep_ms(20 + posting->late);
-	CHECK_EQ(flexsc_ecb_post(posting->ecb, posting->event, 1), 0);
-	return NULL;
-}
-
-TEST(a_post_preempts)
-{
-	struct seen seen;
-	struct posting posting = { .ecb = notified(&seen) };
-
-	posting.event = (unsigned int)flexsc_ecb_user(posting.ecb, 1, NULL);
-	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
-		 0);
 	compute_until(&seen.events, 1);
-	pthread_join(posting.thread, NULL);
+	pthread_join(thread, NULL);
 	/* Its own posts, too. */
-	CHECK_EQ(flexsc_ecb_post(posting.ecb, posting.event, 1), 0);
+	post_event(user);
 	compute_until(&seen.events, 2);
-	CHECK_EQ(flexsc_ecb_destroy(posting.ecb), 0);
 }
 
-TEST(not_in_a_critical_section)
+NOTIFIED_TEST(not_in_a_critical_section)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
 	int fds[2];
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	watched_pair(fds, 0);
 	for (unsigned int i = 1; i <= 20; i++) {
 		flexsc_ecb_critical_begin(ecb);
 		flexsc_ecb_critical_begin(ecb);
@@ -242,19 +229,15 @@ TEST(not_in_a_critical_section)
 		compute_until(&seen.calls, i);
 	}
 	CHECK_EQ(seen.events, 20);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(not_while_notify_says_no)
+NOTIFIED_TEST(not_while_notify_says_no)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
 	struct flexsc_event_control *control = flexsc_ecb_control(ecb);
 	struct flexsc_ecb_event event;
 	int fds[2];
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 6, NULL) >= 0);
+	watched_pair(fds, 6);
 	CHECK_EQ(flexsc_ecb_deliver(ecb, ALL), 0);
 	__atomic_store_n(&control->notify, 0, __ATOMIC_RELAXED);
 	test_write(fds[1]);
@@ -270,13 +253,10 @@ TEST(not_while_notify_says_no)
 	CHECK_EQ(seen.events, 1);
 	test_write(fds[1]);
 	compute_until(&seen.events, 2);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(what_the_handler_leaves_calls_it_again)
+NOTIFIED_TEST(what_the_handler_leaves_calls_it_again)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
 	int low = flexsc_ecb_user(ecb, 1, NULL);
 	int high = flexsc_ecb_user(ecb, 9, NULL);
 	struct flexsc_ecb_event event;
@@ -284,37 +264,30 @@ TEST(what_the_handler_leaves_calls_it_again)
 	/* It takes the lower group alone, the higher doesn't notify. */
 	seen.take = 1U << 1;
 	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 1), 0);
-	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)high, 1), 0);
-	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)low, 1), 0);
+	post_event(high);
+	post_event(low);
 	compute_until(&seen.calls, 1);
 	CHECK_EQ(seen.events, 1);
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
 	CHECK_EQ(event.event, high);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_wait_is_for_its_caller)
+NOTIFIED_TEST(a_wait_is_for_its_caller)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
-	struct posting posting = { .ecb = ecb };
-	int fds[2];
+	pthread_t thread;
+	int fds[2], user;
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
-	posting.event = (unsigned int)flexsc_ecb_user(ecb, 3, NULL);
+	watched_pair(fds, 2);
+	user = flexsc_ecb_user(ecb, 3, NULL);
 	/* What ends the wait doesn't call the handler; other groups do. */
-	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
-		 0);
+	thread = later(20, post_event, user);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 3600 * SECOND), 1);
 	CHECK_EQ(seen.calls, 0);
-	pthread_join(posting.thread, NULL);
-	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
-		 0);
+	pthread_join(thread, NULL);
+	thread = later(20, post_event, user);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, 100 * MS), 0);
 	CHECK(seen.calls);
-	pthread_join(posting.thread, NULL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	pthread_join(thread, NULL);
 }
 
 /* Called during a wait that this ends: the wait is for group 2. */
@@ -326,24 +299,22 @@ static void post_awaited(struct flexsc_ecb *ecb, void *awaited)
 		CHECK_EQ(flexsc_ecb_post(ecb, *(unsigned int *)awaited, 1), 0);
 }
 
-TEST(a_post_interrupts_a_wait_for_others)
+QUIET_ECB_TEST(a_post_interrupts_a_wait_for_others)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
-	struct posting posting = { .ecb = ecb };
 	unsigned int awaited;
+	pthread_t thread;
+	int user;
 
 	if (test_is_kmod(ecb))
 		SKIP("io_uring's");
-	posting.event = (unsigned int)flexsc_ecb_user(ecb, 3, NULL);
+	user = flexsc_ecb_user(ecb, 3, NULL);
 	awaited = (unsigned int)flexsc_ecb_user(ecb, 2, NULL);
 	CHECK_EQ(flexsc_ecb_handler(ecb, post_awaited, &awaited), 0);
 	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 3), 0);
-	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
-		 0);
+	thread = later(20, post_event, user);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, FLEXSC_FOREVER), 1);
 	CHECK_EQ(test_next(ecb, 1U << 2).event, awaited);
-	pthread_join(posting.thread, NULL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	pthread_join(thread, NULL);
 }
 
 static void wait_inside(struct flexsc_ecb *ecb, void *arg)
@@ -355,56 +326,43 @@ static void wait_inside(struct flexsc_ecb *ecb, void *arg)
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 4, MS), 0);
 }
 
-TEST(a_handler_may_wait_inside_of_a_wait)
+QUIET_ECB_TEST(a_handler_may_wait_inside_of_a_wait)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
-	struct posting posting = { .ecb = ecb };
-	struct later later = { .act = one_byte };
-	int fds[2];
+	pthread_t threads[2];
+	int fds[2], user;
 
-	test_pair(fds);
 	CHECK_EQ(flexsc_ecb_handler(ecb, wait_inside, NULL), 0);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
-	posting.event = (unsigned int)flexsc_ecb_user(ecb, 3, NULL);
+	watched_pair(fds, 2);
+	user = flexsc_ecb_user(ecb, 3, NULL);
 	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 2), 0);
-	later.fd = fds[1];
-	posting.late = 100;
-	CHECK_EQ(pthread_create(&later.thread, NULL, act_later, &later), 0);
-	CHECK_EQ(pthread_create(&posting.thread, NULL, post_later, &posting),
-		 0);
+	threads[0] = later(20, test_write, fds[1]);
+	threads[1] = later(120, post_event, user);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 3600 * SECOND), 1);
-	pthread_join(posting.thread, NULL);
-	pthread_join(later.thread, NULL);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
 }
 
-TEST(a_wait_leaves_the_others_notified)
+NOTIFIED_TEST(a_wait_leaves_the_others_notified)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
-	struct posting posting = { .ecb = ecb };
-	int fds[2];
+	pthread_t thread;
+	int fds[2], user;
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 2, NULL) >= 0);
-	posting.event = (unsigned int)flexsc_ecb_user(ecb, 3, NULL);
+	watched_pair(fds, 2);
+	user = flexsc_ecb_user(ecb, 3, NULL);
 	for (unsigned int i = 1; i <= 5; i++) {
 		/* A notification meets the wait, which isn't for its group. */
-		CHECK_EQ(pthread_create(&posting.thread, NULL, post_later,
-					&posting), 0);
+		thread = later(20, post_event, user);
 		CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 5, 50 * MS), 0);
-		pthread_join(posting.thread, NULL);
+		pthread_join(thread, NULL);
 		CHECK_EQ(seen.events, 2 * i - 1);
 		/* No call of the library's, and it preempts. */
 		test_write(fds[1]);
 		compute_until(&seen.events, 2 * i);
 	}
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 struct round {
-	struct flexsc_ecb *ecb;
-	unsigned int event;
+	int event;
 	atomic_uint round;
 	atomic_bool over;
 };
@@ -422,48 +380,42 @@ static void *post_each_round(void *arg)
 		}
 		random = random * 1103515245 + 12345;
 		test_compute(random >> 16 & 1023);
-		CHECK_EQ(flexsc_ecb_post(round->ecb, round->event, 1), 0);
+		post_event(round->event);
 	}
 }
 
 /* It ends a wait, or the handler is called. */
-TEST_LIMIT(what_comes_at_the_end_of_a_wait_is_notified, 60)
+NOTIFIED_TEST_LIMIT(what_comes_at_the_end_of_a_wait_is_notified, 60)
 {
-	struct seen seen;
-	struct round round = { .ecb = notified(&seen) };
+	struct round round = { flexsc_ecb_user(ecb, 1, NULL), 0, false };
 	unsigned int taken = 0;
 	struct flexsc_ecb_event event;
-	pthread_t thread;
+	pthread_t thread = test_thread(post_each_round, &round);
 
-	round.event = (unsigned int)flexsc_ecb_user(round.ecb, 1, NULL);
-	CHECK_EQ(pthread_create(&thread, NULL, post_each_round, &round), 0);
 	for (unsigned int i = 1; turns_left(i - 1, MANY(2000)); i++) {
 		atomic_store(&round.round, i);
 		for (unsigned int n = 1 + i % 4; n; n--)
-			if (flexsc_ecb_wait(round.ecb, 1U << 1, 0))
-				while (flexsc_ecb_next(round.ecb, ALL, &event))
+			if (flexsc_ecb_wait(ecb, 1U << 1, 0))
+				while (flexsc_ecb_next(ecb, ALL, &event))
 					taken++;
 		while (seen.events + taken < i)
 			now_ns();
 	}
 	atomic_store(&round.over, true);
 	pthread_join(thread, NULL);
-	CHECK_EQ(flexsc_ecb_destroy(round.ecb), 0);
 }
 
-TEST(errno_and_numbers_are_kept)
+NOTIFIED_TEST(errno_and_numbers_are_kept)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
-	struct posting posting = { .ecb = ecb };
 	volatile double x = 2;
+	pthread_t thread;
+	int user;
 
-	posting.event = (unsigned int)flexsc_ecb_user(ecb, 1, NULL);
+	user = flexsc_ecb_user(ecb, 1, NULL);
 	for (unsigned int i = 0; i < 20; i++) {
 		double sum = 0;
 
-		CHECK_EQ(pthread_create(&posting.thread, NULL, post_later,
-					&posting), 0);
+		thread = later(20, post_event, user);
 		errno = 17;
 		while (seen.events == i) {
 			sum = sqrt(x) * sqrt(x);
@@ -471,24 +423,20 @@ TEST(errno_and_numbers_are_kept)
 			now_ns();
 		}
 		CHECK_EQ(errno, 17);
-		pthread_join(posting.thread, NULL);
+		pthread_join(thread, NULL);
 	}
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(the_end_of_a_section_keeps_errno)
+NOTIFIED_TEST(the_end_of_a_section_keeps_errno)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
 	int user = flexsc_ecb_user(ecb, 1, NULL);
 
 	flexsc_ecb_critical_begin(ecb);
-	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+	post_event(user);
 	errno = 17;
 	flexsc_ecb_critical_end(ecb);
 	CHECK_EQ(seen.calls, 1);
 	CHECK_EQ(errno, 17);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 static atomic_uint program_s;
@@ -508,13 +456,11 @@ TEST(other_threads_signals_are_the_program_s)
 {
 	const struct sigaction action = { .sa_handler = on_urgent };
 	struct sigaction now;
-	struct seen seen;
-	struct flexsc_ecb *ecb;
 	pthread_t thread;
 
 	sigaction(SIGURG, &action, NULL);
-	ecb = notified(&seen);
-	CHECK_EQ(pthread_create(&thread, NULL, raise_urgent, NULL), 0);
+	notified();
+	thread = test_thread(raise_urgent, NULL);
 	pthread_join(thread, NULL);
 	CHECK_EQ(program_s, 1);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
@@ -529,9 +475,8 @@ static void leap(struct flexsc_ecb *ecb, void *arg)
 	siglongjmp(landing, 1);
 }
 
-TEST(a_handler_may_be_left_by_a_jump)
+QUIET_ECB_TEST(a_handler_may_be_left_by_a_jump)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	struct flexsc_ecb_event event;
 	volatile int leaps = 0;
 	int user;
@@ -547,11 +492,10 @@ TEST(a_handler_may_be_left_by_a_jump)
 		leaps++;
 	}
 	if (leaps < 3) {
-		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+		post_event(user);
 		for (;;)
 			now_ns();
 	}
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 static jmp_buf plain_landing;
@@ -587,10 +531,10 @@ static void write_and_wait(struct flexsc_ecb *ecb, int fd)
 /* A handler is left where act() calls it. What comes later notifies. */
 static void leave_and_go_on(void (*act)(struct flexsc_ecb *ecb, int fd))
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	struct seen seen = { .take = ALL };
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), user;
 
+	ecb = NEW_ECB(.events = 0);
 	landings = 0;
 	CHECK_EQ(flexsc_ecb_handler(ecb, leap_at_first, &seen), 0);
 	CHECK(flexsc_ecb_watch(ecb, fd, POLLIN, 0, NULL) >= 0);
@@ -604,7 +548,7 @@ static void leave_and_go_on(void (*act)(struct flexsc_ecb *ecb, int fd))
 	for (unsigned int i = 2; i < 6; i++) {
 		eventfd_write(fd, 1);
 		compute_until(&landings, 2 * i - 2);
-		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+		post_event(user);
 		compute_until(&landings, 2 * i - 1);
 	}
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
@@ -632,9 +576,8 @@ static void see_crowd(struct flexsc_ecb *ecb, void *arg)
 }
 
 /* More completions than their queue has room for. */
-TEST_LIMIT(a_full_queue_ends_no_watch, 60)
+QUIET_ECB_TEST(a_full_queue_ends_no_watch, .events = 4000)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = CROWD);
 	uint64_t until;
 	pthread_t thread;
 
@@ -647,7 +590,7 @@ TEST_LIMIT(a_full_queue_ends_no_watch, 60)
 				       (void *)&crowd_seen[i]) >= 0);
 	}
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, write_to_crowd, NULL), 0);
+	thread = test_thread(write_to_crowd, NULL);
 	for (int i = 0; i < 4; i++) {
 		flexsc_ecb_critical_begin(ecb);
 		until = now_ns() + 300 * MS;
@@ -664,7 +607,6 @@ TEST_LIMIT(a_full_queue_ends_no_watch, 60)
 		while (!crowd_seen[i])
 			now_ns();
 	}
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 TEST(a_jump_leaves_the_later_ones_notified)
@@ -688,11 +630,9 @@ TEST(an_ecb_ends_in_a_storm)
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	pthread_t thread;
 
-	CHECK_EQ(pthread_create(&thread, NULL, write_until_over, &fd), 0);
+	thread = test_thread(write_until_over, &fd);
 	for (unsigned int i = 0; i < MANY(500); i++) {
-		struct seen seen;
-		struct flexsc_ecb *ecb = notified(&seen);
-
+		notified();
 		CHECK(flexsc_ecb_watch(ecb, fd, POLLIN, 0, NULL) >= 0);
 		CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 	}
@@ -703,26 +643,21 @@ TEST(an_ecb_ends_in_a_storm)
 /* A child that has an ECB of its own, which notifies. */
 static void preempted_child(void)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
 	int fds[2];
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	notified();
+	watched_pair(fds, 0);
 	test_write(fds[1]);
 	compute_until(&seen.calls, 1);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 	test_leave();
 }
 
-TEST(a_child_of_a_section_is_notified)
+NOTIFIED_TEST(a_child_of_a_section_is_notified)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb = notified(&seen);
 	int fds[2], pid;
 
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	watched_pair(fds, 0);
 	flexsc_ecb_critical_begin(ecb);
 	test_write(fds[1]);
 	compute_a_while();
@@ -731,22 +666,18 @@ TEST(a_child_of_a_section_is_notified)
 		preempted_child();
 	flexsc_ecb_critical_end(ecb);
 	test_reap(pid);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 TEST(an_owner_unblocks_the_signal)
 {
-	struct seen seen;
-	struct flexsc_ecb *ecb;
 	sigset_t set;
 	int fds[2];
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGURG);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	ecb = notified(&seen);
-	test_pair(fds);
-	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
+	notified();
+	watched_pair(fds, 0);
 	test_write(fds[1]);
 	compute_until(&seen.calls, 1);
 	sigaddset(&set, SIGUSR1);
@@ -754,9 +685,8 @@ TEST(an_owner_unblocks_the_signal)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(signals_that_are_no_events_stay_as_they_were)
+ECB_TEST(signals_that_are_no_events_stay_as_they_were)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	sigset_t set, now;
 
 	sigemptyset(&set);
@@ -767,7 +697,6 @@ TEST(signals_that_are_no_events_stay_as_they_were)
 	pthread_sigmask(SIG_BLOCK, NULL, &now);
 	CHECK_EQ(sigismember(&now, SIGUSR1), 1);
 	CHECK_EQ(sigismember(&now, SIGUSR2), 0);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 static volatile int child = -1;
@@ -784,9 +713,9 @@ static void fork_once(struct flexsc_ecb *ecb, void *arg)
 TEST(a_handler_may_fork)
 {
 	struct seen seen = { .take = ALL };
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	int fds[2];
 
+	ecb = NEW_ECB(.events = 0);
 	test_pair(fds);
 	CHECK_EQ(flexsc_ecb_handler(ecb, fork_once, &seen), 0);
 	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
@@ -814,9 +743,8 @@ static void try_to_end(struct flexsc_ecb *ecb, void *arg)
 	*(volatile int *)arg = flexsc_ecb_destroy(ecb);
 }
 
-TEST(a_handler_can_not_end_its_ecb)
+QUIET_ECB_TEST(a_handler_can_not_end_its_ecb)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	volatile int err = 0;
 	int user;
 
@@ -824,16 +752,14 @@ TEST(a_handler_can_not_end_its_ecb)
 	user = flexsc_ecb_user(ecb, 0, NULL);
 	CHECK_EQ(flexsc_ecb_notify(ecb, 1), 0);
 	CHECK_EQ(flexsc_ecb_handler(ecb, NULL, NULL), -EBUSY);
-	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
+	post_event(user);
 	while (!err)
 		now_ns();
 	CHECK_EQ(err, -EBUSY);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_lack_of_descriptors_is_told)
+QUIET_ECB_TEST(a_lack_of_descriptors_is_told)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	struct rlimit limit, least;
 	struct seen seen = { .take = ALL };
 	int fds[2];
@@ -852,7 +778,6 @@ TEST(a_lack_of_descriptors_is_told)
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
 	test_write(fds[1]);
 	compute_until(&seen.calls, 1);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
 /* Sources whose descriptors are the library's. */
@@ -870,18 +795,13 @@ static void note(struct flexsc_ecb *ecb, void *arg)
 	}
 }
 
-static struct flexsc_ecb *noted(void)
-{
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
+#define NOTED_TEST(id)							\
+	ECB_TEST_ENTRY(id, 20, ecb = NEW_ECB();				\
+		       CHECK_EQ(flexsc_ecb_handler(ecb, note, NULL), 0);\
+		       CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0))
 
-	CHECK_EQ(flexsc_ecb_handler(ecb, note, NULL), 0);
-	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
-	return ecb;
-}
-
-TEST(each_queued_signal_is_an_event)
+NOTED_TEST(each_queued_signal_is_an_event)
 {
-	struct flexsc_ecb *ecb = noted();
 	unsigned int fds = count_fds();
 	sigset_t set;
 	int index;
@@ -903,24 +823,20 @@ TEST(each_queued_signal_is_an_event)
 	CHECK_EQ(counts[FLEXSC_EVT_SIGNAL], 10);
 	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
 	CHECK_EQ(count_fds(), fds);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_timer_goes_on)
+NOTED_TEST(a_timer_goes_on)
 {
-	struct flexsc_ecb *ecb = noted();
 	uint64_t began = now_ns();
 
 	CHECK(flexsc_ecb_timer(ecb, 20 * MS, 10 * MS, 3, NULL) >= 0);
 	compute_until(&counts[FLEXSC_EVT_TIMER], 5);
 	CHECK(now_ns() - began >= 60 * MS);
 	CHECK(said[FLEXSC_EVT_TIMER][0]);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_child_is_reaped)
+NOTED_TEST(a_child_is_reaped)
 {
-	struct flexsc_ecb *ecb = noted();
 	int pid = test_fork();
 
 	if (!pid)
@@ -932,13 +848,10 @@ TEST(a_child_is_reaped)
 	CHECK_EQ(said[FLEXSC_EVT_CHILD][2], pid);
 	CHECK_EQ(waitpid(pid, NULL, 0), -1);
 	CHECK_EQ(flexsc_ecb_child(ecb, pid, 3, NULL), -ESRCH);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST(a_directory_is_watched)
+NOTED_TEST(a_directory_is_watched)
 {
-	struct flexsc_ecb *ecb = noted();
-
 	enter_scratch();
 	CHECK(flexsc_ecb_file(ecb, ".", IN_CREATE | IN_DELETE, 3, NULL) >= 0);
 	CHECK_EQ(flexsc_ecb_file(ecb, "none", IN_CREATE, 3, NULL), -ENOENT);
@@ -948,8 +861,6 @@ TEST(a_directory_is_watched)
 	CHECK_EQ(unlink("new"), 0);
 	compute_until(&counts[FLEXSC_EVT_FILE], 2);
 	CHECK_EQ(said[FLEXSC_EVT_FILE][0], IN_DELETE);
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
-	leave_scratch();
 }
 
 static void dispatch(struct flexsc_ecb *ecb, void *arg)
@@ -966,14 +877,14 @@ static void dispatch(struct flexsc_ecb *ecb, void *arg)
 
 TEST(finished_calls_are_events)
 {
-	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
 	struct flexsc_loop *loop;
 	struct call call = CALL_INIT;
-	struct later later = { .act = one_byte };
+	pthread_t thread;
 	uint64_t ns;
 	char byte;
 	int fds[2];
 
+	ecb = NEW_ECB(.events = 0);
 	CHECK_EQ(flexsc_loop_create(&loop, NULL), 0);
 	CHECK_EQ(flexsc_ecb_handler(ecb, dispatch, loop), 0);
 	CHECK(flexsc_ecb_loop(ecb, loop, 0, NULL) >= 0);
@@ -983,11 +894,10 @@ TEST(finished_calls_are_events)
 	POST(loop, &call, SYS_read, fds[0], &byte, 1);
 	CHECK_EQ(flexsc_loop_prepare(loop, &ns), 0);
 	flexsc_ecb_critical_end(ecb);
-	later.fd = fds[1];
-	CHECK_EQ(pthread_create(&later.thread, NULL, act_later, &later), 0);
+	thread = later(20, test_write, fds[1]);
 	compute_until(&call.runs, 1);
 	CHECK_EQ(call.cb.ret, 1);
-	pthread_join(later.thread, NULL);
+	pthread_join(thread, NULL);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -1086,9 +996,8 @@ static bool all_seen(const struct writer *writers)
 	return true;
 }
 
-TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
+ECB_TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
 {
-	struct flexsc_ecb *ecb = test_ecb();
 	struct writer writers[WRITERS] = { 0 };
 
 	writes = MANY(100000) / test_slower();
@@ -1107,8 +1016,7 @@ TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
 	}
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
 	for (int i = 0; i < WRITERS; i++)
-		CHECK_EQ(pthread_create(&writers[i].thread, NULL, write_many,
-					&writers[i]), 0);
+		writers[i].thread = test_thread(write_many, &writers[i]);
 	do {
 		do_something(ecb);
 	} while (atomic_load(&writers[0].written) < writes ||
@@ -1119,5 +1027,4 @@ TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
 	while (!all_seen(writers))
 		now_ns();
-	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }

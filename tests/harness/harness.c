@@ -10,9 +10,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 
 #define STATUS_USAGE	2
 #define STATUS_SKIP	77
@@ -175,6 +172,14 @@ void test_reap(int pid)
 	if (WIFSIGNALED(status))
 		test_note("process %d: %s", pid, strsignal(WTERMSIG(status)));
 	CHECK_EQ(status, 0);
+}
+
+pthread_t test_thread(void *(*run)(void *arg), void *arg)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, run, arg), 0);
+	return thread;
 }
 
 uint64_t test_random(void)

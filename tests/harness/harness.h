@@ -37,7 +37,9 @@
 
 /* What most tests use. A test program includes this header first. */
 #ifndef __cplusplus
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -46,11 +48,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #endif
 
@@ -185,6 +196,10 @@ bool test_known_difference(const char *engine, const char *what);
 int test_fork(void);
 void test_leave(void) __attribute__((noreturn));
 void test_reap(int pid);
+
+#ifndef __cplusplus
+pthread_t test_thread(void *(*run)(void *arg), void *arg);
+#endif
 
 /* A pseudo-random number: the same sequence in every run. */
 uint64_t test_random(void);

@@ -3,9 +3,6 @@
 #include "harness.h"
 
 #include <dirent.h>
-#include <netinet/in.h>
-#include <sched.h>
-#include <time.h>
 
 /* A process is idle that takes so little of a core for so long. */
 #define IDLE_MS		50U

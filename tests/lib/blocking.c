@@ -8,8 +8,6 @@
 
 #include <linux/futex.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <termios.h>
 
 WAITING_TEST(blocked_reads_dont_delay_later_calls)
@@ -128,7 +126,6 @@ WAITING_TEST(a_lock_is_handed_on)
 	CHECK_EQ(waiter.runs, 0);
 	CHECK_EQ(DO(loop, SYS_flock, a, LOCK_UN), 0);
 	CHECK_EQ(await_call(loop, &waiter), 0);
-	leave_scratch();
 }
 
 /*
@@ -180,7 +177,6 @@ WAITING_TEST(results_before_an_open_that_waits_arrive, .max_threads = 2)
 	flexsc_loop_cancel(loop, &opens[0].cb);
 	flexsc_loop_cancel(loop, &opens[1].cb);
 	CHECK(run_until(loop, &looked, 9, 5000));
-	leave_scratch();
 	test_end_loop();
 }
 
@@ -193,7 +189,6 @@ WAITING_TEST(opening_both_ends_of_a_fifo_meets)
 	CHECK_EQ(DO(loop, SYS_mknodat, AT_FDCWD, "fifo", 0010600, 0), 0);
 	if (test_known_difference("uring", "opening a FIFO doesn't wait")) {
 		fifo_does_not_wait();
-		leave_scratch();
 		return;
 	}
 	POST(loop, &reader, SYS_openat, AT_FDCWD, "fifo", O_RDONLY, 0);
@@ -202,7 +197,6 @@ WAITING_TEST(opening_both_ends_of_a_fifo_meets)
 	POST(loop, &writer, SYS_openat, AT_FDCWD, "fifo", O_WRONLY, 0);
 	CHECK(await_call(loop, &reader) >= 0);
 	CHECK(await_call(loop, &writer) >= 0);
-	leave_scratch();
 }
 
 static void write_much(struct flexsc_loop *loop)

@@ -5,9 +5,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-
 static unsigned int done;
 
 static void count_done(struct flexsc_cb *cb)
@@ -30,7 +27,6 @@ LOOP_TEST(a_call_cancelled_before_it_starts_has_no_effect)
 	CHECK_EQ(await_call(loop, &call), -ECANCELED);
 	CHECK_EQ(stat("d", &st), -1);
 	CHECK_EQ(stats_of(loop).cancelled, 1);
-	leave_scratch();
 }
 
 /* Nobody has to see that first. */
@@ -175,7 +171,6 @@ LOOP_TEST(fast_calls_tell_the_truth)
 		early++;
 	}
 	CHECK(early > 0);
-	leave_scratch();
 }
 
 /* Reads of one byte against bytes that arrive while they are cancelled. */
@@ -289,7 +284,7 @@ WAITING_TEST_LIMIT(a_read_cancelled_while_data_arrives_loses_none, 40)
 	char c;
 
 	races_open();
-	CHECK_EQ(pthread_create(&thread, NULL, feeder, NULL), 0);
+	thread = test_thread(feeder, NULL);
 	for (unsigned int round = 1; turns_left(round - 1, MANY(5000)); round++) {
 		struct race *r = &races[round % RACES];
 

@@ -5,10 +5,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-
 static bool exists(const char *path)
 {
 	struct stat st;
@@ -41,7 +37,6 @@ LOOP_TEST(a_chain_of_a_thousand_runs_in_order)
 		CHECK_EQ(calls[i].cb.ret, 4);
 		CHECK_EQ(memcmp(got + 4 * (size_t)i, text[i], 4), 0);
 	}
-	leave_scratch();
 }
 
 LOOP_TEST(a_result_becomes_an_argument)
@@ -151,7 +146,6 @@ LOOP_TEST(a_failure_cancels_the_rest_of_the_chain)
 		CHECK_EQ(calls[i].runs, 1);
 		CHECK(!exists(&"abcde"[i]));
 	}
-	leave_scratch();
 }
 
 LOOP_TEST(a_chain_may_go_on_after_a_failure)
@@ -237,7 +231,6 @@ static void cancel_in_chain(unsigned int which)
 		CHECK_EQ(exists(&"abcd"[i]), i < which);
 		CHECK_EQ(calls[i].cb.ret, i < which ? 0 : -ECANCELED);
 	}
-	leave_scratch();
 }
 
 TEST(cancelling_the_first_call_cancels_the_chain)
@@ -396,7 +389,6 @@ LOOP_TEST(a_short_write_ends_a_full_chain)
 		FULL(10, SYS_pwritev2, fd, two, 2, 6, 0, 0);
 	if (has_flagged_calls())
 		SHORT(2, SYS_pwritev2, fd, two, 2, 14, 0, 0);
-	leave_scratch();
 }
 
 LOOP_TEST(a_short_message_ends_a_full_chain)
@@ -436,7 +428,6 @@ LOOP_TEST(a_short_copy_ends_a_full_chain)
 	FULL(10, SYS_splice, q[0], NULL, to, NULL, 10, 0);
 	SHORT(10, SYS_splice, q[0], NULL, to, NULL, 11, 0);
 	FULL(10, SYS_vmsplice, q[1], two, 2, 0);
-	leave_scratch();
 }
 
 LOOP_TEST(calls_without_a_length_are_full)
@@ -504,7 +495,7 @@ static void in_parts(size_t most, unsigned int nr, uint64_t b, uint64_t c,
 	POST(loop, &first, nr, drained[1], b, c, d);
 	run_for(loop, 5);
 	POST_AFTER(loop, &first, FLEXSC_CHAIN_FULL, &next, SYS_getppid);
-	CHECK_EQ(pthread_create(&thread, NULL, drain, NULL), 0);
+	thread = test_thread(drain, NULL);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	pthread_join(thread, NULL);
 	if (most == LARGE) {
@@ -587,7 +578,6 @@ LOOP_TEST(a_call_without_cb_may_follow)
 					   "a/b", 0700), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK(exists("a/b"));
-	leave_scratch();
 }
 
 LOOP_TEST(a_short_read_ends_the_call_that_names_it)

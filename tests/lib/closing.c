@@ -8,9 +8,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/mman.h>
-#include <time.h>
-
 #define MANY_BYTES	(1U << 20)	/* more than any buffer */
 
 static char sent[MANY_BYTES], got[MANY_BYTES + 1];
@@ -42,7 +39,7 @@ static void *read_all(void *arg)
 /* What was written can go on from now on. */
 static void let_read(struct writing *writing)
 {
-	CHECK_EQ(pthread_create(&writing->reader, NULL, read_all, writing), 0);
+	writing->reader = test_thread(read_all, writing);
 }
 
 /* The file is full, so the call waits with a part of its bytes written. */
@@ -264,7 +261,7 @@ TEST(a_write_keeps_its_file_though_another_loop_replaces_it)
 
 	NEEDS_WAITING_ENGINE();
 	begin_pipe(&writing, test_loop());
-	CHECK_EQ(pthread_create(&thread, NULL, replace_elsewhere, &writing), 0);
+	thread = test_thread(replace_elsewhere, &writing);
 	CHECK_EQ(flexsc_loop_run(writing.loop), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	check_written(&writing);

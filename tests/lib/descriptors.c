@@ -4,8 +4,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/ioctl.h>
-
 static uint64_t switches(void)
 {
 	struct flexsc_stats stats;

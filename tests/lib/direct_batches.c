@@ -6,8 +6,6 @@
  */
 #include "known.h"
 
-#include <sys/uio.h>
-
 /* Many calls. */
 
 #define MOST	5000U	/* more than a ring takes, or a turn */

@@ -5,9 +5,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/epoll.h>
-#include <sys/stat.h>
-
 /* No sleep of these tests is as long: one that is has missed something. */
 #define LOST	(10 * SECOND)
 
@@ -187,7 +184,7 @@ TEST(wake_ups_make_it_readable)
 	new_loop();
 	for (unsigned int i = 0; i < 2; i++) {
 		CHECK(prepare() == FLEXSC_FOREVER);
-		CHECK_EQ(pthread_create(&thread, NULL, wake_loop, what[i]), 0);
+		thread = test_thread(wake_loop, what[i]);
 		CHECK_EQ(readable_within(LOST), 1);
 		CHECK_EQ(flexsc_loop_dispatch(loop), !i);
 		pthread_join(thread, NULL);
@@ -242,7 +239,7 @@ TEST(a_loop_that_was_prepared_can_still_wait_and_run)
 
 	new_loop();
 	CHECK(prepare() == FLEXSC_FOREVER);
-	CHECK_EQ(pthread_create(&thread, NULL, wake_loop, &cb), 0);
+	thread = test_thread(wake_loop, &cb);
 	CHECK_EQ(flexsc_loop_wait(loop, LOST), 1);
 	pthread_join(thread, NULL);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
@@ -363,8 +360,7 @@ static void play(unsigned int n, unsigned int wakers)
 		player->wakes = i < wakers;
 		CHECK_EQ(pipe(player->ask), 0);
 		CHECK_EQ(pipe(player->answer), 0);
-		CHECK_EQ(pthread_create(&player->thread, NULL, player_answer,
-					player), 0);
+		player->thread = test_thread(player_answer, player);
 		player_post(player);
 	}
 	while (done < n) {
@@ -423,7 +419,7 @@ TEST_LIMIT(an_outer_loop_misses_no_wake_up_while_falling_asleep, 60)
 	pthread_t thread;
 
 	new_loop();
-	CHECK_EQ(pthread_create(&thread, NULL, wake_when_asked, NULL), 0);
+	thread = test_thread(wake_when_asked, NULL);
 	asked++;
 	turn_until(10 * TURNS);
 	pthread_join(thread, NULL);

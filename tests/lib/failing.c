@@ -6,10 +6,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <sys/un.h>
-
 static bool is_engine(const char *name)
 {
 	return !strcmp(test_engine(), name);
@@ -204,7 +200,6 @@ static void unsubmitted(int error, bool register_too)
 	if (!is_engine("sync"))
 		POST(loop, &reader, SYS_read, p[0], &byte, 1);
 	CHECK_EQ(flexsc_loop_wait(loop, MS), 0);
-	leave_scratch();
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 	CHECK_EQ(reader.runs, !is_engine("sync"));
 }
@@ -250,7 +245,6 @@ WAITING_TEST(calls_in_the_kernel_are_taken_back)
 	forbid_ring(false, EPERM);
 	post_and_check(loop);
 	if (!ring_dies()) {
-		leave_scratch();
 		test_end_loop();
 		return;
 	}
@@ -260,7 +254,6 @@ WAITING_TEST(calls_in_the_kernel_are_taken_back)
 	}
 	check_untouched(&w);
 	post_again(&w);
-	leave_scratch();
 	test_end_loop();
 	CHECK_EQ(w.many_accept.runs, 1);
 }
@@ -281,7 +274,6 @@ TEST(calls_that_stay_in_the_kernel_are_reported)
 	forbid_ring(true, EPERM);
 	if (!ring_dies()) {
 		post_and_check(loop);
-		leave_scratch();
 		/* Nor can the calls be cancelled that the polling thread has. */
 		CHECK_EQ(flexsc_loop_destroy(loop),
 			 is_engine("uring") ? -EIO : 0);
@@ -294,7 +286,6 @@ TEST(calls_that_stay_in_the_kernel_are_reported)
 	CHECK_EQ(flexsc_loop_cancel(loop, &w.recv.cb), 0);
 	CHECK_EQ(flexsc_loop_run(loop), -EPERM);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
-	leave_scratch();
 	CHECK_EQ(flexsc_loop_destroy(loop), -EIO);
 	for (calls = waiting_calls(&w); *calls; calls++)
 		CHECK_EQ((*calls)->runs, 0);
@@ -326,7 +317,6 @@ LOOP_TEST(a_full_ring_fails)
 		CHECK_EQ(await_call(loop, &calls[i]), 1);
 		CHECK_EQ(calls[i].runs, 1);
 	}
-	leave_scratch();
 }
 
 /* Deadlines, cancellations and wake-ups go on. */

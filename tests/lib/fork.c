@@ -250,7 +250,7 @@ static void in_a_thread(void *(*run)(void *))
 {
 	pthread_t thread;
 
-	CHECK_EQ(pthread_create(&thread, NULL, run, NULL), 0);
+	thread = test_thread(run, NULL);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -356,7 +356,7 @@ TEST_LIMIT(threads_make_and_destroy_loops_at_once, 40)
 	pthread_t threads[4];
 
 	for (unsigned int i = 0; i < 4; i++)
-		CHECK_EQ(pthread_create(&threads[i], NULL, churn, NULL), 0);
+		threads[i] = test_thread(churn, NULL);
 	/* The child inherits a sanitizer's locks, held by threads it hasn't. */
 	for (unsigned int i = 0; i < 20 && !SANITIZED; i++) {
 		int pid = test_fork();

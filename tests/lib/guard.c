@@ -5,19 +5,9 @@
  * so it has to end as if the descriptor had stayed, and it must not touch the file
  * that has got the number.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <linux/close_range.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "tests/harness/harness.h"
+
+#include <linux/close_range.h>
 
 #define ROUNDS		40U
 #define CLOSERS		3U
@@ -240,8 +230,8 @@ static void end_all(struct flexsc_loop *loop)
 	struct subject *s = now.subjects;
 
 	for (unsigned int i = 0; i < 2; i++)
-		CHECK_EQ(pthread_create(&now.reader[i], NULL, read_long,
-					&s[i ? SOCKET : PIPE].peer), 0);
+		now.reader[i] = test_thread(read_long,
+				&s[i ? SOCKET : PIPE].peer);
 	await(loop, &now.write, LONG);
 	await(loop, &now.send, LONG);
 	CHECK_EQ(write(s[READ].peer, "r", 1), 1);
@@ -409,13 +399,12 @@ TEST_LIMIT(torture, 60)
 	CHECK_EQ(flexsc_buffers_create(loop, &buffers, 1024, 64), 0);
 	CHECK_EQ(pthread_barrier_init(&barrier, NULL, CLOSERS + 1), 0);
 	for (unsigned int i = 0; i < CLOSERS; i++)
-		CHECK_EQ(pthread_create(&closers[i], NULL, closer,
-					(void *)(uintptr_t)i), 0);
+		closers[i] = test_thread(closer, (void *)(uintptr_t)i);
 	for (unsigned int round = 0; round < MANY(ROUNDS); round++) {
 		make_subjects();
 		events = (int)now.accepts[0].cb.ret;
 		post_all(loop, buffers);
-		CHECK_EQ(pthread_create(&now.feeder, NULL, feed, NULL), 0);
+		now.feeder = test_thread(feed, NULL);
 		pthread_barrier_wait(&barrier);
 		run_for(loop, 1);
 		pthread_barrier_wait(&barrier);

@@ -6,7 +6,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <netinet/in.h>
 #include <semaphore.h>
 
 #include "lib/run/handover.h"
@@ -91,7 +90,7 @@ static void begin(void (*post)(void))
 	}
 	for (int i = 0; i < TIMERS; i++)
 		timers[i] = (struct call)CALL_INIT;
-	CHECK_EQ(pthread_create(&owner.thread, NULL, be_stuck, NULL), 0);
+	owner.thread = test_thread(be_stuck, NULL);
 	CHECK_EQ(sem_wait(&owner.stuck), 0);
 }
 

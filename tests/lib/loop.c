@@ -5,8 +5,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/time.h>
-
 static unsigned int done;
 
 static void count_done(struct flexsc_cb *cb)
@@ -295,7 +293,7 @@ TEST(another_thread_or_a_signal_handler_stops_a_run)
 
 	loop = test_loop();
 	CHECK_EQ(flexsc_loop_timer(loop, &timer, 3600 * SECOND), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, stop_later, NULL), 0);
+	thread = test_thread(stop_later, NULL);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	pthread_join(thread, NULL);
 	CHECK(now_ns() - before >= 50 * MS);
@@ -351,7 +349,7 @@ LOOP_TEST(only_the_owner_runs_and_destroys)
 	pthread_t thread;
 
 	CHECK_EQ(flexsc_loop_timer(loop, &cb, MS), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, use_elsewhere, loop), 0);
+	thread = test_thread(use_elsewhere, loop);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(done, 1);
@@ -432,7 +430,7 @@ static void starve(void (*greedy)(struct flexsc_cb *cb))
 	if (waits)
 		CHECK_EQ(flexsc_loop_call(loop, &reader,
 					  ARGS(SYS_read, feed_pipe[0], &c, 1)), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, wake_and_feed, &wake), 0);
+	thread = test_thread(wake_and_feed, &wake);
 	greedy(&cb);
 	CHECK(run_until(loop, &done, waits ? 4 : 3, 10000));
 	enough = true;
@@ -499,7 +497,7 @@ LOOP_TEST(a_referenced_loop_waits_for_wake_ups)
 	pthread_t thread;
 
 	CHECK_EQ(flexsc_loop_ref(loop), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, wake_after_a_while, &call.cb), 0);
+	thread = test_thread(wake_after_a_while, &call.cb);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(call.runs, 1);
 	pthread_join(thread, NULL);
@@ -618,7 +616,7 @@ LOOP_TEST(a_loop_that_spins_is_woken_without_a_mode_switch, .poll_us = LONG_US)
 
 	before = stats_of(loop);
 	CHECK_EQ(flexsc_loop_ref(loop), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, wake_when_answered, &call.cb), 0);
+	thread = test_thread(wake_when_answered, &call.cb);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	pthread_join(thread, NULL);
 	CHECK(call.runs > 0);
@@ -645,8 +643,7 @@ WAITING_TEST(a_loop_that_spins_finds_results, .poll_us = LONG_US)
 		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 		call.runs = 0;
 		POST(loop, &call, SYS_read, p[0], &c, 1);
-		CHECK_EQ(pthread_create(&thread, NULL, write_a_byte,
-					(void *)(intptr_t)p[1]), 0);
+		thread = test_thread(write_a_byte, (void *)(intptr_t)p[1]);
 		CHECK_EQ(flexsc_loop_run(loop), 0);
 		CHECK_EQ(call.cb.ret, 1);
 		pthread_join(thread, NULL);

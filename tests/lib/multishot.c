@@ -5,9 +5,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #define MOST	512U
 
 /* A multishot call, and what its completions were. */

@@ -9,9 +9,6 @@
 #include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <pty.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <termios.h>
 
 #define LARGE	300000U
@@ -101,7 +98,6 @@ TEST(files_are_read_to_their_ends)
 			read_in_pieces(sizes[s], pieces[p], false);
 			read_in_pieces(sizes[s], pieces[p], true);
 		}
-	leave_scratch();
 }
 
 /* Each byte is read once, whichever calls use the position at the same time. */
@@ -147,7 +143,6 @@ TEST(reads_at_the_same_time_share_a_position)
 	make_file("f", LARGE);
 	for (unsigned int i = 0; i < 10; i++)
 		read_together(i % 2);
-	leave_scratch();
 }
 
 /*
@@ -203,7 +198,6 @@ TEST(reads_share_a_position_while_the_kernel_takes_no_requests)
 		CHECK_EQ(DO(loop, SYS_close, fd), 0);
 	}
 	free(bytes);
-	leave_scratch();
 }
 
 TEST(a_position_that_was_moved_is_used)
@@ -227,7 +221,6 @@ TEST(a_position_that_was_moved_is_used)
 	CHECK_EQ(DO(loop, SYS_write, fd, "abc", 3), 3);
 	CHECK_EQ(DO(loop, SYS_read, fd, got, 8), 8);
 	check_bytes(got, 3, 8);
-	leave_scratch();
 }
 
 /* The library doesn't see this move: a short read needn't be at the end. */
@@ -251,7 +244,6 @@ TEST(a_position_that_was_moved_plainly_is_used)
 		CHECK_EQ(DO(loop, SYS_read, fd, got, LARGE), 0);
 		CHECK_EQ(DO(loop, SYS_close, fd), 0);
 	}
-	leave_scratch();
 }
 
 /* Is the byte's page in memory? */
@@ -285,7 +277,6 @@ TEST(the_advice_of_the_program_stays)
 	CHECK_EQ(pread(fd, &byte, 1, 0), 1);
 	CHECK(is_resident(fd, 0));
 	CHECK(!is_resident(fd, getpagesize()));
-	leave_scratch();
 }
 
 TEST(fifos_opened_by_name_wait)
@@ -327,7 +318,6 @@ TEST(fifos_opened_by_name_wait)
 		}
 		CHECK_EQ(DO(loop, SYS_close, own), 0);
 	}
-	leave_scratch();
 }
 
 /* A time limit of its own, which poll() doesn't show, and a line's end. */
@@ -456,5 +446,4 @@ TEST(files_cost_few_system_calls)
 		if (!strcmp(test_engine(), "uring"))
 			CHECK(n <= 300);
 	}
-	leave_scratch();
 }

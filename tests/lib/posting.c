@@ -6,7 +6,6 @@
 #include "tests/harness/harness.h"
 
 #include <linux/prctl.h>
-#include <sys/prctl.h>
 
 static unsigned int done;
 

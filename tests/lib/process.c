@@ -7,7 +7,6 @@
 
 #include <grp.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 
 #define READERS	20
 #define LOCKERS	10
@@ -105,7 +104,6 @@ TEST(a_changed_user_holds_for_later_calls)
 	CHECK_EQ(DO(loop, SYS_truncate, "secret", 0), -EACCES);
 	CHECK_EQ(seteuid(0), 0);
 	CHECK_EQ(setegid(0), 0);
-	leave_scratch();
 }
 
 static atomic_bool changing;
@@ -132,7 +130,7 @@ TEST(changing_the_user_while_calls_run)
 		SKIP("only root changes its user");
 	loop = test_loop();
 	atomic_store(&changing, true);
-	CHECK_EQ(pthread_create(&thread, NULL, change_user, NULL), 0);
+	thread = test_thread(change_user, NULL);
 	while (atomic_load(&changing)) {
 		done = 0;
 		for (unsigned int i = 0; i < 16; i++) {
@@ -228,9 +226,7 @@ static void *exit_from_thread(void *arg)
 
 static void exit_elsewhere(void)
 {
-	pthread_t thread;
-
-	CHECK_EQ(pthread_create(&thread, NULL, exit_from_thread, NULL), 0);
+	test_thread(exit_from_thread, NULL);
 }
 
 static void never_returns(void)

@@ -6,8 +6,6 @@
 #include "tests/harness/harness.h"
 #include "readers.h"
 
-#include <netinet/in.h>
-
 /* The three ways of receiving, in the order that their test uses them. */
 static void post_receive(struct call *call, int fd, struct msghdr *msg, unsigned int way)
 {

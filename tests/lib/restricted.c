@@ -9,7 +9,6 @@
 #include <linux/seccomp.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 
 static unsigned int done;
 
@@ -219,7 +218,7 @@ TEST(a_trial_outlives_a_thread_that_waits_for_all_children)
 
 	ONLY_FOR("uring");
 	for (int i = 0; i < REAPERS; i++)
-		CHECK_EQ(pthread_create(&reapers[i], NULL, reap_all, NULL), 0);
+		reapers[i] = test_thread(reap_all, NULL);
 	while (reaped < ENOUGH) {
 		filter_calls(&harmless, 1, SECCOMP_RET_KILL_PROCESS);
 		CHECK_EQ(flexsc_engine_probe("uring", why, sizeof(why)), 0);
@@ -246,8 +245,7 @@ static const char *probe_on_thread(const int *call)
 	pthread_t thread;
 	void *why;
 
-	CHECK_EQ(pthread_create(&thread, NULL, probe_under_filter,
-				(void *)(uintptr_t)call), 0);
+	thread = test_thread(probe_under_filter, (void *)(uintptr_t)call);
 	CHECK_EQ(pthread_join(thread, &why), 0);
 	return why;
 }
@@ -386,7 +384,6 @@ TEST(a_call_that_needs_a_thread_gets_none)
 	CHECK_EQ(DO(loop, SYS_flock, fd, LOCK_EX), -EAGAIN);
 	CHECK_EQ(DO(loop, SYS_read, event, &value, 8), 8);
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
-	leave_scratch();
 }
 
 static void post_blocked(struct flexsc_loop *loop, struct call *calls,

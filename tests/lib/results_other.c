@@ -6,10 +6,7 @@
 #include "trial.h"
 
 #include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 TRIAL(identity_is_the_callers_own)
 {

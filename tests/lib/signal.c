@@ -59,7 +59,7 @@ static void wakes_the_loop(void *(*sender)(void *))
 	pthread_t thread;
 
 	await_signal(loop, &call, SIGUSR1);
-	CHECK_EQ(pthread_create(&thread, NULL, sender, NULL), 0);
+	thread = test_thread(sender, NULL);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(call.runs, 1);
 	CHECK_EQ(call.cb.ret, SIGUSR1);
@@ -232,7 +232,7 @@ LOOP_TEST(plain_calls_are_restarted)
 	NEEDS_PROMPT_SIGNALS();
 	CHECK_EQ(pipe(quiet), 0);
 	await_signal(loop, &call, SIGUSR1);
-	CHECK_EQ(pthread_create(&thread, NULL, plain_reader, NULL), 0);
+	thread = test_thread(plain_reader, NULL);
 	sleep_ms(20);
 	pthread_kill(thread, SIGUSR1);
 	CHECK_EQ(await_call(loop, &call), SIGUSR1);

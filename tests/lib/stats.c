@@ -6,7 +6,6 @@
 #include "tests/harness/harness.h"
 
 #include <dirent.h>
-#include <sys/stat.h>
 
 static unsigned int done;
 
@@ -235,7 +234,7 @@ LOOP_TEST(another_thread_may_read)
 {
 	pthread_t thread;
 
-	CHECK_EQ(pthread_create(&thread, NULL, observe, NULL), 0);
+	thread = test_thread(observe, NULL);
 	for (unsigned int i = 0; i < MANY(20000); i++)
 		CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	atomic_store(&reader_stop, true);
@@ -431,8 +430,7 @@ TEST(threads_that_get_no_processor_do_not_multiply)
 	POST(loop, &calls[0], SYS_futex, &word, 0, 0, &brief);
 	CHECK(run_until(loop, &done, 1, 10000));
 	done = 0;
-	CHECK_EQ(pthread_create(&holder, NULL, hold_core,
-				(void *)(intptr_t)core), 0);
+	holder = test_thread(hold_core, (void *)(intptr_t)core);
 	sleep_ms(20);
 	for (unsigned int i = 0; i < 32; i++) {
 		calls[i].cb.callback = count_done;

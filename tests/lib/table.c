@@ -12,9 +12,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/mman.h>
-#include <sys/prctl.h>
-
 #include "lib/calls/call_info.h"
 
 #define UNUSED_KEY	0x7fe5c0deU	/* of System V IPC; nobody's */

@@ -7,8 +7,6 @@
 #include "tests/harness/harness.h"
 
 #include <linux/net_tstamp.h>
-#include <netinet/in.h>
-#include <sys/un.h>
 
 static unsigned int finished;
 

@@ -5,8 +5,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/time.h>
-
 #define THREADS		4
 #define EACH		MANY(10000)
 
@@ -49,8 +47,7 @@ LOOP_TEST_LIMIT(wake_ups_from_many_threads_are_counted_exactly, 40)
 	for (unsigned int i = 0; i < THREADS; i++) {
 		letters[i] = calloc(EACH, sizeof(struct letter));
 		CHECK(letters[i]);
-		CHECK_EQ(pthread_create(&threads[i], NULL, send_letters,
-					letters[i]), 0);
+		threads[i] = test_thread(send_letters, letters[i]);
 	}
 	CHECK(run_until(loop, &done, THREADS * EACH, 30000));
 	for (unsigned int i = 0; i < THREADS; i++)
@@ -119,7 +116,7 @@ static void end_from_beside(bool by_wake)
 	struct flexsc_loop *mine;
 	pthread_t thread;
 
-	CHECK_EQ(pthread_create(&thread, NULL, end_when_made, &ending), 0);
+	thread = test_thread(end_when_made, &ending);
 	mine = test_loop();
 	ending.cb.arg = mine;
 	CHECK_EQ(flexsc_loop_ref(mine), 0);
@@ -144,7 +141,7 @@ LOOP_TEST(a_wake_up_ends_the_sleep_at_once)
 {
 	pthread_t thread;
 
-	CHECK_EQ(pthread_create(&thread, NULL, send_later, NULL), 0);
+	thread = test_thread(send_later, NULL);
 	CHECK_EQ(flexsc_loop_wait(loop, 3600 * SECOND), 1);
 	CHECK_EQ(done, 0);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
@@ -165,7 +162,7 @@ TEST(a_wake_up_without_cb_only_wakes)
 	pthread_t thread;
 
 	loop = test_loop();
-	CHECK_EQ(pthread_create(&thread, NULL, nudge_later, NULL), 0);
+	thread = test_thread(nudge_later, NULL);
 	CHECK_EQ(flexsc_loop_wait(loop, 3600 * SECOND), 1);
 	CHECK(now_ns() - before >= 50 * MS);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
@@ -227,7 +224,7 @@ TEST_LIMIT(no_wake_up_is_lost_while_falling_asleep, 40)
 
 	CHECK_EQ(pipe(ball), 0);
 	loop = test_loop();
-	CHECK_EQ(pthread_create(&thread, NULL, wake_for_each_byte, NULL), 0);
+	thread = test_thread(wake_for_each_byte, NULL);
 	CHECK_EQ(write(ball[1], "x", 1), 1);
 	CHECK(run_until(loop, &done, MANY(10000), 30000));
 	pthread_join(thread, NULL);
@@ -429,7 +426,7 @@ LOOP_TEST(what_the_second_waker_wrote_is_visible)
 	pthread_t thread;
 
 	wake(&call);
-	CHECK_EQ(pthread_create(&thread, NULL, write_note, &call), 0);
+	thread = test_thread(write_note, &call);
 	while (!atomic_load_explicit(&noted, memory_order_relaxed))
 		sleep_ms(1);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
@@ -523,8 +520,7 @@ LOOP_TEST_LIMIT(no_wake_up_of_a_queued_cb_is_lost, 60)
 		bells[i].cb.callback = bell_rings;
 	atomic_store(&ringers, THREADS);
 	for (unsigned int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&threads[i], NULL, ring_bells,
-					(void *)(uintptr_t)i), 0);
+		threads[i] = test_thread(ring_bells, (void *)(uintptr_t)i);
 	CHECK(run_until(loop, &one_call.runs, 1, 50000));
 	while (flexsc_loop_dispatch(loop) > 0)
 		continue;

@@ -5,10 +5,7 @@
  */
 #include "tests/harness/harness.h"
 
-#include <arpa/inet.h>
 #include <flexsc/netdb.h>
-#include <netinet/in.h>
-#include <sys/stat.h>
 
 #include "lib/calls/call_info.h"
 
@@ -288,7 +285,7 @@ WAITING_TEST(destroying_waits_for_functions_that_run, .max_threads = 2)
 	job_post(&waits, 6);
 	/* Without a cb it isn't cancelled. */
 	CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, NULL), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, release_later, &runs), 0);
+	thread = test_thread(release_later, &runs);
 	test_end_loop();
 	CHECK_EQ(runs.ended, 1);
 	CHECK_EQ(runs.call.cb.ret, 5);

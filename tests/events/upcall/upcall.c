@@ -7,9 +7,7 @@
 #include "tests/harness/harness.h"
 
 #include <execinfo.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
 #include <sys/user.h>
 
 #include "leaf.h"

@@ -9,8 +9,6 @@
 #define FLEXSC_TESTS_JOB_H
 #include "tests/harness/harness.h"
 
-#include <time.h>
-
 #define JOBS		96
 #define WAKES		16
 

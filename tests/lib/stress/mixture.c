@@ -280,7 +280,7 @@ TEST(everything_at_once)
 		worker->serial = strcmp(test_engine(), "sync") == 0;
 		pthread_mutex_init(&worker->lock, NULL);
 		make_jobs(worker);
-		CHECK_EQ(pthread_create(&worker->thread, NULL, work, worker), 0);
+		worker->thread = test_thread(work, worker);
 	}
 	stir();
 	for (unsigned int i = 0; i < loops; i++) {

@@ -4,8 +4,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/mman.h>
-
 #include "lib/loop/arena.h"
 
 struct element {

@@ -6,8 +6,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/time.h>
-
 #include "lib/files/effects.h"
 #include "lib/files/fds.h"
 

@@ -5,8 +5,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/stat.h>
-
 #include "lib/files/mounts.h"
 
 static enum mount_kind kind_at(const char *path, unsigned long *id)

@@ -5,9 +5,6 @@
  */
 #include "tests/harness/harness.h"
 
-#include <sys/uio.h>
-#include <time.h>
-
 #include "lib/engine/uring_ops.h"
 #include "lib/calls/call_info.h"
 
