@@ -6,15 +6,8 @@
  */
 #include "trial.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/time.h>
 #include <sys/timerfd.h>
-#include <sys/uio.h>
-#include <sys/un.h>
 
 static const struct sockaddr_in any_port = { .sin_family = AF_INET };
 
@@ -94,8 +87,6 @@ TRIAL(socket_calls_report_their_errors)
 	RET(SYS_getsockopt, fd, 99, 99, buf, buf);
 	RET(SYS_setsockopt, fd, IPPROTO_TCP, TCP_NODELAY, NULL, 4);
 	RET(SYS_getpeername, fd, buf, NULL);
-	RET(SYS_close, fd);
-	RET(SYS_close, udp);
 }
 
 TRIAL(datagrams_keep_their_borders_and_addresses)
@@ -120,8 +111,6 @@ TRIAL(datagrams_keep_their_borders_and_addresses)
 	RET(SYS_write, one, "third", 5);
 	RET(SYS_read, two, buf, sizeof(buf));
 	DATA(buf, sizeof(buf));
-	RET(SYS_close, one);
-	RET(SYS_close, two);
 }
 
 TRIAL(messages_carry_addresses_and_descriptors)
@@ -153,7 +142,6 @@ TRIAL(messages_carry_addresses_and_descriptors)
 	RET(SYS_close, copy);
 	RET(SYS_close, pair[0]);
 	RET(SYS_recvmsg, pair[1], &msg, 0);
-	RET(SYS_close, pair[1]);
 }
 
 TRIAL(many_messages_go_in_one_call)
@@ -174,8 +162,6 @@ TRIAL(many_messages_go_in_one_call)
 	RET(SYS_recvmmsg, pair[1], msg, 2, 0, NULL);
 	DATA(in, sizeof(in));
 	RET(SYS_recvmmsg, pair[1], msg, 2, MSG_DONTWAIT, NULL);
-	RET(SYS_close, pair[0]);
-	RET(SYS_close, pair[1]);
 }
 
 TRIAL(pipes_carry_data_and_end)
@@ -200,50 +186,6 @@ TRIAL(pipes_carry_data_and_end)
 	RET(SYS_read, p[0], buf, 1);
 	RET(SYS_close, p[0]);
 	RET(SYS_pipe2, p, 0x7f000000);
-}
-
-/*
- * Nothing is to be read, or can be written, and poll(2) says so for ever; but
- * these calls don't wait for it.
- */
-TRIAL(what_fails_at_once_does_not_wait)
-{
-	char buf[16] = "";
-	struct iovec v = { buf, sizeof(buf) }, none = { buf, 0 };
-	int pair[2], p[2], listener, event;
-
-	RET(SYS_pipe2, p, O_CLOEXEC);
-	stream_pair(t, pair);
-	listener = FD(SYS_socket, AF_INET, SOCK_STREAM, 0);
-	RET(SYS_listen, listener, 1);
-	event = FD(SYS_eventfd2, 0, 0);
-	RET(SYS_readv, p[1], &v, 1);
-	RET(SYS_writev, p[0], &v, 1);
-	RET(SYS_read, p[0], buf, 0);
-	RET(SYS_readv, p[0], &none, 1);
-	RET(SYS_readv, p[0], &v, -1);
-	RET(SYS_preadv2, p[0], &v, 1, 0, 0, 0);
-	RET(SYS_preadv2, p[0], &v, 1, -1, 0, RWF_NOWAIT);
-	RET(SYS_preadv2, p[0], &v, 1, -1, 0, 1 << 30);
-	RET(SYS_read, event, buf, 4);
-	RET(SYS_accept, pair[0], NULL, NULL);
-	RET(SYS_accept4, pair[0], NULL, NULL, 0);
-	RET(SYS_accept4, listener, NULL, NULL, 1);
-	RET(SYS_accept, p[0], NULL, NULL);
-	RET(SYS_read, listener, buf, 1);
-	RET(SYS_recvfrom, listener, buf, 1, 0, NULL, NULL);
-	RET(SYS_recvfrom, listener, buf, 1, MSG_WAITALL, NULL, NULL);
-	RET(SYS_recvfrom, p[0], buf, 1, 0, NULL, NULL);
-	RET(SYS_sendto, listener, buf, 1, MSG_NOSIGNAL, NULL, 0);
-	RET(SYS_sendfile, p[1], event, NULL, 1);
-	RET(SYS_sendfile, pair[0], event, NULL, 1);
-	RET(SYS_sendfile, pair[0], -1, NULL, 1);
-	RET(SYS_close, p[0]);
-	RET(SYS_close, p[1]);
-	RET(SYS_close, pair[0]);
-	RET(SYS_close, pair[1]);
-	RET(SYS_close, listener);
-	RET(SYS_close, event);
 }
 
 static void wait_in_vain(struct trial *t, int fd)
@@ -276,7 +218,6 @@ TRIAL(a_sockets_own_time_limit_ends_a_call)
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon));
 	wait_in_vain(t, pair[0]);
-	RET(SYS_close, pair[1]);
 }
 
 /* A plain write sends SIGPIPE to its thread; with that ignored it's EPIPE. */
@@ -294,28 +235,13 @@ TRIAL(writing_to_nobody_is_epipe)
 	RET(SYS_sendto, pair[1], "x", 1, 0, NULL, 0);
 	signal(SIGPIPE, SIG_DFL);
 	RET(SYS_sendto, pair[1], "x", 1, MSG_NOSIGNAL, NULL, 0);
-	RET(SYS_close, p[1]);
-	RET(SYS_close, pair[1]);
 }
 
-TRIAL(nonblocking_descriptors_are_eagain)
+TRIAL(a_descriptor_may_become_nonblocking)
 {
-	static char block[65536];
-	int p[2], pair[2], listener, event;
-	struct sockaddr_in addr;
+	int event = FD(SYS_eventfd2, 0, EFD_NONBLOCK);
 	char buf[8];
 
-	RET(SYS_pipe2, p, O_CLOEXEC | O_NONBLOCK);
-	RET(SYS_read, p[0], buf, 1);
-	RET(SYS_write, p[1], block, sizeof(block));
-	RET(SYS_write, p[1], block, 1);
-	RET(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair);
-	RET(SYS_read, pair[0], buf, 1);
-	RET(SYS_recvfrom, pair[0], buf, 1, 0, NULL, NULL);
-	listener = bound_socket(t, SOCK_STREAM | SOCK_NONBLOCK, &addr);
-	RET(SYS_listen, listener, 1);
-	RET(SYS_accept4, listener, NULL, NULL, 0);
-	event = FD(SYS_eventfd2, 0, EFD_NONBLOCK);
 	RET(SYS_read, event, buf, 8);
 	RET(SYS_fcntl, event, F_SETFL, 0);
 	RET(SYS_write, event, &(uint64_t){ 3 }, 8);
@@ -323,22 +249,6 @@ TRIAL(nonblocking_descriptors_are_eagain)
 	DATA(buf, 8);
 	RET(SYS_fcntl, event, F_SETFL, O_NONBLOCK);
 	RET(SYS_read, event, buf, 8);
-}
-
-/* MSG_DONTWAIT and RWF_NOWAIT ask for EAGAIN on a blocking descriptor. */
-TRIAL(calls_that_may_not_wait_are_eagain)
-{
-	char buf[8];
-	struct iovec v = { buf, sizeof(buf) };
-	struct msghdr msg = { .msg_iov = &v, .msg_iovlen = 1 };
-	int pair[2], p[2];
-
-	stream_pair(t, pair);
-	RET(SYS_pipe2, p, O_CLOEXEC);
-	RET(SYS_recvfrom, pair[0], buf, 1, MSG_DONTWAIT, NULL, NULL);
-	RET(SYS_recvmsg, pair[0], &msg, MSG_DONTWAIT);
-	RET(SYS_preadv2, p[0], &v, 1, -1, -1, 8);
-	RET(SYS_splice, p[0], NULL, pair[0], NULL, 1, 2);
 }
 
 TRIAL(eventfds_count)
@@ -371,8 +281,6 @@ TRIAL(descriptors_are_duplicated)
 	RET(SYS_fcntl, fd, 9999, 0);
 	RET(SYS_close_range, 500, 600, 0);
 	RET(SYS_fcntl, 500, F_GETFD, 0);
-	RET(SYS_close, fd);
-	RET(SYS_close, copy);
 }
 
 TRIAL(splice_and_tee_move_pages)
@@ -467,7 +375,6 @@ TRIAL(timerfds_expire)
 	DATA(&n, 8);
 	RET(SYS_read, fd, &n, 7);
 	RET(SYS_timerfd_settime, fd, 0, NULL, NULL);
-	RET(SYS_close, fd);
 }
 
 /* By the loop that is given, and by the default one. */

@@ -95,45 +95,24 @@ static bool give(const struct files *f)
 	       poll(&ready, 1, -1) == 1;
 }
 
-/* Files with positions. */
-
-static bool make_regular(struct files *f)
-{
-	return add(f, open(".", O_TMPFILE | O_RDWR, 0600)) &&
-	       pwrite(subject_of(f), TEXT, sizeof(TEXT), 0) == sizeof(TEXT);
-}
-
-static bool make_written_only(struct files *f)
-{
-	return add(f, open(".", O_TMPFILE | O_WRONLY, 0600));
-}
-
-static bool make_directory(struct files *f)
-{
-	return add(f, open("/", O_RDONLY | O_DIRECTORY));
-}
-
-static bool make_path(struct files *f)
-{
-	return add(f, open("/proc/version", O_PATH));
-}
-
-static bool make_memfd(struct files *f)
-{
-	return add(f, memfd_create("subject", 0)) &&
-	       pwrite(subject_of(f), TEXT, sizeof(TEXT), 0) == sizeof(TEXT);
-}
-
-static bool make_secret(struct files *f)
-{
-	return add(f, syscall(SYS_memfd_secret, 0));
-}
-
-#define OPENED(name, path, flags)					\
+#define MADE(name, ...)							\
 static bool make_##name(struct files *f)				\
 {									\
-	return add(f, open(path, flags));				\
+	return __VA_ARGS__;						\
 }
+
+/* Files with positions. */
+
+MADE(regular, add(f, open(".", O_TMPFILE | O_RDWR, 0600)) &&
+     pwrite(subject_of(f), TEXT, sizeof(TEXT), 0) == sizeof(TEXT))
+MADE(written_only, add(f, open(".", O_TMPFILE | O_WRONLY, 0600)))
+MADE(directory, add(f, open("/", O_RDONLY | O_DIRECTORY)))
+MADE(path, add(f, open("/proc/version", O_PATH)))
+MADE(memfd, add(f, memfd_create("subject", 0)) &&
+     pwrite(subject_of(f), TEXT, sizeof(TEXT), 0) == sizeof(TEXT))
+MADE(secret, add(f, syscall(SYS_memfd_secret, 0)))
+
+#define OPENED(name, path, flags)	MADE(name, add(f, open(path, flags)))
 
 OPENED(proc, "/proc/version", O_RDONLY)
 OPENED(mounts, "/proc/self/mounts", O_RDONLY)
@@ -167,15 +146,8 @@ static bool make_pty(struct files *f, unsigned int first)
 	       add_two(f, fds, first);
 }
 
-static bool make_master(struct files *f)
-{
-	return make_pty(f, 0);
-}
-
-static bool make_terminal(struct files *f)
-{
-	return make_pty(f, 1);
-}
+MADE(master, make_pty(f, 0))
+MADE(terminal, make_pty(f, 1))
 
 static bool make_raw_terminal(struct files *f)
 {
@@ -198,15 +170,8 @@ static bool make_pipe(struct files *f, unsigned int first)
 	return !pipe(fds) && add_two(f, fds, first);
 }
 
-static bool make_pipe_empty(struct files *f)
-{
-	return make_pipe(f, 0);
-}
-
-static bool make_pipe_given(struct files *f)
-{
-	return make_pipe(f, 0) && give(f);
-}
+MADE(pipe_empty, make_pipe(f, 0))
+MADE(pipe_given, make_pipe(f, 0) && give(f))
 
 static bool make_pipe_ended(struct files *f)
 {
@@ -216,15 +181,8 @@ static bool make_pipe_ended(struct files *f)
 	return true;
 }
 
-static bool make_pipe_room(struct files *f)
-{
-	return make_pipe(f, 1);
-}
-
-static bool make_pipe_full(struct files *f)
-{
-	return make_pipe(f, 1) && fill(f);
-}
+MADE(pipe_room, make_pipe(f, 1))
+MADE(pipe_full, make_pipe(f, 1) && fill(f))
 
 static bool make_pipe_broken(struct files *f)
 {
@@ -256,11 +214,7 @@ static bool make_pair(struct files *f, int type)
 	return add_two(f, fds, 0);
 }
 
-#define PAIR(name, type, state)						\
-static bool make_##name(struct files *f)				\
-{									\
-	return make_pair(f, type) && (state);				\
-}
+#define PAIR(name, type, state)	MADE(name, make_pair(f, type) && (state))
 
 PAIR(stream, SOCK_STREAM, true)
 PAIR(stream_given, SOCK_STREAM, give(f))
@@ -285,11 +239,7 @@ static bool listens(struct files *f)
 	       !listen(subject_of(f), 1);
 }
 
-#define SOCKET(name, ...)						\
-static bool make_##name(struct files *f)				\
-{									\
-	return add(f, socket(__VA_ARGS__));				\
-}
+#define SOCKET(name, ...)	MADE(name, add(f, socket(__VA_ARGS__)))
 
 SOCKET(stream_alone, AF_UNIX, SOCK_STREAM, 0)
 SOCKET(datagrams_alone, AF_UNIX, SOCK_DGRAM, 0)
@@ -320,10 +270,7 @@ static bool make_alg(struct files *f, const char *type, const char *name)
 	return add(f, accept(fd, NULL, NULL)) && add(f, fd);
 }
 
-static bool make_hash(struct files *f)
-{
-	return make_alg(f, "hash", "sha256");
-}
+MADE(hash, make_alg(f, "hash", "sha256"))
 
 /* An address on the loopback device, bound or connected to. */
 static bool tcp_listener(int *listener, struct sockaddr_in *to)
@@ -427,10 +374,7 @@ static bool make_udp_pair(struct files *f)
 	return true;
 }
 
-static bool make_udp_given(struct files *f)
-{
-	return make_udp_pair(f) && give(f);
-}
+MADE(udp_given, make_udp_pair(f) && give(f))
 
 /* Nobody receives what was sent: an error is queued. */
 static bool make_udp_error(struct files *f)
@@ -466,10 +410,7 @@ static bool make_eventfd_full(struct files *f)
 	return add(f, eventfd(0, 0)) && write(subject_of(f), &most, 8) == 8;
 }
 
-static bool make_timer(struct files *f)
-{
-	return add(f, timerfd_create(CLOCK_MONOTONIC, 0));
-}
+MADE(timer, add(f, timerfd_create(CLOCK_MONOTONIC, 0)))
 
 static bool make_timer_over(struct files *f)
 {
@@ -491,11 +432,8 @@ static bool make_signals(struct files *f)
 	return add(f, signalfd(-1, &set, 0));
 }
 
-static bool make_changes(struct files *f)
-{
-	return add(f, inotify_init()) &&
-	       inotify_add_watch(subject_of(f), ".", IN_DELETE_SELF) >= 0;
-}
+MADE(changes, add(f, inotify_init()) &&
+     inotify_add_watch(subject_of(f), ".", IN_DELETE_SELF) >= 0)
 
 static bool make_changes_given(struct files *f)
 {
@@ -511,21 +449,10 @@ static bool make_changes_given(struct files *f)
 	return !rmdir(name) && poll(&ready, 1, -1) == 1;
 }
 
-static bool make_notices(struct files *f)
-{
-	return add(f, fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID,
-				    O_RDONLY));
-}
-
-static bool make_permissions(struct files *f)
-{
-	return add(f, fanotify_init(FAN_CLASS_CONTENT, O_RDONLY));
-}
-
-static bool make_set(struct files *f)
-{
-	return add(f, epoll_create1(0));
-}
+MADE(notices,
+     add(f, fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID, O_RDONLY)))
+MADE(permissions, add(f, fanotify_init(FAN_CLASS_CONTENT, O_RDONLY)))
+MADE(set, add(f, epoll_create1(0)))
 
 static bool make_set_ready(struct files *f)
 {
@@ -535,15 +462,8 @@ static bool make_set_ready(struct files *f)
 	       !epoll_ctl(subject_of(f), EPOLL_CTL_ADD, f->fds[1], &event);
 }
 
-static bool make_process(struct files *f)
-{
-	return add(f, syscall(SYS_pidfd_open, getpid(), 0));
-}
-
-static bool make_faults(struct files *f)
-{
-	return add(f, syscall(SYS_userfaultfd, 0));
-}
+MADE(process, add(f, syscall(SYS_pidfd_open, getpid(), 0)))
+MADE(faults, add(f, syscall(SYS_userfaultfd, 0)))
 
 static bool make_faults_ready(struct files *f)
 {
@@ -593,16 +513,9 @@ static bool make_map(struct files *f, unsigned int type, unsigned int key,
 	return add(f, syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr)));
 }
 
-static bool make_array(struct files *f)
-{
-	return make_map(f, BPF_MAP_TYPE_ARRAY, 4, 8, 1);
-}
-
-static bool make_ringbuf(struct files *f)
-{
-	return make_map(f, BPF_MAP_TYPE_RINGBUF, 0, 0,
-			(unsigned int)getpagesize());
-}
+MADE(array, make_map(f, BPF_MAP_TYPE_ARRAY, 4, 8, 1))
+MADE(ringbuf,
+     make_map(f, BPF_MAP_TYPE_RINGBUF, 0, 0, (unsigned int)getpagesize()))
 
 static bool make_rules(struct files *f)
 {
@@ -612,10 +525,7 @@ static bool make_rules(struct files *f)
 			      0));
 }
 
-static bool make_filesystem(struct files *f)
-{
-	return add(f, syscall(SYS_fsopen, "tmpfs", 0));
-}
+MADE(filesystem, add(f, syscall(SYS_fsopen, "tmpfs", 0)))
 
 static bool make_queue(struct files *f)
 {
@@ -629,10 +539,7 @@ static bool make_queue(struct files *f)
 	return add(f, queue);
 }
 
-static bool make_queue_full(struct files *f)
-{
-	return make_queue(f) && !mq_send(subject_of(f), "x", 1, 0);
-}
+MADE(queue_full, make_queue(f) && !mq_send(subject_of(f), "x", 1, 0))
 
 static bool make_none(struct files *f)
 {

@@ -115,6 +115,7 @@ static uint64_t value_of(struct trial *t, int64_t argument)
 {
 	static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 	static const struct sockaddr_un none = { AF_UNIX, "no/such/path" };
+	static struct iovec nothing[2];
 
 	switch (argument) {
 	case SUBJECT:
@@ -133,6 +134,8 @@ static uint64_t value_of(struct trial *t, int64_t argument)
 		return (uintptr_t)t->in;
 	case VECTOR_OUT:
 		return (uintptr_t)t->out;
+	case VECTOR_NONE:
+		return (uintptr_t)nothing;
 	case MESSAGE_IN:
 		return (uintptr_t)&t->messages_in[0].msg_hdr;
 	case MESSAGE_OUT:
@@ -454,6 +457,17 @@ static const struct {
 	{ "uring", "eventfd_full", "write" },
 	{ "uring", "eventfd_full", "pwritev2" },
 	{ "", "eventfd_full", "sendfile-to" },
+	/* A read without room waits or fails, where the kernel doesn't look at it. */
+	{ "uring", "changes", "readv-nothing" },
+	{ "uring", "eventfd", "readv-nothing" },
+	{ "uring", "fifo", "readv-nothing" },
+	{ "uring", "fuse", "readv-nothing" },
+	{ "uring", "notices", "readv-nothing" },
+	{ "uring", "permissions", "readv-nothing" },
+	{ "uring", "semaphore", "readv-nothing" },
+	{ "uring", "signals", "readv-nothing" },
+	{ "uring", "timer", "readv-nothing" },
+	{ "uring", "tun", "readv-nothing" },
 };
 
 static bool begins(const char *name, const char *with)

@@ -50,6 +50,7 @@ enum {
 	NOWHERE,	/* an address without memory */
 	VECTOR_IN,	/* an array of two for ROOM bytes */
 	VECTOR_OUT,	/* an array of two for OUT_BYTES */
+	VECTOR_NONE,	/* an array of two for no byte */
 	MESSAGE_IN, MESSAGE_OUT,
 	MESSAGES_IN, MESSAGES_OUT,	/* arrays of one message */
 	NO_ADDRESS,	/* a struct sockaddr of AF_UNSPEC */
