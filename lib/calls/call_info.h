@@ -272,6 +272,18 @@ static inline const struct call_info *call_info_of(unsigned int nr,
 	return call_variant_of(flexsc__call_info(nr), args);
 }
 
+/* Does a call of this variant close descriptors, or change what is known of them? */
+static inline bool call_changes_fds(const struct call_info *variant)
+{
+	return variant->closes | variant->changes | (variant->makes == MAKES_DUP);
+}
+
+/* Does it make descriptors, or give others their files, if it succeeds? */
+static inline bool call_adds_fds(const struct call_info *variant)
+{
+	return variant->makes | variant->joins | variant->passes;
+}
+
 /* The class of a call with these arguments. CLASS_NEVER: -EOPNOTSUPP. */
 enum call_class flexsc__call_class(const struct call_info *row,
 				   const struct flexsc_entry *entry);

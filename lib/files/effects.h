@@ -12,6 +12,14 @@
 /* Update the facts: this call may change descriptors. */
 void flexsc__fds_note(const struct flexsc_entry *entry);
 
+/*
+ * A call sets a descriptor's flags. Begin before the call, after flexsc__fds_note(); end
+ * after the call, with the result of begin and of the call. The facts are those that the
+ * call has set if no other call has set flags at the same time.
+ */
+uint64_t flexsc__fds_set_begin(void);
+void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t ret);
+
 /* An open by io_uring has returned: see FD_OPENED. */
 void flexsc__fds_note_opened(const struct flexsc_entry *entry, int64_t ret);
 

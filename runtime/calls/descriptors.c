@@ -91,11 +91,19 @@ static void count_closing(const struct call_info *row, const uint64_t a[6])
 		closings_count((uint32_t)a[row->closes == CLOSES_OTHER]);
 }
 
-bool flexsc__descriptors_begin(const struct call_info *row,
-			       const struct flexsc_entry *entry)
+static bool sets_flags(const struct call_info *variant)
 {
+	return variant->changes == CHANGES_FLAGS && variant->flags_arg;
+}
+
+bool flexsc__descriptors_begin(struct fds_call *call)
+{
+	const struct call_info *row = call->row;
+	const struct flexsc_entry *entry = call->entry;
 	const uint64_t *a = (const uint64_t *)entry->args;
 
+	if (!call_changes_fds(call->variant))
+		return true;
 	if (closes_own(row, a))
 		return false;
 	if (row->closes && row->closes != CLOSES_SHUT) {
@@ -104,6 +112,8 @@ bool flexsc__descriptors_begin(const struct call_info *row,
 		flexsc__closing_begin(entry);
 	}
 	flexsc__fds_note(entry);
+	if (sets_flags(call->variant))
+		call->begun = flexsc__fds_set_begin();
 	return true;
 }
 
@@ -122,17 +132,30 @@ long flexsc__descriptors_close_range(struct uthread *u, long nr,
  * Between the first note and the call, another thread may have asked about the
  * descriptor or begun to wait for it.
  */
-void flexsc__descriptors_end(const struct call_info *row,
-			     const struct flexsc_entry *entry, long ret)
+static void changed(const struct fds_call *call, long ret)
 {
-	const uint64_t *a = (const uint64_t *)entry->args;
+	const struct call_info *row = call->row, *variant = call->variant;
+	const uint64_t *a = (const uint64_t *)call->entry->args;
 
-	flexsc__fds_note(entry);
+	flexsc__fds_note(call->entry);
 	if (row->closes && row->closes != CLOSES_SHUT)
 		count_closing(row, a);
 	if (row->closes)
-		flexsc__closing_end(entry, ret);
-	flexsc__fds_note_made(entry, ret);
-	if (row->passes)
-		flexsc__fds_note_sent(row->passes, a[1], ret);
+		flexsc__closing_end(call->entry, ret);
+	if (sets_flags(variant))
+		flexsc__fds_set_end((uint32_t)a[0], a[variant->flags_arg],
+				    call->begun, ret);
+}
+
+void flexsc__descriptors_end(const struct fds_call *call, long ret)
+{
+	const struct call_info *variant = call->variant;
+
+	if (call_changes_fds(variant))
+		changed(call, ret);
+	if (ret < 0 || !call_adds_fds(variant))
+		return;
+	flexsc__fds_note_made(call->entry, ret);
+	if (variant->passes)
+		flexsc__fds_note_sent(variant->passes, call->entry->args[1], ret);
 }

@@ -13,17 +13,22 @@
 #include "lib/calls/call_info.h"
 #include "runtime/sched/uthread.h"
 
+/* A call, and its row or the variant of it. */
+struct fds_call {
+	const struct call_info *row, *variant;
+	const struct flexsc_entry *entry;
+	uint64_t begun;		/* of flexsc__fds_set_begin() */
+};
+
 /* Before the call. False: it would close a descriptor of the runtime's: -EBADF. */
-bool flexsc__descriptors_begin(const struct call_info *row,
-			       const struct flexsc_entry *entry);
+bool flexsc__descriptors_begin(struct fds_call *call);
 
 /* Make close_range(2). */
 long flexsc__descriptors_close_range(struct uthread *u, long nr,
 				     const struct flexsc_entry *entry);
 
 /* After the call. */
-void flexsc__descriptors_end(const struct call_info *row,
-			     const struct flexsc_entry *entry, long ret);
+void flexsc__descriptors_end(const struct fds_call *call, long ret);
 
 /*
  * libc is about to close a descriptor by a call that doesn't reach flexsc__hook(). Any

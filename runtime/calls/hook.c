@@ -65,15 +65,21 @@ static long dispatch_plain(struct uthread *u, const struct call_info *row, long 
 		.nr = (__u16)nr,
 		.args = { a[0], a[1], a[2], a[3], a[4], a[5] },
 	};
+	struct fds_call call = {
+		.row = row,
+		.variant = call_variant_of(row, (const __u64 *)a),
+		.entry = &entry,
+	};
 	long ret;
 
-	if (!flexsc__descriptors_begin(row, &entry))
+	if (!flexsc__descriptors_begin(&call))
 		return -EBADF;
 	ret = row->closes == CLOSES_RANGE ?
 		      flexsc__descriptors_close_range(u, nr, &entry) :
 		      flexsc__dispatch(u, nr, &entry);
-	flexsc__raise_error(u, row, a, ret);
-	flexsc__descriptors_end(row, &entry, ret);
+	if (ret < 0)
+		flexsc__raise_error(u, row, a, ret);
+	flexsc__descriptors_end(&call, ret);
 	return ret;
 }
 

@@ -6,6 +6,10 @@
  */
 #include "tests/harness/harness.h"
 
+#include <fcntl.h>
+#include <sys/time.h>
+
+#include "lib/base/ask.h"
 #include "lib/files/effects.h"
 #include "lib/files/fds.h"
 
@@ -159,4 +163,56 @@ TEST(a_copy_stays_the_librarys_when_a_range_is_closed)
 	fds_learn(fd, FD_OWN | FD_COPY | FD_OPENED);
 	flexsc__fds_note(&range);
 	CHECK_EQ(fds_known(fd), FD_OWN | FD_COPY);
+}
+
+/* fcntl(F_SETFL) as flexsc run makes it; "other" calls set flags meanwhile. */
+static void set_flags(int flags, void (*other)(void))
+{
+	const struct flexsc_entry entry = { .nr = SYS_fcntl,
+					    .args = { fd, F_SETFL, (__u64)flags } };
+	uint64_t begun;
+
+	flexsc__fds_note(&entry);
+	begun = flexsc__fds_set_begin();
+	if (other)
+		other();
+	CHECK_EQ(fcntl((int)fd, F_SETFL, flags), 0);
+	flexsc__fds_note(&entry);
+	flexsc__fds_set_end(fd, (uint64_t)flags, begun, 0);
+}
+
+static void make_blocking(void)
+{
+	set_flags(0, NULL);
+}
+
+/* How many system calls it takes to find out whether the descriptor's calls wait. */
+static uint32_t queries(bool nonblock)
+{
+	asks_take();
+	CHECK_EQ(flexsc__fds_find_nonblock(fd), nonblock);
+	return asks_take();
+}
+
+TEST(flags_that_a_call_has_set_need_no_query)
+{
+	const struct flexsc_entry made = { .nr = SYS_socket,
+					   .args = { AF_UNIX, SOCK_STREAM, 0 } };
+
+	CHECK_EQ(flexsc__fds_init(), 0);
+	fd = (uint32_t)socket(AF_UNIX, SOCK_STREAM, 0);
+	flexsc__fds_note_made(&made, fd);
+	set_flags(O_NONBLOCK, NULL);
+	CHECK_EQ(queries(true), 0);
+	set_flags(0, NULL);
+	CHECK_EQ(queries(false), 0);
+	/* The kernel's order of two calls at the same time is unknown. */
+	set_flags(O_NONBLOCK, make_blocking);
+	CHECK(queries(true) > 0);
+	/* Another descriptor of the file may change its flags. */
+	flexsc__fds_share();
+	set_flags(O_NONBLOCK, NULL);
+	CHECK_EQ(fcntl((int)fd, F_SETFL, 0), 0);
+	CHECK(queries(false) > 0);
+	close((int)fd);
 }
