@@ -169,18 +169,6 @@ TEST_LIMIT(a_thread_binds_itself, 60)
 	join_all(threads, 4);
 }
 
-TEST_LIMIT(a_program_binds_itself_before_its_threads, 60)
-{
-	cpu_set_t set;
-
-	find_cores();
-	set = only(cores[0]);
-	CHECK_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
-	join(start(stay_on, (void *)(intptr_t)cores[0]));
-	join(start(bind_oneself, NULL));
-	stays_on(cores[0]);
-}
-
 /* Others. */
 
 struct other {
@@ -417,11 +405,6 @@ static void bind_from_outside(const cpu_set_t *set)
 	test_reap(pid);
 }
 
-static void bind_from_inside(const cpu_set_t *set)
-{
-	bind_all(getpid(), set);
-}
-
 static void *wait_and_stay(void *sem)
 {
 	while (sem_wait(sem))
@@ -456,11 +439,6 @@ static void bind_by(void (*bind)(const cpu_set_t *))
 TEST_LIMIT(a_process_is_bound_from_outside, 60)
 {
 	bind_by(bind_from_outside);
-}
-
-TEST_LIMIT(a_process_binds_all_its_threads, 60)
-{
-	bind_by(bind_from_inside);
 }
 
 /* What is refused. */

@@ -2,7 +2,6 @@
 /* How threads begin: with what mask, how many, and where memory ends. */
 #define _GNU_SOURCE
 #include <malloc.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -276,34 +275,6 @@ TEST_LIMIT(where_memory_ends_no_thread_is_made_and_none_is_lost, 60)
 	limit_memory(16 * STACK);
 	start_until_none_is_left(NULL);
 	join(start(start_until_none_is_left, NULL));
-}
-
-/* What isn't possible. */
-static void *refuse(void *arg)
-{
-	pthread_attr_t attr = attributes(PTHREAD_CREATE_JOINABLE);
-	cpu_set_t none;
-	pthread_t thread;
-
-	usleep(100);
-	CPU_ZERO(&none);
-	CHECK_EQ(pthread_attr_setaffinity_np(&attr, sizeof(none), &none), 0);
-	for (int i = 0; i < 100; i++)
-		CHECK_EQ(pthread_create(&thread, &attr, wait_for_post, NULL),
-			 EINVAL);
-	CHECK_EQ(pthread_attr_destroy(&attr), 0);
-	return arg;
-}
-
-TEST(an_attribute_that_is_not_possible_is_refused)
-{
-	unsigned int tasks;
-
-	join(start(refuse, NULL));
-	tasks = count_tasks();
-	refuse(NULL);
-	join(start(refuse, NULL));
-	CHECK(falls_to(count_tasks, tasks));
 }
 
 /* A thread of libc's makes the first ones, and ends. */

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <threads.h>
 
 #include "threads.h"
@@ -258,33 +257,7 @@ TEST(data_that_was_read_is_not_lost_to_cancellation)
 	}
 }
 
-static atomic_bool begun, go;
-
-static void *disabled(void *arg)
-{
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	begun = true;
-	while (!go)
-		usleep(1000);
-	CHECK_EQ(usleep(1000), 0);
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-	pthread_testcancel();
-	return arg;
-}
-
-TEST(a_disabled_cancellation_waits)
-{
-	pthread_t thread = start(disabled, NULL);
-
-	while (!begun)
-		usleep(1000);
-	pthread_cancel(thread);
-	settle();
-	go = true;
-	CHECK(join(thread) == PTHREAD_CANCELED);
-}
+static atomic_bool begun;
 
 static void *spin(void *arg)
 {
@@ -308,50 +281,6 @@ TEST(an_asynchronous_cancellation_interrupts)
 	pthread_cancel(thread);
 	CHECK(join(thread) == PTHREAD_CANCELED);
 	CHECK_EQ(cleaned, 1);
-}
-
-static pthread_key_t key;
-
-static void *has_key(void *arg)
-{
-	pthread_setspecific(key, arg);
-	sleep(100);
-	return arg;
-}
-
-TEST(destructors_run_after_cancellation)
-{
-	pthread_t thread;
-	int here;
-
-	pthread_key_create(&key, clean);
-	thread = start(has_key, &here);
-	settle();
-	pthread_cancel(thread);
-	join(thread);
-	CHECK_EQ(cleaned, 1);
-}
-
-static void *be_cancelled(void *arg)
-{
-	sem_post(arg);
-	for (;;)
-		usleep(100);
-	return NULL;
-}
-
-TEST(many_are_cancelled)
-{
-	for (int i = 0; i < 20; i++) {
-		pthread_t threads[20];
-
-		sem_init(&sem, 0, 0);
-		start_all(threads, 20, be_cancelled, &sem);
-		for (int j = 0; j < 20; j++)
-			pthread_cancel(threads[j]);
-		for (int j = 0; j < 20; j++)
-			CHECK(join(threads[j]) == PTHREAD_CANCELED);
-	}
 }
 
 static void *in_sem_sleep(void *arg)

@@ -109,14 +109,6 @@ TEST_LIMIT(a_thread_s_clock_says_what_it_has_computed, 60)
 	compute_alone(NULL);
 }
 
-TEST_BY_THREAD_LIMIT(what_was_computed_before_anybody_asked_counts, 60)
-{
-	usleep(100);
-	compute_and_wait(20, 5 * MS);
-	CHECK(mine() >= 75 * MS);
-	CHECK(mine() <= cpu_ns());
-}
-
 static atomic_bool over;
 
 static void *compute_until_over(void *arg)
@@ -378,26 +370,6 @@ TEST_BY_BOTH_LIMIT(the_kernel_s_figures_are_the_same, 60)
 	CHECK_EQ(errno, EFAULT);
 }
 
-TEST_BY_BOTH_LIMIT(clocks_that_are_not_there_are_refused, 60)
-{
-	struct timespec time = { 0 };
-	uint64_t thread;
-	clockid_t clock;
-
-	usleep(100);
-	thread = mine();
-	CHECK_EQ(clock_getcpuclockid(0, &clock), 0);
-	CHECK(ns_of(clock) >= thread);
-	CHECK_EQ(clock_getcpuclockid(getpid(), &clock), 0);
-	CHECK(ns_of(clock) >= thread);
-	CHECK_EQ(clock_settime(CLOCK_THREAD_CPUTIME_ID, &time), -1);
-	CHECK_EQ(clock_getres(CLOCK_THREAD_CPUTIME_ID, &time), 0);
-	CHECK_EQ(clock_getres(clock_of(pthread_self()), &time), 0);
-	/* A thread that there is none of. */
-	CHECK_EQ(clock_gettime((clockid_t)(~0x3fffffU << 3 | 6), &time), -1);
-	CHECK_EQ(errno, EINVAL);
-}
-
 /*
  * A timer has told. Not before its time, by the clock that it is of, nor long after:
  * the runtime's thread that looks at clocks may have waited for a processor.
@@ -455,12 +427,6 @@ static void tell(int signo)
 {
 	(void)signo;
 	told++;
-	all_told++;
-}
-
-static void tell_value(union sigval value)
-{
-	CHECK_EQ(value.sival_int, 7);
 	all_told++;
 }
 
@@ -606,26 +572,4 @@ TEST_LIMIT(a_thread_is_told_what_another_computes, 60)
 	time_other(NULL);
 	over = false;
 	join(start(time_other, NULL));
-}
-
-TEST_BY_THREAD_LIMIT(a_function_is_called_when_a_thread_has_computed, 60)
-{
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD,
-				  .sigev_notify_function = tell_value,
-				  .sigev_value.sival_int = 7 };
-	timer_t timer;
-	uint64_t when, before;
-
-	all_told = 0;
-	CHECK_EQ(timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer), 0);
-	for (int i = 0; i < 2; i++) {
-		before = queued();
-		when = mine() + 30 * MS;
-		set_timer(timer, i ? TIMER_ABSTIME : 0, i ? when : 30 * MS, 0);
-		while (!all_told)
-			compute_and_wait(1, MS);
-		check_told(mine(), when, before);
-		all_told = 0;
-	}
-	CHECK_EQ(timer_delete(timer), 0);
 }

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
-// C++'s runtime among user threads: exceptions, locals, static guards, waiting.
+// C++'s runtime among user threads: exceptions, locals, static guards, cancellation.
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <future>
-#include <latch>
-#include <mutex>
-#include <semaphore>
-#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -167,79 +161,6 @@ TEST(a_static_s_guard_holds_all_back)
 	CHECK_EQ(failed, 2);
 }
 
-std::once_flag once;
-
-TEST(call_once_begins_again_after_an_exception)
-{
-	std::atomic<int> tried{0};
-
-	in_threads([&](int who) {
-		try {
-			std::call_once(once, [&] {
-				wait_a_little();
-				if (++tried < 4)
-					throw Wrong(who);
-			});
-		} catch (const Wrong &) {
-		}
-	});
-	CHECK_EQ(tried, 4);
-}
-
-// Waiting.
-
-TEST(futures_carry_values_and_exceptions)
-{
-	std::vector<std::future<int>> futures;
-
-	for (int i = 0; i < THREADS; i++)
-		futures.push_back(std::async(std::launch::async, [i] {
-			wait_a_little();
-			if (i % 3 == 0)
-				throw Wrong(i);
-			return i;
-		}));
-	for (int i = 0; i < THREADS; i++) {
-		try {
-			CHECK_EQ(futures[static_cast<size_t>(i)].get(), i);
-			CHECK(i % 3 != 0);
-		} catch (const Wrong &e) {
-			CHECK_EQ(e.who, i);
-			CHECK(i % 3 == 0);
-		}
-	}
-}
-
-TEST(latches_and_semaphores_wake)
-{
-	std::latch all(THREADS);
-	std::counting_semaphore<> turns(2);
-	std::shared_mutex lock;
-	std::condition_variable_any more;
-	std::atomic<int> inside{0}, sum{0};
-	int shared = 0;
-
-	in_threads([&](int who) {
-		all.arrive_and_wait();
-		for (int i = 0; i < 20; i++) {
-			turns.acquire();
-			CHECK(++inside <= 2);
-			wait_a_little();
-			inside--;
-			turns.release();
-			if (who == 0) {
-				std::unique_lock own(lock);
-				shared++;
-				more.notify_all();
-			}
-		}
-		std::shared_lock seen(lock);
-		more.wait(seen, [&] { return shared == 20; });
-		sum += shared;
-	});
-	CHECK_EQ(sum, THREADS * 20);
-}
-
 // The end of a thread.
 
 std::atomic<bool> waits;
@@ -278,25 +199,6 @@ TEST(cancellation_runs_destructors)
 		CHECK(ret == PTHREAD_CANCELED);
 		CHECK_EQ(destroyed, i);
 	}
-}
-
-void *leave(void *arg)
-{
-	Slow slow{destroyed};
-
-	wait_a_little();
-	pthread_exit(arg);
-}
-
-TEST(pthread_exit_runs_destructors)
-{
-	pthread_t thread;
-	void *ret;
-
-	CHECK_EQ(pthread_create(&thread, nullptr, leave, &destroyed), 0);
-	CHECK_EQ(pthread_join(thread, &ret), 0);
-	CHECK(ret == &destroyed);
-	CHECK_EQ(destroyed, 1);
 }
 
 } // namespace

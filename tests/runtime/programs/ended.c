@@ -224,38 +224,3 @@ TEST_LIMIT(who_tells_itself_learns_of_it_at_once, 60)
 	tell_oneself(NULL);
 	join(start(tell_oneself, NULL));
 }
-
-/* What isn't possible. */
-static void *refuse(void *arg)
-{
-	pthread_t self = pthread_self();
-	int pid = getpid(), tid;
-
-	usleep(100);
-	tid = gettid();
-	CHECK_EQ(pthread_kill(self, -1), EINVAL);
-	CHECK_EQ(pthread_kill(self, 65), EINVAL);
-	CHECK_EQ(pthread_kill(*(pthread_t *)arg, 65), EINVAL);
-	CHECK_EQ(tgkill(pid, tid, 65), -1);
-	CHECK_EQ(errno, EINVAL);
-	CHECK_EQ(tgkill(pid, -1, 0), -1);
-	CHECK_EQ(errno, EINVAL);
-	CHECK_EQ(tgkill(pid + 1000000, tid, 0), -1);
-	CHECK_EQ(errno, ESRCH);
-	CHECK_EQ(tgkill(pid, tid, 0), 0);
-	CHECK_EQ(syscall(SYS_tkill, 0, 0), -1);
-	CHECK_EQ(errno, EINVAL);
-	/* Those of libc's own. */
-	CHECK_EQ(pthread_kill(self, 32), EINVAL);
-	CHECK_EQ(pthread_kill(self, 33), EINVAL);
-	CHECK_EQ(pthread_sigqueue(self, 32, (union sigval){ 0 }), EINVAL);
-	return arg;
-}
-
-TEST(signals_that_are_not_possible_are_refused)
-{
-	pthread_t self = pthread_self();
-
-	join(start(refuse, &self));
-	refuse(&self);
-}

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <time.h>
-#include <ucontext.h>
 
 #include "handled.h"
 #include "lib/base/syscall.h"
@@ -26,54 +25,6 @@ static void *fault(void *arg)
 		usleep(100);
 	return NULL;
 }
-
-TEST(a_fault_is_handled_where_it_happens)
-{
-	struct sigaction action = { .sa_handler = leap };
-	pthread_t a, b;
-
-	sigaction(SIGSEGV, &action, NULL);
-	a = start(fault, NULL);
-	b = start(fault, NULL);
-	join(a);
-	join(b);
-	/* Again: the first jumped out of its handler. */
-	join(start(fault, NULL));
-}
-
-#ifdef __x86_64__
-static atomic_int traps;
-
-static void note_trap(int signo, siginfo_t *info, void *frame)
-{
-	const ucontext_t *context = frame;
-
-	CHECK_EQ(signo, SIGTRAP);
-	CHECK_EQ(info->si_code, 0x80);
-	CHECK_EQ(context->uc_mcontext.gregs[REG_TRAPNO], 3);
-	traps++;
-}
-
-static void *trap(void *arg)
-{
-	for (int i = 0; i < 3; i++) {
-		usleep(1000);
-		__asm__ volatile("int3");
-	}
-	return arg;
-}
-
-TEST(a_breakpoint_is_handled_where_it_is)
-{
-	struct sigaction action = { .sa_sigaction = note_trap,
-				    .sa_flags = SA_SIGINFO };
-
-	CHECK_EQ(sigaction(SIGTRAP, &action, NULL), 0);
-	join(start(trap, NULL));
-	trap(NULL);
-	CHECK_EQ(traps, 6);
-}
-#endif
 
 /* Signals that faults raise may be sent, too; carriers don't block them. */
 

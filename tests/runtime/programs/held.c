@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* libc's own locks, held by a thread that waits; and limits of the process. */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <arpa/nameser.h>
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <netdb.h>
-#include <resolv.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "threads.h"
@@ -183,33 +176,7 @@ TEST(once_begins_again_after_a_cancellation)
 
 /* stdio. */
 
-static FILE *in, *out;
-
-static void *read_line(void *arg)
-{
-	char line[64];
-
-	CHECK(fgets(line, sizeof(line), in));
-	CHECK_EQ(strncmp(line, "line ", 5), 0);
-	return arg;
-}
-
-TEST(a_stream_s_lock_is_held_while_one_reads)
-{
-	pthread_t threads[THREADS];
-	int fds[2];
-
-	CHECK_EQ(pipe(fds), 0);
-	in = fdopen(fds[0], "r");
-	out = fdopen(fds[1], "w");
-	start_all(threads, THREADS, read_line, NULL);
-	for (int i = 0; i < THREADS; i++) {
-		usleep(2000);
-		fprintf(out, "line %d\n", i);
-		fflush(out);
-	}
-	join_all(threads, THREADS);
-}
+static FILE *out;
 
 static void *hold_stream(void *arg)
 {
@@ -237,74 +204,6 @@ TEST(a_stream_can_be_held_over_a_wait)
 	}
 	c = getc(out);
 	CHECK_EQ(c, EOF);
-}
-
-/* The resolver, and a server that takes its time. */
-
-static int server;
-static struct sockaddr_in server_address;
-
-static void *answer(void *arg)
-{
-	for (int i = 0; i < THREADS * 3; i++) {
-		struct sockaddr_in from;
-		socklen_t length = sizeof(from);
-		uint8_t message[512];
-		ssize_t n = recvfrom(server, message, sizeof(message), 0,
-				     (struct sockaddr *)&from, &length);
-
-		CHECK(n > 12);
-		usleep(2000);
-		/* Such a name doesn't exist. */
-		message[2] |= 0x80;
-		message[3] = 0x83;
-		CHECK_EQ(sendto(server, message, (size_t)n, 0,
-				(struct sockaddr *)&from, length), n);
-	}
-	return arg;
-}
-
-static void *ask(void *arg)
-{
-	uint8_t reply[512];
-	struct __res_state own = { 0 };
-
-	CHECK_EQ(res_ninit(&own), 0);
-	own.nscount = 1;
-	own.nsaddr_list[0] = server_address;
-	own.retrans = 10;
-	for (int i = 0; i < 3; i++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "n%ld-%d.test", (long)arg, i);
-		CHECK_EQ(res_nquery(&own, name, C_IN, T_A, reply,
-				    sizeof(reply)), -1);
-		CHECK_EQ(own.res_h_errno, HOST_NOT_FOUND);
-	}
-	res_nclose(&own);
-	return arg;
-}
-
-static void *look_up(void *arg)
-{
-	struct addrinfo *found, hints = { .ai_family = AF_INET };
-
-	for (int i = 0; i < 10; i++) {
-		CHECK_EQ(getaddrinfo("localhost", "80", &hints, &found), 0);
-		freeaddrinfo(found);
-	}
-	return arg;
-}
-
-TEST(names_are_looked_up_by_many)
-{
-	pthread_t thread;
-
-	server = datagram_socket(&server_address);
-	thread = start(answer, NULL);
-	run_numbered(THREADS, ask);
-	join(thread);
-	run_numbered(THREADS, look_up);
 }
 
 /* Limits. */
@@ -372,13 +271,6 @@ TEST(threads_need_address_space)
 	for (int i = 0; i < 5; i++)
 		CHECK(make_many(200) < 200);
 	CHECK(make_many(3) > 0);
-}
-
-TEST(the_first_thread_needs_address_space)
-{
-	address_space();
-	for (int i = 0; i < 5; i++)
-		make_many(200);
 }
 
 /* Two stacks of 8 MB, and little for whoever starts with the first of them. */
@@ -548,29 +440,6 @@ TEST(there_may_be_no_locked_memory)
 
 static atomic_bool stop;
 
-static void *come_and_go(void *arg)
-{
-	while (!stop)
-		join(start(end_at_once, arg));
-	return arg;
-}
-
-TEST(identity_changes_while_threads_come_and_go)
-{
-	pthread_t threads[4];
-
-	if (geteuid())
-		SKIP("only root can become somebody else");
-	start_all(threads, 4, come_and_go, NULL);
-	for (unsigned int i = 0; i < 50; i++) {
-		usleep(200);
-		CHECK_EQ(setresuid((uid_t)-1, i % 2 ? 64323 : 0, 0), 0);
-		CHECK_EQ(geteuid(), i % 2 ? 64323 : 0);
-	}
-	stop = true;
-	join_all(threads, 4);
-}
-
 static atomic_int calls_home;
 
 static void count_call(int signo)
@@ -621,22 +490,4 @@ TEST(identity_changes_while_threads_are_called_home)
 	}
 	stop = true;
 	join(thread);
-}
-
-/* The kernel would write to it while others run. */
-static void *register_rseq(void *arg)
-{
-	static __thread char area[32] __attribute__((aligned(32)));
-	long ret = syscall(SYS_rseq, area, sizeof(area), 0, 0x53053053);
-
-	return (void *)(ret ? (long)errno : 0L);
-}
-
-TEST(a_program_s_own_rseq_is_refused)
-{
-	long err = (long)join(start(register_rseq, NULL));
-
-	/* Natively libc has registered its own, unless told not to. */
-	CHECK(err == EINVAL || err == EBUSY || err == ENOSYS || err == EPERM ||
-	      (!err && !preloaded()));
 }

@@ -3,11 +3,9 @@
 #define _GNU_SOURCE
 #undef NDEBUG
 #include <assert.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -275,59 +273,6 @@ TEST(a_stack_s_overflow_is_handled_on_the_signal_s)
 	run_numbered(4, overflow_often);
 }
 
-static int end_of(void *(*run)(void *))
-{
-	int pid = fork(), status;
-
-	CHECK(pid >= 0);
-	if (!pid) {
-		close(2);
-		open("/dev/null", O_WRONLY);
-		join(start(run, NULL));
-		_exit(99);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
-}
-
-static void *overflow_once(void *arg)
-{
-	usleep(1000);
-	overflow(ENDLESS);
-	return arg;
-}
-
-static void *violate(void *arg)
-{
-	usleep(1000);
-	assert(arg);
-	return arg;
-}
-
-static void *trap(void *arg)
-{
-	usleep(1000);
-	__asm__ volatile("int3");
-	return arg;
-}
-
-static void ignore(int signo)
-{
-	_exit(signo);
-}
-
-TEST(what_nobody_handles_ends_the_process)
-{
-	CHECK_EQ(end_of(overflow_once), SIGSEGV);
-	CHECK_EQ(end_of(violate), SIGABRT);
-	CHECK_EQ(end_of(trap), SIGTRAP);
-	/* A handler that has no place to run. */
-	handle(SIGSEGV, ignore, 0);
-	CHECK_EQ(end_of(overflow_once), SIGSEGV);
-	handle(SIGABRT, ignore, 0);
-	CHECK_EQ(end_of(violate), -SIGABRT);
-}
-
 static __thread char *page;
 
 static void permit(int signo, siginfo_t *info, void *context)
@@ -391,49 +336,4 @@ TEST(a_small_stack_is_large_enough)
 		CHECK_EQ(pthread_create(&threads[i], &attr, recurse_near_end,
 					NULL), 0);
 	join_all(threads, 8);
-}
-
-/* Handlers, as they are asked for in all kinds of processes. */
-
-static bool has_handler(int signo, void (*handler)(int))
-{
-	struct sigaction now;
-
-	CHECK_EQ(sigaction(signo, NULL, &now), 0);
-	return now.sa_handler == handler;
-}
-
-static void *spawn_true(void *arg)
-{
-	char *words[] = { (char *)"true", NULL };
-	int pid, status;
-
-	usleep(100);
-	CHECK_EQ(posix_spawnp(&pid, "true", NULL, NULL, words, environ), 0);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	return arg;
-}
-
-TEST(handlers_survive_a_child)
-{
-	int pid, status;
-
-	handle(SIGUSR1, leap, 0);
-	run_numbered(4, spawn_true);
-	CHECK(has_handler(SIGUSR1, leap));
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
-		CHECK(has_handler(SIGUSR1, leap));
-		handle(SIGUSR1, count, 0);
-		CHECK(has_handler(SIGUSR1, count));
-		join(start(spawn_true, NULL));
-		CHECK(has_handler(SIGUSR1, count));
-		raise(SIGUSR1);
-		_exit(handled);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 1 << 8);
-	CHECK(has_handler(SIGUSR1, leap));
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "lib/base/syscall.h"
@@ -32,34 +31,6 @@ TEST(a_thread_that_computes_stops_nobody)
 		usleep(1000);
 	stop = true;
 	join_all(threads, 8);
-}
-
-static void *open_fifo(void *arg)
-{
-	int fd = open(arg, O_RDONLY);
-	char byte;
-
-	CHECK(fd >= 0);
-	CHECK_EQ(read(fd, &byte, 1), 1);
-	close(fd);
-	return NULL;
-}
-
-TEST(a_call_that_waits_unexpectedly_stops_nobody)
-{
-	pthread_t threads[4];
-	int fd;
-
-	enter_scratch();
-	CHECK_EQ(mkfifo("fifo", 0600), 0);
-	start_all(threads, 4, open_fifo, (void *)"fifo");
-	for (int i = 0; i < 10; i++)
-		usleep(1000);
-	fd = open("fifo", O_WRONLY);
-	CHECK_EQ(write(fd, "xxxx", 4), 4);
-	join_all(threads, 4);
-	close(fd);
-	leave_scratch();
 }
 
 /* Of <threads.h>, which isn't found beside ours. */

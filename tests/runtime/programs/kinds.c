@@ -6,16 +6,13 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -467,144 +464,4 @@ TEST(a_connection_has_its_listener_s_time_limit)
 		listener = socket(AF_INET, SOCK_STREAM | nonblock, 0);
 		accept_with_limit(listener, listener, options[i & 1]);
 	}
-}
-
-/* What was closed meanwhile. */
-
-static int set;
-static atomic_int waiting;
-
-/* Long enough for n others to have begun to wait. */
-static void settle_all(int n)
-{
-	while (waiting < n)
-		usleep(1000);
-	settle();
-	settle();
-	waiting = 0;
-}
-
-static void *await_set(void *arg)
-{
-	struct epoll_event event;
-
-	waiting++;
-	CHECK_EQ(epoll_wait(set, &event, 1, *(int *)arg),
-		 *(int *)arg < 0 || *(int *)arg > 1000);
-	return arg;
-}
-
-/* The set that somebody waits for is there until the wait is over. */
-TEST(an_epoll_set_that_is_closed_is_waited_for)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	int limits[] = { 300, -1, 60000 }, fds[2], other;
-	pthread_t waiters[6];
-
-	for (int way = 0; way < 3; way++) {
-		CHECK_EQ(pipe(fds), 0);
-		set = epoll_create1(0);
-		CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, fds[0], &event), 0);
-		for (int i = 0; i < 6; i++)
-			waiters[i] = start(await_set, &limits[i / 2]);
-		settle_all(6);
-		/* Another file has its number, or none. */
-		other = epoll_create1(0);
-		if (way == 1)
-			CHECK_EQ(dup2(other, set), set);
-		else if (way == 2)
-			CHECK_EQ(close_range((unsigned int)set,
-					     (unsigned int)set, 0), 0);
-		else
-			close(set);
-		join(waiters[0]);
-		join(waiters[1]);
-		CHECK_EQ(write(fds[1], "x", 1), 1);
-		for (int i = 2; i < 6; i++)
-			join(waiters[i]);
-		close(other);
-		close(set);
-		close(fds[0]);
-		close(fds[1]);
-	}
-}
-
-/* When poll() looks again, it looks for what has the number then. */
-
-#define POLL_MS	200
-
-struct polled {
-	struct pollfd fd;
-	uint64_t begin;
-	int ret;
-};
-
-static void *poll_for_a_while(void *arg)
-{
-	struct polled *polled = arg;
-
-	polled->begin = now_ns();
-	polled->ret = poll(&polled->fd, 1, POLL_MS);
-	return arg;
-}
-
-/* False: on a busy machine poll() may have ended before the descriptor was closed. */
-static bool close_what_is_polled(const int fds[2], bool sends)
-{
-	struct polled polled = { .fd = { fds[0], POLLIN, 0 } };
-	pthread_t poller = start(poll_for_a_while, &polled);
-	uint64_t closed;
-
-	settle();
-	close(fds[0]);
-	closed = now_ns();
-	if (sends)
-		(void)!send(fds[1], "x", 1, MSG_NOSIGNAL);
-	join(poller);
-	close(fds[1]);
-	if (closed >= polled.begin + POLL_MS * MS)
-		return false;
-	CHECK_EQ(polled.ret, 1);
-	CHECK_EQ(polled.fd.revents, POLLNVAL);
-	return true;
-}
-
-TEST(a_polled_descriptor_that_is_closed_is_said_to_be)
-{
-	int fds[2];
-
-	do
-		CHECK_EQ(pipe(fds), 0);
-	while (!close_what_is_polled(fds, false));
-	/* The same where something happens to it then. */
-	do
-		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	while (!close_what_is_polled(fds, true));
-}
-
-static void *wait_and_be_cancelled(void *arg)
-{
-	struct epoll_event event;
-
-	waiting++;
-	epoll_wait(set, &event, 1, -1);
-	return arg;
-}
-
-TEST(a_cancelled_wait_leaves_no_descriptor)
-{
-	unsigned int before = 0;
-	pthread_t waiter;
-
-	for (int i = 0; i < 4; i++) {
-		set = epoll_create1(0);
-		waiter = start(wait_and_be_cancelled, NULL);
-		settle_all(1);
-		close(set);
-		CHECK_EQ(pthread_cancel(waiter), 0);
-		CHECK(join(waiter) == PTHREAD_CANCELED);
-		if (!i)
-			before = count_fds();
-	}
-	CHECK_EQ(count_fds(), before);
 }

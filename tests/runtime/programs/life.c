@@ -1,54 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of threads: birth, end, stacks, identity, what is each one's own. */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "threads.h"
-
-static void *same(void *arg)
-{
-	return arg;
-}
-
-TEST(thousands_come_and_go)
-{
-	unsigned int tasks;
-
-	join(start(same, NULL));
-	tasks = count_tasks();
-	for (long i = 0; i < 3000; i++)
-		CHECK(join(start(same, (void *)i)) == (void *)i);
-	CHECK(falls_to(count_tasks, tasks + 2));
-}
-
-static atomic_int alive;
-static atomic_bool leave;
-
-static void *live(void *arg)
-{
-	alive++;
-	while (!leave)
-		usleep(20000);
-	return arg;
-}
-
-TEST(a_thousand_live_at_once)
-{
-	pthread_t threads[1000];
-
-	start_all(threads, 1000, live, NULL);
-	while (alive < 1000)
-		usleep(1000);
-	leave = true;
-	join_all(threads, 1000);
-}
 
 static void *look_at_stack(void *arg)
 {
@@ -115,18 +75,6 @@ TEST(a_stack_can_be_the_program_s)
 				(void *)size), 0);
 	join(thread);
 	munmap(memory, size);
-}
-
-static void *exit_deep(void *arg)
-{
-	use_stack(20000);
-	usleep(100);
-	pthread_exit(arg);
-}
-
-TEST(pthread_exit_ends_a_thread)
-{
-	CHECK(join(start(exit_deep, &alive)) == &alive);
 }
 
 static void *ids_are_mine(void *arg)
@@ -312,63 +260,4 @@ static void *round_as_told(void *arg)
 TEST(floating_point_modes_stay_with_their_thread)
 {
 	run_numbered(8, round_as_told);
-}
-
-TEST(out_of_memory_is_an_error_code)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-
-	join(start(same, NULL));
-	pthread_attr_init(&attr);
-	CHECK_EQ(pthread_attr_setstacksize(&attr, 1UL << 46), 0);
-	CHECK_EQ(pthread_create(&thread, &attr, same, NULL), EAGAIN);
-	join(start(same, NULL));
-}
-
-static void *be_somebody_else(void *arg)
-{
-	setfsuid(65534);
-	for (int i = 0; i < 20; i++) {
-		CHECK_EQ(open("/etc/shadow", O_RDONLY), -1);
-		CHECK_EQ(errno, EACCES);
-		usleep(100);
-	}
-	return arg;
-}
-
-static void *be_elsewhere(void *arg)
-{
-	char path[64];
-
-	CHECK_EQ(unshare(CLONE_FS), 0);
-	CHECK_EQ(chdir("/proc"), 0);
-	for (int i = 0; i < 20; i++) {
-		CHECK(!strcmp(getcwd(path, sizeof(path)), "/proc"));
-		usleep(100);
-	}
-	return arg;
-}
-
-TEST(what_a_thread_sets_for_itself_stays_its_own)
-{
-	char before[4096], after[4096];
-	pthread_t one, other;
-
-	if (geteuid())
-		SKIP("takes root");
-	CHECK(getcwd(before, sizeof(before)) != NULL);
-	one = start(be_somebody_else, NULL);
-	other = start(be_elsewhere, NULL);
-	for (int i = 0; i < 20; i++) {
-		int fd = open("/etc/shadow", O_RDONLY);
-
-		CHECK(fd >= 0);
-		close(fd);
-		CHECK(getcwd(after, sizeof(after)) != NULL);
-		CHECK(!strcmp(after, before));
-		usleep(100);
-	}
-	join(one);
-	join(other);
 }

@@ -199,3 +199,44 @@ TEST(waits_for_several_messages_stop_nobody)
 {
 	many_have_a_part(SOCK_DGRAM, receive_messages);
 }
+
+/* A connection to a listener whose queue is full. */
+
+#define BACKLOG	8
+
+static struct sockaddr_in address;
+
+static int connect_to(int fd)
+{
+	return connect(fd, (struct sockaddr *)&address, sizeof(address)) ?
+		       -errno : 0;
+}
+
+static void *connect_for_a_time(void *arg)
+{
+	struct timeval limit = { 0, 50000 };
+	uint64_t begin;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit,
+			    sizeof(limit)), 0);
+	begin = now_ns();
+	CHECK_EQ(connect_to(fd), -EINPROGRESS);
+	CHECK(now_ns() - begin >= 45 * MS);
+	CHECK_EQ(close(fd), 0);
+	return arg;
+}
+
+/* Whoever comes when the queue is full isn't answered. */
+TEST(a_connect_gives_up_in_time)
+{
+	int fd = listening_socket(&address, 0, 0), filling[BACKLOG];
+
+	for (int i = 0; i < BACKLOG; i++) {
+		filling[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		CHECK_EQ(connect_to(filling[i]), -EINPROGRESS);
+	}
+	settle();
+	join(start(connect_for_a_time, NULL));
+	CHECK_EQ(close(fd), 0);
+}

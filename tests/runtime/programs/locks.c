@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* glibc's locks among user threads, and between them and kernel threads. */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "threads.h"
@@ -15,82 +13,6 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static long counter;
-
-static void *add(void *arg)
-{
-	for (long i = 0; i < (long)arg; i++) {
-		pthread_mutex_lock(&mutex);
-		counter++;
-		if (i % 64 == 0)
-			sched_yield();
-		pthread_mutex_unlock(&mutex);
-	}
-	return NULL;
-}
-
-TEST(a_mutex_excludes)
-{
-	run_all(THREADS, add, (void *)5000L);
-	CHECK_EQ(counter, THREADS * 5000);
-}
-
-static int turn;
-
-static void *take_turns(void *arg)
-{
-	int me = (int)(long)arg;
-
-	for (int i = 0; i < 10000; i++) {
-		pthread_mutex_lock(&mutex);
-		while (turn != me)
-			pthread_cond_wait(&cond, &mutex);
-		turn = !me;
-		pthread_cond_signal(&cond);
-		pthread_mutex_unlock(&mutex);
-	}
-	return NULL;
-}
-
-TEST(two_threads_take_turns)
-{
-	pthread_t a = start(take_turns, (void *)0L);
-	pthread_t b = start(take_turns, (void *)1L);
-
-	join(a);
-	join(b);
-}
-
-static void *wait_for_it(void *arg)
-{
-	int *waiting = arg;
-
-	pthread_mutex_lock(&mutex);
-	++*waiting;
-	while (*waiting >= 0)
-		pthread_cond_wait(&cond, &mutex);
-	pthread_mutex_unlock(&mutex);
-	return arg;
-}
-
-TEST(a_broadcast_wakes_all)
-{
-	pthread_t threads[THREADS];
-	int waiting = 0;
-
-	start_all(threads, THREADS, wait_for_it, &waiting);
-	for (int seen = 0; seen < THREADS; usleep(1000)) {
-		pthread_mutex_lock(&mutex);
-		seen = waiting;
-		pthread_mutex_unlock(&mutex);
-	}
-	pthread_mutex_lock(&mutex);
-	waiting = -1;
-	pthread_cond_broadcast(&cond);
-	pthread_mutex_unlock(&mutex);
-	for (int i = 0; i < THREADS; i++)
-		CHECK(join(threads[i]) == &waiting);
-}
 
 static atomic_bool held, let_go;
 
@@ -189,62 +111,6 @@ TEST(a_wake_up_that_meets_a_time_limit_is_not_lost)
 	}
 	sem_getvalue(&meeting, &left);
 	CHECK_EQ(sum + left, posts);
-}
-
-static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
-static atomic_int readers, writers;
-
-static void *read_and_write(void *arg)
-{
-	uint64_t random = (uint64_t)arg * 7919 + 1;
-
-	for (int i = 0; i < 2000; i++) {
-		random = random * 6364136223846793005ULL + 1;
-		if (random >> 61) {
-			pthread_rwlock_rdlock(&rwlock);
-			readers++;
-			CHECK_EQ(writers, 0);
-			if (random >> 40 & 1)
-				sched_yield();
-			readers--;
-		} else {
-			pthread_rwlock_wrlock(&rwlock);
-			CHECK_EQ(writers++, 0);
-			CHECK_EQ(readers, 0);
-			sched_yield();
-			writers--;
-		}
-		pthread_rwlock_unlock(&rwlock);
-	}
-	return NULL;
-}
-
-TEST(readers_share_and_writers_do_not)
-{
-	run_numbered(THREADS, read_and_write);
-}
-
-static pthread_barrier_t barrier;
-static atomic_int serial, phase[64];
-
-static void *pass_barriers(void *arg)
-{
-	for (int i = 0; i < 64; i++) {
-		phase[i]++;
-		if (pthread_barrier_wait(&barrier) ==
-		    PTHREAD_BARRIER_SERIAL_THREAD)
-			serial++;
-		CHECK_EQ(phase[i], THREADS);
-	}
-	return arg;
-}
-
-TEST(a_barrier_holds_all_back)
-{
-	pthread_barrier_init(&barrier, NULL, THREADS);
-	run_all(THREADS, pass_barriers, NULL);
-	CHECK_EQ(serial, 64);
-	CHECK_EQ(pthread_barrier_destroy(&barrier), 0);
 }
 
 static void *lock_and_die(void *arg)

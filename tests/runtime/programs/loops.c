@@ -6,9 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <gnu/libc-version.h>
 #include <linux/aio_abi.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -25,8 +23,6 @@
 #define PAIRS		8
 #define TURNS		20
 #define ROUNDS		50
-#define SERVERS		4	/* threads */
-#define CLIENTS		40
 #define SIGNALS		100
 #define FOR_EVER	(-1)
 
@@ -396,51 +392,6 @@ TEST(a_loop_may_block_by_turns)
 		join(threads[i]);
 }
 
-/* Without O_NONBLOCK: what the wait has found is there, for the only reader. */
-static void *hear_what_blocks(void *arg)
-{
-	struct loop loop = loop_of(kind_of(arg), 0);
-
-	for (int i = 0; i < 5 * TURNS; i++) {
-		request(&loop, i % PAIRS);
-		say(loop.there[i % PAIRS]);
-		CHECK_EQ(wait_for(&loop, FOR_EVER), i % PAIRS);
-		hear(loop.here[i % PAIRS]);
-	}
-	CHECK_EQ(wait_for(&loop, 0), -1);
-	end_loop(&loop);
-	return NULL;
-}
-
-TEST(descriptors_may_be_such_that_wait)
-{
-	each_kind(hear_what_blocks, 0, end_of_kinds());
-}
-
-/* A thread that waits for one descriptor isn't an event loop. */
-static void *shrink_and_grow(void *arg)
-{
-	struct loop loop = made_loop(kind_of(arg));
-
-	for (int i = 0; i < 5 * TURNS; i++) {
-		loop.count = 1 + i % 3;
-		turn(&loop, loop.count - 1);
-		CHECK_EQ(wait_for(&loop, 0), -1);
-	}
-	loop.count = 1;
-	for (int i = 0; i < TURNS; i++)
-		turn(&loop, 0);
-	loop.count = 2;
-	turn(&loop, 1);
-	end_loop(&loop);
-	return NULL;
-}
-
-TEST(a_list_shrinks_and_grows)
-{
-	each_kind(shrink_and_grow, POLL, NO_REQUESTS);
-}
-
 /* Time limits. */
 
 /* Anywhere and then on the host: for one descriptor, for all, and for none, a sleep. */
@@ -467,20 +418,6 @@ static void *time_out(void *arg)
 TEST(waits_time_out)
 {
 	each_kind(time_out, 0, end_of_kinds());
-}
-
-TEST_BY_THREAD(select_stores_what_is_left_of_its_time)
-{
-	struct loop loop = made_loop(SELECT);
-	struct timeval rest = { 100, 0 };
-	fd_set fds;
-
-	FD_ZERO(&fds);
-	FD_SET(loop.here[0], &fds);
-	say(loop.there[0]);
-	CHECK_EQ(select(loop.here[0] + 1, &fds, NULL, NULL, &rest), 1);
-	CHECK(rest.tv_sec < 100 && rest.tv_sec > 50);
-	end_loop(&loop);
 }
 
 /* Descriptors that go while the loop waits. */
@@ -526,38 +463,6 @@ TEST(one_is_closed_and_others_stay)
 		loop.here[1] = dup(loop.here[0]);
 		end_loop(&loop);
 	}
-}
-
-static void *fork_a_loop(void *arg)
-{
-	struct loop loop = made_loop(kind_of(arg));
-
-	for (int i = 0; i < 3; i++) {
-		int child = test_fork();
-
-		if (!child) {
-			struct loop own = made_loop(loop.kind);
-
-			CHECK_EQ(wait_for(&loop, FOR_EVER), i);
-			hear(loop.here[i]);
-			hear_nothing(loop.here[i]);
-			end_loop(&own);
-			/* The parent's descriptors keep the files in the set. */
-			end_loop(&loop);
-			test_leave();
-		}
-		say(loop.there[i]);
-		test_reap(child);
-		CHECK_EQ(wait_for(&loop, 0), -1);
-		turn(&loop, i);
-	}
-	end_loop(&loop);
-	return NULL;
-}
-
-TEST(a_child_has_the_loop_too)
-{
-	each_kind(fork_a_loop, 0, NO_REQUESTS);
 }
 
 /* Descriptors of other kinds. */
@@ -832,171 +737,6 @@ TEST(a_loop_is_cancelled)
 	CHECK_EQ(count_fds(), fds);
 }
 
-/* What sets have. */
-
-/* A set that has the first pair with these events. */
-static struct loop loop_with(uint32_t events)
-{
-	struct loop loop = loop_of(EPOLL_WAIT, SOCK_NONBLOCK);
-
-	control(&loop, EPOLL_CTL_MOD, 0, events);
-	return loop;
-}
-
-TEST_BY_THREAD(an_edge_is_one_event)
-{
-	struct loop loop = loop_with(EPOLLIN | EPOLLET);
-
-	for (int i = 0; i < TURNS; i++) {
-		say(loop.there[0]);
-		CHECK_EQ(wait_for(&loop, FOR_EVER), 0);
-		CHECK_EQ(wait_for(&loop, 0), -1);
-		say(loop.there[0]);
-		CHECK_EQ(wait_for(&loop, FOR_EVER), 0);
-		hear(loop.here[0]);
-		hear(loop.here[0]);
-		hear_nothing(loop.here[0]);
-	}
-	end_loop(&loop);
-}
-
-TEST_BY_THREAD(a_one_shot_waits_for_its_renewal)
-{
-	const uint32_t once = EPOLLIN | EPOLLONESHOT;
-	struct loop loop = loop_with(once);
-
-	for (int i = 0; i < TURNS; i++) {
-		turn(&loop, 0);
-		say(loop.there[0]);
-		CHECK_EQ(wait_for(&loop, 0), -1);
-		control(&loop, EPOLL_CTL_MOD, 0, once);
-		CHECK_EQ(wait_for(&loop, FOR_EVER), 0);
-		hear(loop.here[0]);
-		control(&loop, EPOLL_CTL_MOD, 0, once);
-	}
-	end_loop(&loop);
-}
-
-TEST_BY_THREAD(what_is_peeked_at_stays)
-{
-	struct loop loop = made_loop(EPOLL_WAIT);
-	char byte = 0;
-
-	say(loop.there[0]);
-	for (int i = 0; i < TURNS; i++) {
-		CHECK_EQ(wait_for(&loop, FOR_EVER), 0);
-		CHECK_EQ(recv(loop.here[0], &byte, 1, MSG_PEEK), 1);
-		CHECK_EQ(byte, 'x');
-	}
-	hear(loop.here[0]);
-	CHECK_EQ(recv(loop.here[0], &byte, 1, MSG_PEEK), -1);
-	CHECK_EQ(errno, EAGAIN);
-	CHECK_EQ(wait_for(&loop, 0), -1);
-	end_loop(&loop);
-}
-
-/* A server of several threads, each with a set that has the listener. */
-
-static struct sockaddr_in address;
-static atomic_int served;
-
-static void serve_one(int fd)
-{
-	int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK);
-
-	/* Another thread has taken the connection. */
-	if (client < 0) {
-		CHECK_EQ(errno, EAGAIN);
-		return;
-	}
-	say(client);
-	served++;
-	CHECK_EQ(close(client), 0);
-}
-
-static void *serve(void *arg)
-{
-	struct loop loop = made_loop(EPOLL_WAIT);
-	const int fd = *(int *)arg;
-	const int before = replace(&loop, 1, fd, EPOLLIN | EPOLLEXCLUSIVE);
-
-	while (served < CLIENTS)
-		if (wait_for(&loop, 5) == 1)
-			serve_one(fd);
-	replace(&loop, 1, before, EPOLLIN);
-	end_loop(&loop);
-	return NULL;
-}
-
-TEST(an_exclusive_listener_serves_all)
-{
-	pthread_t threads[SERVERS];
-	int fd = listening_socket(&address, SOCK_NONBLOCK, CLIENTS);
-
-	start_all(threads, SERVERS, serve, &fd);
-	for (int i = 0; i < CLIENTS; i++) {
-		int client = socket(AF_INET, SOCK_STREAM, 0);
-
-		CHECK_EQ(connect(client, (struct sockaddr *)&address,
-				 sizeof(address)), 0);
-		hear(client);
-		CHECK_EQ(close(client), 0);
-	}
-	join_all(threads, SERVERS);
-	CHECK_EQ(served, CLIENTS);
-	CHECK_EQ(close(fd), 0);
-}
-
-TEST_BY_THREAD(a_copy_keeps_its_place_in_the_set)
-{
-	struct loop loop = made_loop(EPOLL_WAIT);
-	int copy = dup(loop.here[0]);
-
-	/* The descriptor that is in the set goes, and its file stays. */
-	CHECK_EQ(close(loop.here[0]), 0);
-	for (int i = 0; i < TURNS; i++) {
-		say(loop.there[0]);
-		CHECK_EQ(wait_for(&loop, FOR_EVER), 0);
-		hear(copy);
-		hear_nothing(copy);
-	}
-	/* With its last descriptor the file leaves the set. */
-	say(loop.there[0]);
-	CHECK_EQ(close(copy), 0);
-	CHECK_EQ(wait_for(&loop, 0), -1);
-	loop.here[0] = dup(loop.there[0]);
-	end_loop(&loop);
-}
-
-/* On a busy machine the set may be closed before the first wait begins. */
-static void *wait_for_closed_set(void *arg)
-{
-	struct loop loop = *(struct loop *)arg, own = made_loop(loop.kind);
-	bool ready[PAIRS];
-
-	end_loop(&own);
-	stage++;
-	CHECK(wait_all(&loop, 100, ready) == 0 || errno == EBADF);
-	while (stage < 2)
-		usleep(100);
-	CHECK_EQ(wait_for_error(&loop), EBADF);
-	return NULL;
-}
-
-TEST(a_wait_outlives_its_set)
-{
-	struct loop loop = loop_of(EPOLL_WAIT, SOCK_NONBLOCK);
-	pthread_t thread = start(wait_for_closed_set, &loop);
-
-	while (stage < 1)
-		usleep(100);
-	settle();
-	CHECK_EQ(close(loop.set), 0);
-	stage++;
-	join(thread);
-	close_pairs(&loop);
-}
-
 /* O_NONBLOCK is a file's flag: each descriptor of the file changes it. */
 
 static void *hear_slowly(void *arg)
@@ -1166,45 +906,5 @@ TEST(a_wait_ends_with_what_it_waits_for)
 		CHECK_EQ(syscall(SYS_io_destroy, loop.context), 0);
 		join(thread);
 		close_pairs(&loop);
-	}
-}
-
-/* syscall(2) is no cancellation point. */
-
-static void *wait_for_requests(void *arg)
-{
-	struct loop *loop = arg;
-
-	for (int i = 0; i < TURNS; i++)
-		turn(loop, i % PAIRS);
-	request(loop, 0);
-	stage++;
-	CHECK_EQ(wait_for(loop, FOR_EVER), 0);
-	stage++;
-	pthread_testcancel();
-	return NULL;
-}
-
-TEST(a_wait_is_over_before_a_cancellation)
-{
-	need_requests();
-	if (strverscmp(gnu_get_libc_version(), "2.41") >= 0)
-		SKIP("from glibc 2.41 on the cancellation interrupts the wait");
-	for (enum kind kind = GETEVENTS; kind < KINDS; kind++) {
-		struct loop loop = loop_of(kind, SOCK_NONBLOCK);
-		pthread_t thread;
-
-		stage = 0;
-		thread = start(wait_for_requests, &loop);
-		while (stage < 1)
-			usleep(100);
-		usleep(1000);
-		CHECK_EQ(pthread_cancel(thread), 0);
-		settle();
-		CHECK_EQ(stage, 1);
-		say(loop.there[0]);
-		CHECK_EQ(join(thread), PTHREAD_CANCELED);
-		CHECK_EQ(stage, 2);
-		end_loop(&loop);
 	}
 }

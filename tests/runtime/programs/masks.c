@@ -171,30 +171,3 @@ TEST(a_new_thread_gets_the_default_attributes)
 		join(start(has_defaults, &its));
 	pthread_attr_destroy(&attr);
 }
-
-static void *wait_for_signal(void *arg)
-{
-	sigset_t set;
-	int signo;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGUSR2);
-	CHECK_EQ(sigwait(&set, &signo), 0);
-	*(int *)arg = signo;
-	return NULL;
-}
-
-TEST(a_thread_that_waits_for_signals_gets_the_process_s)
-{
-	pthread_t thread;
-	int signo = 0;
-
-	block(SIG_BLOCK, SIGTERM);
-	block(SIG_BLOCK, SIGUSR2);
-	thread = start(wait_for_signal, &signo);
-	settle();
-	CHECK_EQ(kill(getpid(), SIGTERM), 0);
-	join(thread);
-	CHECK_EQ(signo, SIGTERM);
-}

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "threads.h"
@@ -108,29 +107,6 @@ TEST(a_process_that_forks_has_one_thread)
 		/* flexsc run does this once in a while, as it takes time. */
 		usleep(60000);
 	}
-}
-
-TEST(threads_and_processes_in_turn)
-{
-	for (int i = 0; i < 20; i++) {
-		int pid;
-
-		use_threads();
-		pid = test_fork();
-		if (!pid) {
-			use_threads();
-			test_leave();
-		}
-		test_reap(pid);
-	}
-}
-
-TEST(forks_in_a_row)
-{
-	use_threads();
-	for (int i = 0; i < 3; i++)
-		fork_and_count();
-	use_threads();
 }
 
 /* What libc does for main while there is nothing else. */

@@ -15,7 +15,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/fanotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -1098,85 +1097,6 @@ TEST_LIMIT(a_program_opens_and_closes_files_that_it_serves_on_carriers, 40)
 {
 	setenv("FLEXSC_STICKY", "0", 1);
 	use_what_it_serves();
-}
-
-/* Events of files that a thread of the program permits (fanotify). */
-
-enum { OPENERS = 8, OPENS = 20 };
-
-static char watched[] = "/tmp/flexsc-stuck.XXXXXX";
-static int group;
-
-static void permit(const struct fanotify_event_metadata *event)
-{
-	struct fanotify_response answer = { event->fd, FAN_ALLOW };
-
-	CHECK_EQ(write(group, &answer, sizeof(answer)), sizeof(answer));
-	close(event->fd);
-}
-
-/* Until it has permitted all. */
-static void *permit_all(void *arg)
-{
-	static char events[4096] __attribute__((aligned(8)));
-	int n = 0;
-
-	while (n < OPENERS * OPENS) {
-		const struct fanotify_event_metadata *event = (void *)events;
-		ssize_t left = read(group, events, sizeof(events));
-
-		CHECK(left > 0);
-		for (; FAN_EVENT_OK(event, left);
-		     event = FAN_EVENT_NEXT(event, left), n++)
-			permit(event);
-	}
-	return arg;
-}
-
-static void *open_watched(void *arg)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/%ld", watched, (long)arg);
-	for (int i = 0; i < OPENS; i++) {
-		int fd;
-
-		usleep(500);
-		fd = open(path, O_RDONLY);
-		CHECK(fd >= 0);
-		CHECK_EQ(close(fd), 0);
-	}
-	CHECK_EQ(unlink(path), 0);
-	return NULL;
-}
-
-static void make_watched(void)
-{
-	char path[64];
-
-	CHECK(mkdtemp(watched));
-	for (int i = 0; i < OPENERS; i++) {
-		snprintf(path, sizeof(path), "%s/%d", watched, i);
-		CHECK_EQ(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
-	}
-}
-
-TEST_LIMIT(a_program_opens_files_that_it_permits_itself_to_open, 40)
-{
-	pthread_t server;
-
-	group = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC,
-			      O_RDONLY | O_CLOEXEC);
-	if (group < 0)
-		SKIP("fanotify_init: %s", strerror(errno));
-	make_watched();
-	CHECK_EQ(fanotify_mark(group, FAN_MARK_ADD,
-			       FAN_OPEN_PERM | FAN_EVENT_ON_CHILD, AT_FDCWD,
-			       watched), 0);
-	server = start(permit_all, NULL);
-	run_numbered(OPENERS, open_watched);
-	join(server);
-	CHECK_EQ(rmdir(watched), 0);
 }
 
 /* A read that waits goes on with the file that it has, though its number is another's. */

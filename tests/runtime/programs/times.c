@@ -64,46 +64,6 @@ TEST(a_time_that_is_not_there_is_refused)
 	refuse_times(pages);
 }
 
-static void *refuse_clocks(void *arg)
-{
-	const struct timespec moment = { 0, 1 };
-
-	CHECK_EQ(clock_nanosleep(CLOCK_THREAD_CPUTIME_ID, 0, &moment, NULL),
-		 EINVAL);
-	CHECK_EQ(clock_nanosleep(77, 0, &moment, NULL), EINVAL);
-	CHECK_EQ(clock_nanosleep(CLOCK_BOOTTIME, 0, &moment, NULL), 0);
-	return arg;
-}
-
-TEST(a_clock_that_nobody_sleeps_by_is_refused)
-{
-	join(start(refuse_clocks, NULL));
-	refuse_clocks(NULL);
-}
-
-/* Sets of signals and handlers are given in the same way. */
-
-static void *refuse_sets(void *arg)
-{
-	usleep(100);
-	CHECK_EQ(made(syscall(SYS_rt_sigprocmask, SIG_BLOCK, 8, NULL, 8)),
-		 -EFAULT);
-	CHECK_EQ(made(syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, 8, 8)),
-		 -EFAULT);
-	CHECK_EQ(made(syscall(SYS_rt_sigaction, SIGUSR1, 8, NULL, 8)),
-		 -EFAULT);
-	CHECK_EQ(made(syscall(SYS_rt_sigaction, SIGUSR1, NULL, 8, 8)),
-		 -EFAULT);
-	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, (void *)8), EFAULT);
-	return arg;
-}
-
-TEST(a_set_that_is_not_there_is_refused)
-{
-	join(start(refuse_sets, NULL));
-	refuse_sets(NULL);
-}
-
 /* Waits until a time on a clock that is named. */
 
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
