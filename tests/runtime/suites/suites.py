@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pool import Command, Outcome, PeersError, Pool, SourceError
+from runner import Command, Outcome, PeersError, Runner, SourceError
 
 FETCH_LIMIT = 300.0
 BUILD_LIMIT = 900.0
@@ -54,12 +54,6 @@ class Test:
         )
 
 
-@dataclass
-class Built:
-    tests: list[Test] = field(default_factory=list)
-    unbuilt: dict[str, str] = field(default_factory=dict)  # and why
-
-
 def need(program: str) -> None:
     if shutil.which(program) is None:
         raise PeersError(
@@ -80,7 +74,7 @@ def mirror(release: str) -> str:
 
 
 def check(
-    pool: Pool,
+    runner: Runner,
     argv: Words,
     cwd: Path,
     limit: float,
@@ -88,7 +82,7 @@ def check(
 ) -> None:
     """Run a command that must succeed."""
     words = [str(word) for word in argv]
-    outcome = pool.one(Command(words[0], words, cwd, limit, words[0], env or {}))
+    outcome = runner.one(Command(words[0], words, cwd, limit, env=env or {}))
     if outcome.status is None:
         raise PeersError(f"{shlex.join(words)}: not done in {limit:.0f} s")
     if outcome.status:
@@ -105,17 +99,17 @@ class Suite(ABC):
         self.source = work / self.package
 
     @abstractmethod
-    def build(self, pool: Pool, wanted: re.Pattern[str]) -> Built: ...
+    def build(self, runner: Runner, wanted: re.Pattern[str]) -> list[Test]: ...
 
     @abstractmethod
     def result(self, outcome: Outcome) -> str: ...
 
-    def prepare(self, pool: Pool, wanted: re.Pattern[str]) -> Built:
+    def prepare(self, runner: Runner, wanted: re.Pattern[str]) -> list[Test]:
         for program in self.programs:
             need(program)
         if not self.source.exists():
-            self.fetch(pool)
-        return self.build(pool, wanted)
+            self.fetch(runner)
+        return self.build(runner, wanted)
 
     def apt(self) -> list[str | Path]:
         """apt-get, made to keep to the work folder."""
@@ -137,7 +131,7 @@ class Suite(ABC):
             words += ["-o", f"{key}={value}"]
         return words
 
-    def fetch(self, pool: Pool) -> None:
+    def fetch(self, runner: Runner) -> None:
         """The source is either there in full or not at all."""
         need("apt-get")
         need("dpkg-source")
@@ -146,8 +140,8 @@ class Suite(ABC):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:
-            check(pool, [*apt, "update"], self.work, FETCH_LIMIT)
-            check(pool, [*apt, "source", self.package], folder, FETCH_LIMIT)
+            check(runner, [*apt, "update"], self.work, FETCH_LIMIT)
+            check(runner, [*apt, "source", self.package], folder, FETCH_LIMIT)
         except PeersError as error:
             raise SourceError(f"{self.package}: {error}") from error
         found = [path for path in folder.iterdir() if path.is_dir()]
@@ -211,21 +205,16 @@ class Posix(Suite):
             return "CRASH"
         return self.RESULTS.get(outcome.status, "FAIL")
 
-    def build(self, pool: Pool, wanted: re.Pattern[str]) -> Built:
+    def build(self, runner: Runner, wanted: re.Pattern[str]) -> list[Test]:
         tests = [test for test in self._listed() if wanted.search(test.name)]
         programs = {Path(test.argv[0]) for test in tests} | self._helpers()
-        missing = sorted(path for path in programs if not path.exists())
-        compiles = [
-            self._compile(path) for path in missing if not self._log(path).exists()
-        ]
-        pool.run(compiles, self._compiled)
-        built = Built()
-        for test in tests:
-            if Path(test.argv[0]).exists():
-                built.tests.append(test)
-            else:
-                built.unbuilt[test.name] = self._why(Path(test.argv[0]))
-        return built
+        missing = [path for path in programs if not path.exists()]
+        compiled = runner.all([self._compile(path) for path in missing])
+        for path in missing:
+            if compiled[str(path)].status == 0:
+                Path(f"{path}.new").rename(path)
+        # Some of them can't be built.
+        return [test for test in tests if Path(test.argv[0]).exists()]
 
     def _listed(self) -> list[Test]:
         top = self.source / "conformance" / "interfaces"
@@ -255,27 +244,11 @@ class Posix(Suite):
             path.with_suffix(self.SUFFIX) for path in top.glob("sig*/*-buildonly.c")
         }
 
-    def _log(self, program: Path) -> Path:
-        return Path(f"{program}.unbuilt")
-
-    def _why(self, program: Path) -> str:
-        found = re.search(
-            r"error: .*|undefined reference .*", self._log(program).read_text()
-        )
-        return found[0] if found else "no program came of it"
-
     def _compile(self, program: Path) -> Command:
         source = program.with_suffix(".c")
         argv = ["cc", *self.FLAGS, f"-I{self.source / 'include'}", str(source)]
         argv += ["-o", f"{program}.new", "-lrt"]
         return Command(str(program), argv, self.source, COMPILE_LIMIT, str(program))
-
-    def _compiled(self, command: Command, outcome: Outcome) -> None:
-        program = Path(command.name)
-        if outcome.status == 0:
-            Path(f"{program}.new").rename(program)
-        else:
-            self._log(program).write_text(outcome.output)
 
 
 class Libuv(Suite):
@@ -300,18 +273,18 @@ class Libuv(Suite):
             return "CRASH"
         return self.RESULTS.get(outcome.status, "FAIL")
 
-    def build(self, pool: Pool, wanted: re.Pattern[str]) -> Built:
+    def build(self, runner: Runner, wanted: re.Pattern[str]) -> list[Test]:
         self._alone()
         folder = self.work / "libuv-build"
-        runner = folder / "uv_run_tests"
-        if not runner.exists():
+        program = folder / "uv_run_tests"
+        if not program.exists():
             kind = "-DCMAKE_BUILD_TYPE=RelWithDebInfo"
-            target = ("--target", runner.name, f"-j{pool.jobs}")
+            target = ("--target", program.name, f"-j{runner.jobs}")
             setup: Words = ("cmake", "-S", self.source, "-B", folder, kind)
             build: Words = ("cmake", "--build", folder, *target)
-            check(pool, setup, self.work, BUILD_LIMIT)
-            check(pool, build, self.work, BUILD_LIMIT)
-        return Built([t for t in self._listed(pool, runner) if wanted.search(t.name)])
+            check(runner, setup, self.work, BUILD_LIMIT)
+            check(runner, build, self.work, BUILD_LIMIT)
+        return [t for t in self._listed(runner, program) if wanted.search(t.name)]
 
     def _alone(self) -> None:
         """Ends with this process, and is nowhere in the file system."""
@@ -321,17 +294,22 @@ class Libuv(Suite):
         except OSError:
             raise PeersError("libuv's tests are run by somebody else here") from None
 
-    def _listed(self, pool: Pool, runner: Path) -> list[Test]:
+    def _listed(self, runner: Runner, program: Path) -> list[Test]:
         # Longer than what is kept of a command's output.
         listing = self.work / "libuv-tests.txt"
-        argv: Words = ["sh", "-c", 'exec "$0" --list > "$1"', runner, listing]
-        check(pool, argv, self.source, LIST_LIMIT, self.ENV)
-        lines = listing.read_text().splitlines()
-        return [self._test(runner, line.split()[0]) for line in lines if line.split()]
-
-    def _test(self, runner: Path, name: str) -> Test:
-        argv = [str(runner), name]
-        return Test(f"{self.name}/{name}", argv, self.source, self.name, self.ENV)
+        argv: Words = ["sh", "-c", 'exec "$0" --list > "$1"', program, listing]
+        check(runner, argv, self.source, LIST_LIMIT, self.ENV)
+        names = [line.split()[0] for line in listing.read_text().splitlines() if line]
+        return [
+            Test(
+                f"{self.name}/{name}",
+                [str(program), name],
+                self.source,
+                self.name,
+                self.ENV,
+            )
+            for name in names
+        ]
 
 
 SUITES: dict[str, type[Suite]] = {"posix": Posix, "libuv": Libuv}
