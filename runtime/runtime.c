@@ -15,6 +15,7 @@
 #include "lib/base/valgrind.h"
 #include "lib/engine/uring_kills.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/files/guard.h"
 #include "lib/files/private_fd.h"
 #include "runtime/base/heap.h"
@@ -351,7 +352,7 @@ static bool start(void)
 	flexsc__stacks_init();
 	flexsc__ufutex_init();
 	stack = flexsc__stack_get(&flexsc__small);
-	if (!stack || flexsc__fds_init()) {
+	if (!stack || flexsc__plan_init()) {
 		runtime_report("can't start", strerror(ENOMEM));
 		return false;
 	}

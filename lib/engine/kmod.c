@@ -21,6 +21,7 @@
 #include "lib/base/cores.h"
 #include "engine.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/files/private_fd.h"
 #include "lib/calls/partial.h"
 #include "lib/pool/pool.h"
@@ -43,7 +44,7 @@
 static bool is_polled(uint32_t fd, unsigned int poll)
 {
 	return flexsc__fds_kind(fd) & FD_PLACED ||
-	       flexsc__fds_waits(fd, poll) == WAITS_POLLED;
+	       flexsc__plan_waits_of(fd, poll) == WAITS_POLLED;
 }
 
 /*
@@ -192,7 +193,7 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 		class = CLASS_SELF;
 	switch (class) {
 	case CLASS_SELF:
-		fds_follow(entry);
+		plan_follow(entry);
 		flexsc__engine_inline(loop, index);
 		break;
 	case CLASS_NEVER:
@@ -209,7 +210,7 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 		break;
 	default:
 		call_of(loop, index)->route = BY_KERNEL;
-		if (row->fds && !fds_follow(entry))
+		if (row->fds && !plan_follow(entry))
 			begin_closing(loop, index);
 		if (unlikely(kmod_of(loop)->bouncing.spares) &&
 		    flexsc__kmod_spare(loop, index, class))

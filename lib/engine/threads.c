@@ -9,6 +9,7 @@
 
 #include "engine.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/loop/loop.h"
 #include "lib/pool/create.h"
 #include "lib/pool/pool.h"
@@ -44,7 +45,7 @@ static void threads_submit(struct flexsc_loop *loop)
 		n++;
 		if (!call_admit(loop, index))
 			continue;
-		fds_follow(entry_of(loop, index));
+		plan_follow(entry_of(loop, index));
 		if (flexsc__call_info(nr)->class == CLASS_SELF)
 			flexsc__engine_inline(loop, index);
 		else if (!flexsc__engine_look(loop, index))

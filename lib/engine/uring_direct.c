@@ -5,6 +5,7 @@
 
 #include "lib/base/compiler.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/loop/direct.h"
 #include "lib/files/closing.h"
 #include "uring_reap.h"
@@ -166,14 +167,14 @@ void flexsc__uring_posts(struct flexsc_loop *loop)
 	const struct uring *uring = uring_of(loop);
 
 	for (unsigned int nr = 0; nr < flexsc__call_count; nr++)
-		if (flexsc__fds_uses[nr] & EFFECT_CHANGES &&
+		if (flexsc__plan_uses[nr] & EFFECT_CHANGES &&
 		    call_can_be_posted(&flexsc__calls[nr]))
 			posts_set(loop, nr, post_changing, post3_changing);
 	for (size_t i = 0; i < sizeof(directs) / sizeof(directs[0]); i++) {
 		unsigned int nr = directs[i].nr, op = directs[i].op;
 
 		RULE(flexsc__calls[nr].op == op);
-		RULE(flexsc__fds_uses[nr] == directs[i].use);
+		RULE(flexsc__plan_uses[nr] == directs[i].use);
 		RULE(!(flexsc__calls[nr].fds & ~1U));
 		if (uring->operations >> op & 1 &&
 		    !flexsc__uring_in_parts(op, uring->known))

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/calls/partial.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
@@ -84,7 +85,7 @@ static void go_on(struct flexsc_loop *loop, uint32_t index)
 		end(loop, index, 0);
 		return;
 	}
-	if (fds_admit(entry)) {
+	if (plan_admit(entry)) {
 		call->route = BY_RING;
 		calls_append(loop, &uring_of(loop)->again, index);
 		return;

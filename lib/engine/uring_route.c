@@ -10,6 +10,7 @@
 
 #include "lib/base/compiler.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/calls/partial.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
@@ -174,7 +175,7 @@ route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
 			 fds_is_opened((uint32_t)entry->args[0]) &&
 			 flexsc__uring_eager(loop, index))
 			(void)0;
-		else if (!fds_admit(entry))
+		else if (!plan_admit(entry))
 			route_closing(loop, index);
 		else if (!known ||
 			 !use_ring(loop, index, entry, call, op,

@@ -22,15 +22,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fds.h"
+#include "plan.h"
 
 /*
  * Does the call close a descriptor or shut a socket down? Any thread that has a
- * loop, or has called flexsc__fds_init().
+ * loop, or has called flexsc__plan_init().
  */
 static inline bool closes(const struct flexsc_entry *entry)
 {
-	return flexsc__fds_uses[entry->nr] & EFFECT_CLOSES;
+	return flexsc__plan_uses[entry->nr] & EFFECT_CLOSES;
 }
 
 void flexsc__closing_begin(const struct flexsc_entry *entry);

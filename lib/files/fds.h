@@ -41,13 +41,6 @@
 
 #include "lib/calls/call_info.h"
 
-/* How the reads, or the writes, of a file wait. */
-enum waits {
-	WAITS_POLLED,	/* until poll(2) reports the descriptor ready */
-	WAITS_NEVER,	/* except for a device */
-	WAITS_UNKNOWN,	/* a thread has to wait */
-};
-
 /* Descriptors from this number on have no facts. */
 #define FDS_MAX		(1U << 20)
 
@@ -60,7 +53,7 @@ enum fd_fact {
 	FD_NEVER_WAITS = 1 << 3,
 	FD_NEVER_SEEKS = 1 << 4,
 	FD_POLLS_OUT = 1 << 5,	/* its writes wait for POLLOUT */
-	/* No descriptor has bits 6 and 7: see enum fd_effect. */
+	/* No descriptor has bits 6 and 7: see enum plan_effect. */
 	FD_ALONE = 1 << 8,	/* no other descriptor means the same file */
 	/*
 	 * A signalfd, or an epoll set with one: the calling thread matters.
@@ -110,26 +103,7 @@ enum fd_fact {
 #define LIMITS		(FD_TIMEOUT | FD_NO_LIMITS)
 #define FLAGS		(FD_WAITS | FD_NEVER_WAITS)
 
-/* Facts that argument 0 must have before io_uring gets a call. */
-enum fd_need {
-	NEED_WAITS = FD_WAITS,
-	NEED_SEEKS = FD_SEEKS,
-	NEED_POLLS_IN = FD_POLLS_IN,
-	NEED_POLLS_OUT = FD_POLLS_OUT,
-};
-
-/* Effects of a call on descriptors. */
-enum fd_effect {
-	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() knows how */
-	EFFECT_CLOSES = 1 << 7,
-};
-
 extern _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
-/* One byte for each system call: enum fd_need and enum fd_effect. */
-extern uint8_t *flexsc__fds_uses;
-
-/* Called before all other functions here, any number of times. 0 or -ENOMEM. */
-int flexsc__fds_init(void);
 
 static inline uint32_t fds_known(uint32_t fd)
 {
@@ -197,38 +171,6 @@ static inline bool fds_forget_closed(uint32_t fd)
 					   memory_order_relaxed) & FD_MARKED);
 }
 
-/*
- * An entry is about to be executed: does io_uring do what the plain call would?
- * Updates the facts of descriptors that the call changes.
- */
-bool flexsc__fds_ask(const struct flexsc_entry *entry, uint8_t use);
-
-static inline bool fds_admit(const struct flexsc_entry *entry)
-{
-	uint8_t use = flexsc__fds_uses[entry->nr];
-	uint32_t fd = (uint32_t)entry->args[0];
-
-	if (use == EFFECT_CLOSES)
-		return fds_forget_closed(fd);
-	if (!use ||
-	    (fd < FDS_MAX &&
-	     (atomic_load_explicit(&flexsc__fds_facts[fd],
-				   memory_order_relaxed) & use) == use))
-		return true;
-	return flexsc__fds_ask(entry, use);
-}
-
-/*
- * Update the facts of descriptors that a call changes, which io_uring doesn't make.
- * False: calls may wait for a descriptor that it closes, see files/closing.h.
- */
-static inline bool fds_follow(const struct flexsc_entry *entry)
-{
-	return !(flexsc__fds_uses[entry->nr] &
-		 (EFFECT_CLOSES | EFFECT_CHANGES)) ||
-	       fds_admit(entry);
-}
-
 /* A call of the entry's descriptors begins that may use their positions. */
 void flexsc__fds_use_position(const struct flexsc_entry *entry);
 
@@ -244,6 +186,12 @@ static inline bool fds_is_opened(uint32_t fd)
  */
 bool flexsc__fds_exchange(uint32_t fd, uint32_t from, uint32_t to);
 
+/* Does a call on the descriptor wait as io_uring would? */
+bool flexsc__fds_find_waits(uint32_t fd);
+
+/* Has the descriptor offsets? */
+bool flexsc__fds_find_seeks(uint32_t fd);
+
 /* Does a socket have what FD_TIMEOUT means? */
 bool flexsc__fds_find_limits(uint32_t fd);
 
@@ -255,12 +203,6 @@ bool flexsc__fds_find_bytes(uint32_t fd);
  * such descriptor.
  */
 uint32_t flexsc__fds_kind(uint32_t fd);
-
-/*
- * How do the descriptor's reads, or its writes, wait? poll is an enum call_poll.
- * A bad descriptor is WAITS_POLLED: each engine returns -EBADF.
- */
-enum waits flexsc__fds_waits(uint32_t fd, unsigned int poll);
 
 /* Has there been a descriptor with FD_SIGNALS? */
 extern atomic_bool flexsc__fds_any_signals;
@@ -300,9 +242,6 @@ static inline bool fds_is_marked(uint32_t fd)
 {
 	return fds_known(fd) & FD_MARKED;
 }
-
-/* Does the call read or write where the file's position is? */
-bool flexsc__fds_at_position(const struct flexsc_entry *entry);
 
 /* Is the descriptor a socket on which receives wait for more than a byte? */
 bool flexsc__fds_find_lowat(uint32_t fd);

@@ -9,6 +9,7 @@
 
 #include "lib/base/syscall.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/files/guard.h"
 #include "lib/files/private_fd.h"
 #include "buffers.h"
@@ -397,7 +398,7 @@ static bool waits_in_engine(int fd)
 	const struct flexsc_entry entry = { .nr = SYS_accept4,
 					    .args = { (uint64_t)fd } };
 
-	return fds_admit(&entry);
+	return plan_admit(&entry);
 }
 
 static int multishot_start(struct flexsc_loop *loop, struct flexsc_cb *cb,

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/files/probe.h"
 #include "lib/calls/call_info.h"
 #include "lib/base/ask.h"
@@ -147,7 +148,7 @@ static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 	if (is_ready && !most)
 		return RUNS;
 	if (!is_ready && (is_listening(a[0]) ||
-			  flexsc__fds_waits((uint32_t)a[0], POLL_WRITE) !=
+			  flexsc__plan_waits_of((uint32_t)a[0], POLL_WRITE) !=
 				  WAITS_POLLED))
 		return NO_WAY;
 	if (a[3] < most)
@@ -185,7 +186,7 @@ static bool accepts(const struct flexsc_entry *entry,
  */
 static enum attempt judge_kind(uint32_t fd, unsigned int poll)
 {
-	if (flexsc__fds_waits(fd, poll) == WAITS_NEVER)
+	if (flexsc__plan_waits_of(fd, poll) == WAITS_NEVER)
 		return ATTEMPT_RUNS;
 	return flexsc__fds_kind(fd) & FD_TERMINAL ? ATTEMPT_UNKNOWN :
 						    ATTEMPT_LATE;
@@ -253,7 +254,7 @@ enum attempt flexsc__attempt(const struct flexsc_entry *entry,
 	if (row->poll == POLL_NONE || flexsc__call_is_unpolled(entry->nr, entry->args))
 		return ATTEMPT_UNKNOWN;
 	/* Any file on a disk is always ready. */
-	if (flexsc__fds_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))
+	if (flexsc__plan_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))
 		return ATTEMPT_RUNS;
 	/* Without waiting, the kernel would return fewer bytes than SO_RCVLOWAT. */
 	if (row->poll == POLL_READ &&

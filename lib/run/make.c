@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/cores.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/engine/engine.h"
 #include "lib/loop/registry.h"
 #include "lib/loop/buffers.h"
@@ -172,7 +173,7 @@ static int make_init(struct flexsc_loop *loop)
 	if (!err)
 		err = flexsc__wheel_init(&loop->wheel, time_monotonic());
 	if (!err)
-		err = flexsc__fds_init();
+		err = flexsc__plan_init();
 	if (!err)
 		err = fork_prepared();
 	if (!err)

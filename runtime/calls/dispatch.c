@@ -11,6 +11,7 @@
 
 #include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/files/probe.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
@@ -112,12 +113,12 @@ static enum waits waits_by_kind(const struct call_info *row,
 {
 	uint32_t fd = (uint32_t)entry->args[0];
 
-	if (flexsc__fds_at_position(entry))
-		return flexsc__fds_waits(fd, row->poll);
+	if (flexsc__plan_at_position(entry))
+		return flexsc__plan_waits_of(fd, row->poll);
 	if (row->source_arg)
 		/* The call may wait for what is read. */
 		return flexsc__fds_kind(fd) & FD_PLACED ?
-			       WAITS_POLLED : flexsc__fds_waits(fd, POLL_WRITE);
+			       WAITS_POLLED : flexsc__plan_waits_of(fd, POLL_WRITE);
 	if (entry->nr == SYS_ioctl &&
 	    flexsc__call_class(row, entry) != CLASS_FAST &&
 	    flexsc__fds_kind(fd) & FD_TERMINAL)

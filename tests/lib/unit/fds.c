@@ -12,6 +12,7 @@
 #include "lib/base/ask.h"
 #include "lib/files/effects.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 
 #define SIGNALS		3000U	/* that arrive while the function runs */
 #define PERIOD_US	20
@@ -39,7 +40,7 @@ static void interrupt(void (*prepare)(void), void (*run)(void),
 	const struct itimerval none = { { 0, 0 }, { 0, 0 } };
 	unsigned int hits = 0;
 
-	CHECK_EQ(flexsc__fds_init(), 0);
+	CHECK_EQ(flexsc__plan_init(), 0);
 	fd = (uint32_t)socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	note = handler;
 	CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
@@ -117,7 +118,7 @@ static void admit(void)
 {
 	const struct flexsc_entry receive = { .nr = SYS_recvmsg, .args = { fd } };
 
-	fds_admit(&receive);
+	plan_admit(&receive);
 }
 
 static void limit(void)
@@ -137,7 +138,7 @@ TEST(a_time_limit_that_is_set_while_another_thread_asks_is_known)
 
 TEST(facts_are_exchanged_once_and_while_the_descriptor_is_open)
 {
-	CHECK_EQ(flexsc__fds_init(), 0);
+	CHECK_EQ(flexsc__plan_init(), 0);
 	fd = 100;
 	fds_learn(fd, FD_OPENED | FD_LOCAL);
 	CHECK(flexsc__fds_exchange(fd, FD_OPENED, FD_READING));
@@ -158,7 +159,7 @@ TEST(a_copy_stays_the_librarys_when_a_range_is_closed)
 		.nr = SYS_close_range, .args = { 3, ~0U, 0 },
 	};
 
-	CHECK_EQ(flexsc__fds_init(), 0);
+	CHECK_EQ(flexsc__plan_init(), 0);
 	fd = 100;
 	fds_learn(fd, FD_OWN | FD_COPY | FD_OPENED);
 	flexsc__fds_note(&range);

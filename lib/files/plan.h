@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a call on a descriptor waits, and whether io_uring may make it: the one place
+ * that combines the table of calls (calls/call_info.h), the flags among a call's
+ * arguments, the kind of its file (kinds.h), and other facts (fds.h). Engines and the
+ * runtime carry out what follows. Any thread.
+ */
+#ifndef FLEXSC_PLAN_H
+#define FLEXSC_PLAN_H
+
+#include <linux/flexsc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fds.h"
+
+/* How the reads, or the writes, of a file wait. */
+enum waits {
+	WAITS_POLLED,	/* until poll(2) reports the descriptor ready */
+	WAITS_NEVER,	/* except for a device */
+	WAITS_UNKNOWN,	/* a thread has to wait */
+};
+
+/* Facts that argument 0 must have before io_uring gets a call. */
+enum plan_need {
+	NEED_WAITS = FD_WAITS,
+	NEED_SEEKS = FD_SEEKS,
+	NEED_POLLS_IN = FD_POLLS_IN,
+	NEED_POLLS_OUT = FD_POLLS_OUT,
+};
+
+/* Effects of a call on descriptors. */
+enum plan_effect {
+	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() knows how */
+	EFFECT_CLOSES = 1 << 7,
+};
+
+/* One byte for each system call: enum plan_need and enum plan_effect. */
+extern uint8_t *flexsc__plan_uses;
+
+/* Called before all other functions here, any number of times. 0 or -ENOMEM. */
+int flexsc__plan_init(void);
+
+/*
+ * An entry is about to be executed: does io_uring do what the plain call would?
+ * Updates the facts of descriptors that the call changes.
+ */
+bool flexsc__plan_ask(const struct flexsc_entry *entry, uint8_t use);
+
+static inline bool plan_admit(const struct flexsc_entry *entry)
+{
+	uint8_t use = flexsc__plan_uses[entry->nr];
+	uint32_t fd = (uint32_t)entry->args[0];
+
+	if (use == EFFECT_CLOSES)
+		return fds_forget_closed(fd);
+	if (!use ||
+	    (fd < FDS_MAX &&
+	     (atomic_load_explicit(&flexsc__fds_facts[fd],
+				   memory_order_relaxed) & use) == use))
+		return true;
+	return flexsc__plan_ask(entry, use);
+}
+
+/*
+ * Update the facts of descriptors that a call changes, which io_uring doesn't make.
+ * False: calls may wait for a descriptor that it closes, see files/closing.h.
+ */
+static inline bool plan_follow(const struct flexsc_entry *entry)
+{
+	return !(flexsc__plan_uses[entry->nr] &
+		 (EFFECT_CLOSES | EFFECT_CHANGES)) ||
+	       plan_admit(entry);
+}
+
+/*
+ * How do the descriptor's reads, or its writes, wait? poll is an enum call_poll.
+ * A bad descriptor is WAITS_POLLED: each engine returns -EBADF.
+ */
+enum waits flexsc__plan_waits_of(uint32_t fd, unsigned int poll);
+
+/* Does the call read or write where the file's position is? */
+bool flexsc__plan_at_position(const struct flexsc_entry *entry);
+
+#endif /* FLEXSC_PLAN_H */
