@@ -17,9 +17,8 @@ enum call_class flexsc__call_class(const struct call_info *row,
 	return row->class;
 }
 
-bool flexsc__call_is_unpolled(unsigned int nr, const __u64 *args)
+bool flexsc__call_is_unpolled(const struct call_info *row, const __u64 *args)
 {
-	const struct call_info *row = flexsc__call_info(nr);
 	const __u64 flags = args[row->flags_arg], all = row->all | MSG_PEEK;
 
 	return flags & row->unpolled || (row->all && (flags & all) == all);

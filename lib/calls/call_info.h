@@ -24,11 +24,11 @@ enum call_class {
 	CLASS_RING,	/* of io_uring alone: see loop/multishot.h */
 };
 
-/* The meaning of poll(2) on argument 0 of a CLASS_WAIT call. */
+/* What a CLASS_WAIT call waits for on argument 0. */
 enum call_poll {
 	POLL_NONE = 0,	/* nothing */
-	POLL_READ,	/* POLLIN: it can start without waiting */
-	POLL_WRITE,	/* POLLOUT: likewise; a large one may still wait */
+	POLL_READ,	/* POLLIN */
+	POLL_WRITE,	/* POLLOUT; a large one may still wait */
 };
 
 /*
@@ -188,7 +188,6 @@ struct call_info {
 	const char *name;
 	uint8_t nargs;
 	uint8_t class;	/* enum call_class */
-	uint8_t poll;	/* enum call_poll */
 	uint8_t fds;	/* bit n: argument n is a descriptor */
 	uint8_t op;	/* IORING_OP_*, or 0 for none */
 	uint8_t shape;	/* enum call_shape */
@@ -248,6 +247,15 @@ static inline const struct call_info *flexsc__call_info(unsigned int nr)
 	return &flexsc__calls[nr < flexsc__call_count ? nr : flexsc__call_count];
 }
 
+/*
+ * What poll(2) has to report before the call can begin without waiting. A connect()
+ * begins at once, and can't be begun twice: its end is what it waits for.
+ */
+static inline enum call_poll call_poll(const struct call_info *row)
+{
+	return row->traits & CALL_ONCE ? POLL_NONE : (enum call_poll)row->dir;
+}
+
 /* Does it transfer bytes of a socket, and heed MSG_DONTWAIT? */
 static inline bool call_is_of_socket(const struct call_info *row)
 {
@@ -294,7 +302,7 @@ enum call_class flexsc__call_class(const struct call_info *row,
  * Sockets without such a queue ignore the flag and wait for data. Peeking at all
  * of the bytes waits while the descriptor is ready with some.
  */
-bool flexsc__call_is_unpolled(unsigned int nr, const __u64 *args);
+bool flexsc__call_is_unpolled(const struct call_info *row, const __u64 *args);
 
 /*
  * How many bytes a call is asked to transfer; 0 for calls whose result isn't a number of

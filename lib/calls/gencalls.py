@@ -291,7 +291,7 @@ def row(call: Call, kind: str, fields: Fields) -> str:
     shape = f"SHAPE_{(call.shape or 'none').upper()}"
     members = {
         **{"name": f'"{call.name}"', "nargs": str(len(call.args))},
-        **{"class": cls.constant, "poll": cls.poll, "fds": f"{fds:#04x}"},
+        **{"class": cls.constant, "fds": f"{fds:#04x}"},
         **{"op": op, "shape": shape},
         **fields,
     }

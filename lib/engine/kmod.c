@@ -40,59 +40,38 @@
 
 /* Submitting. */
 
-/* Do calls wait until poll(2) reports the descriptor ready? Files always are. */
-static bool is_polled(uint32_t fd, unsigned int poll)
-{
-	return flexsc__fds_kind(fd) & FD_PLACED ||
-	       flexsc__plan_waits_of(fd, poll) == WAITS_POLLED;
-}
-
 /*
- * Can the call wait with a part done, but not be continued with the rest? On
- * the owner's thread such a call would end with that part when the owner is
- * needed. Or does it wait for something else than poll(2) reports?
+ * Where the kernel may execute a call that may wait: on the owner's thread only if poll(2)
+ * reports for what it waits, and if it can go on after a part. There the call ends with
+ * that part when the owner is needed.
  */
-static bool waits_for_all(const struct flexsc_entry *entry)
-{
-	const struct call_info *row = flexsc__call_info(entry->nr);
-	const uint32_t fd = (uint32_t)entry->args[0];
-
-	if (row->all ? (entry->args[row->flags_arg] & row->all) != 0 :
-		       !is_polled(fd, POLL_READ))
-		return true;
-	return flexsc__call_is_unpolled(entry->nr, entry->args) ||
-	       flexsc__fds_find_lowat(fd);
-}
-
-/* Where the kernel may execute a write: FLEXSC_* of flexsc_entry.nargs. */
-static unsigned int place_of_write(struct flexsc_loop *loop, uint32_t index)
+static unsigned int place_of_wait(struct flexsc_loop *loop, uint32_t index,
+				  const struct call_info *row)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
-	const struct call_info *row = flexsc__call_info(entry->nr);
+	const enum waits waits = flexsc__plan_waits(row, entry);
 
-	/* Such a write would end with a part, and can't go on with the rest. */
+	if (waits != WAITS_POLLED && waits != WAITS_DEVICE)
+		return FLEXSC_DEFER;
+	if (row->dir == POLL_READ)
+		return entry->args[row->flags_arg] & row->all ||
+				       flexsc__fds_find_lowat((uint32_t)entry->args[0]) ?
+			       FLEXSC_DEFER : FLEXSC_IF_READABLE;
 	if (!flexsc__partial(entry) || row->length == LENGTH_MESSAGE)
-		return FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
-	if (!call_is_of_socket(row) &&
-	    !is_polled((uint32_t)entry->args[0], POLL_WRITE))
-		return FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
+		return FLEXSC_DEFER;
 	if (!write_is_short(entry))
 		flexsc__kmod_in_parts(loop, index);
-	return FLEXSC_MAY_SLEEP | FLEXSC_IF_WRITABLE;
+	return FLEXSC_IF_WRITABLE;
 }
 
+/* Where the kernel may execute a call: FLEXSC_* of flexsc_entry.nargs. */
 static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 			     const struct call_info *row, enum call_class class)
 {
 	if (class == CLASS_FAST)
 		return 0;
-	if (class == CLASS_DISK)
-		return FLEXSC_MAY_SLEEP;
-	if (row->poll == POLL_WRITE)
-		return place_of_write(loop, index);
-	if (row->poll == POLL_NONE || waits_for_all(entry_of(loop, index)))
-		return FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
-	return FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE;
+	return FLEXSC_MAY_SLEEP |
+	       (class == CLASS_DISK ? 0 : place_of_wait(loop, index, row));
 }
 
 /* Have the submitted entries executed. Returns 0 or -errno. */

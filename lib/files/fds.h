@@ -91,6 +91,7 @@ enum fd_fact {
 	FD_WORKER = 1 << 27,
 	FD_OLD_WORKER = 1 << 28,	/* a worker before Linux 6.12 */
 	FD_NO_LIMITS = 1 << 29,	/* nothing that FD_TIMEOUT means */
+	FD_PIPE = 1 << 30,	/* found by a query: it is a pipe */
 };
 
 /* Facts that belong together. */

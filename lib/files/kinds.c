@@ -56,7 +56,7 @@ static const struct kind {
 	{ TYPE(S_IFREG), DISK },
 	{ TYPE(S_IFDIR), DISK },
 	{ TYPE(S_IFBLK), DISK },
-	{ TYPE(S_IFIFO), STREAM },
+	{ TYPE(S_IFIFO), STREAM | FD_PIPE },
 	{ TYPE(S_IFSOCK), STREAM },
 	/* POSIX message queues: a path, offsets without a meaning. */
 	{ REPLY(QUEUE_REPLY), GENERATED },
@@ -201,6 +201,11 @@ uint32_t flexsc__kind(uint32_t fd)
 bool flexsc__kind_loses(uint64_t domain, uint64_t type)
 {
 	return domain == AF_UNIX && type == SOCK_DGRAM;
+}
+
+bool flexsc__kind_waits_to_connect(uint64_t domain)
+{
+	return domain == AF_UNIX;
 }
 
 bool flexsc__kind_has_errors(uint32_t fd)

@@ -42,6 +42,12 @@ uint32_t flexsc__kind(uint32_t fd);
  */
 bool flexsc__kind_has_errors(uint32_t fd);
 
+/*
+ * May a connect() to such an address wait for something that poll(2) doesn't report? On
+ * local sockets it waits while the listener's queue is full.
+ */
+bool flexsc__kind_waits_to_connect(uint64_t domain);
+
 /* Does io_uring lose datagrams of such a socket? */
 bool flexsc__kind_loses(uint64_t domain, uint64_t type);
 

@@ -47,37 +47,41 @@ int flexsc__plan_init(void)
 	return flexsc__plan_uses ? 0 : -ENOMEM;
 }
 
-enum waits flexsc__plan_waits_of(uint32_t fd, unsigned int poll)
+bool flexsc__plan_at_position(const struct call_info *row, const __u64 *args)
 {
-	bool reads = poll == POLL_READ;
-	uint32_t kind = flexsc__fds_kind(fd);
+	return row->position == POSITION_USED ||
+	       (row->position == POSITION_IF_NEGATIVE &&
+		args[row->position_arg] == CURRENT);
+}
+
+/* Reads, writes, and accepts. */
+static enum waits waits_by_kind(const struct call_info *row, const __u64 *args)
+{
+	const bool reads = row->dir == POLL_READ;
+	const uint32_t kind = flexsc__fds_kind((uint32_t)args[0]);
 
 	if (!kind || kind & (reads ? FD_POLLS_IN : FD_POLLS_OUT))
 		return WAITS_POLLED;
-	if (kind & (FD_PLACED | (reads ? FD_RETURNS_IN : FD_RETURNS_OUT)))
-		return WAITS_NEVER;
-	return WAITS_UNKNOWN;
+	if (kind & FD_PLACED)
+		return WAITS_DEVICE;
+	return kind & (reads ? FD_RETURNS_IN : FD_RETURNS_OUT) ? WAITS_NEVER :
+								 WAITS_UNKNOWN;
 }
 
-/*
- * Does the call wait until poll(2) reports its descriptor ready? A call on a bad
- * descriptor counts as such: io_uring returns -EBADF, too.
- */
-static bool finds_polls(uint32_t fd, uint8_t use)
+enum waits flexsc__plan_waits(const struct call_info *row,
+			      const struct flexsc_entry *entry)
 {
-	return !(use & STREAMS) ||
-	       flexsc__plan_waits_of(fd, use & FD_POLLS_IN ? POLL_READ :
-							 POLL_WRITE) ==
-		       WAITS_POLLED;
+	if (call_poll(row) == POLL_NONE ||
+	    flexsc__call_is_unpolled(row, entry->args))
+		return WAITS_OTHER;
+	return call_is_of_socket(row) ? WAITS_POLLED :
+					waits_by_kind(row, entry->args);
 }
 
-bool flexsc__plan_at_position(const struct flexsc_entry *entry)
+bool flexsc__plan_wants_all(const struct call_info *row, const __u64 *args)
 {
-	const struct call_info *row = flexsc__call_info(entry->nr);
-
-	return row->position == POSITION_USED ||
-	       (row->position == POSITION_IF_NEGATIVE &&
-		entry->args[row->position_arg] == CURRENT);
+	return args[row->flags_arg] & row->all &&
+	       flexsc__fds_find_bytes((uint32_t)args[0]);
 }
 
 /*
@@ -93,16 +97,18 @@ static bool replaces_marked(const struct flexsc_entry *entry)
 
 bool flexsc__plan_ask(const struct flexsc_entry *entry, uint8_t use)
 {
+	const struct call_info *row = flexsc__call_info(entry->nr);
 	uint32_t fd = (uint32_t)entry->args[0];
 
 	if (!(use & NEEDS)) {
 		flexsc__fds_note(entry);
 		return !replaces_marked(entry);
 	}
-	if (use & NEED_SEEKS && !flexsc__plan_at_position(entry)) {
+	if (use & NEED_SEEKS && !flexsc__plan_at_position(row, entry->args)) {
 		if (!flexsc__fds_find_seeks(fd))
 			return false;
-	} else if (!finds_polls(fd, use)) {
+	} else if (use & STREAMS &&
+		   waits_by_kind(row, entry->args) != WAITS_POLLED) {
 		return false;
 	}
 	return !(use & NEED_WAITS) || flexsc__fds_find_waits(fd);

@@ -14,11 +14,14 @@
 
 #include "fds.h"
 
-/* How the reads, or the writes, of a file wait. */
+/* How a call of CLASS_WAIT waits. */
 enum waits {
-	WAITS_POLLED,	/* until poll(2) reports the descriptor ready */
-	WAITS_NEVER,	/* except for a device */
-	WAITS_UNKNOWN,	/* a thread has to wait */
+	WAITS_POLLED,	/* until poll(2) reports descriptor 0 ready */
+	WAITS_NEVER,	/* its file's kind: not at all */
+	/* For a device, and for another call at the file's position. */
+	WAITS_DEVICE,
+	WAITS_UNKNOWN,	/* its file's kind isn't known: a thread has to wait */
+	WAITS_OTHER,	/* for something that poll(2) doesn't report */
 };
 
 /* Facts that argument 0 must have before io_uring gets a call. */
@@ -74,12 +77,20 @@ static inline bool plan_follow(const struct flexsc_entry *entry)
 }
 
 /*
- * How do the descriptor's reads, or its writes, wait? poll is an enum call_poll.
- * A bad descriptor is WAITS_POLLED: each engine returns -EBADF.
+ * How does the call wait, as far as its arguments and the kind of its file show? A call
+ * on a bad descriptor is WAITS_POLLED: each engine returns -EBADF. Not considered: the
+ * flags and options of the file, such as O_NONBLOCK.
  */
-enum waits flexsc__plan_waits_of(uint32_t fd, unsigned int poll);
+enum waits flexsc__plan_waits(const struct call_info *row,
+			      const struct flexsc_entry *entry);
 
 /* Does the call read or write where the file's position is? */
-bool flexsc__plan_at_position(const struct flexsc_entry *entry);
+bool flexsc__plan_at_position(const struct call_info *row, const __u64 *args);
+
+/*
+ * Is the call a receive that waits for all bytes? A socket that isn't a stream returns
+ * one record, or rejects the flag at once.
+ */
+bool flexsc__plan_wants_all(const struct call_info *row, const __u64 *args);
 
 #endif /* FLEXSC_PLAN_H */

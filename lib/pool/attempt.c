@@ -29,28 +29,16 @@
 #define ROOM_MIN	4096U	/* in a socket that poll(2) reports as ready */
 
 /*
- * Is the call a receive that waits for all bytes? An attempt could take a part of
- * them, which can't be put back. A socket that isn't a stream returns one record, or
- * rejects the flag at once.
- */
-static bool wants_all(const struct flexsc_entry *entry)
-{
-	const struct call_info *row = flexsc__call_info(entry->nr);
-
-	return entry->args[row->flags_arg] & row->all &&
-	       flexsc__fds_find_bytes((uint32_t)entry->args[0]);
-}
-
-/*
  * Make a socket's call without waiting. A send that was made in part goes on with
- * the rest; a receive that waits for all bytes isn't attempted.
+ * the rest. A receive that waits for all bytes could take a part of them, which can't
+ * be put back.
  */
-static int64_t try_socket(const struct flexsc_entry *entry)
+static int64_t try_socket(const struct flexsc_entry *entry,
+			  const struct call_info *row)
 {
-	const struct call_info *row = flexsc__call_info(entry->nr);
 	__u64 a[6];
 
-	if (wants_all(entry))
+	if (flexsc__plan_wants_all(row, entry->args))
 		return NO_WAY;
 	memcpy(a, entry->args, sizeof(a));
 	a[row->flags_arg] |= row->attempt;
@@ -76,9 +64,9 @@ static bool has_control(const struct flexsc_entry *entry,
  * ready, as any file on a disk: if only a part is in memory, the call would return too
  * little.
  */
-static int64_t try_stream(const struct flexsc_entry *entry)
+static int64_t try_stream(const struct flexsc_entry *entry,
+			  const struct call_info *row)
 {
-	const struct call_info *row = flexsc__call_info(entry->nr);
 	const __u64 *a = entry->args;
 	struct iovec iov = { (void *)(uintptr_t)a[1], a[2] };
 	uint64_t vector = a[1], n = a[2], at = -1ULL, flags = RWF_NOWAIT;
@@ -138,7 +126,8 @@ static uint64_t ask_room(uint64_t fd)
  * nothing. A result below that is the file's end. To a socket that listens, or a
  * file that isn't polled, sending nothing succeeds and sending something fails.
  */
-static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
+static int64_t try_sendfile(const struct flexsc_entry *entry,
+			    const struct call_info *row, bool is_ready,
 			    bool *part)
 {
 	const __u64 *a = entry->args;
@@ -148,8 +137,7 @@ static int64_t try_sendfile(const struct flexsc_entry *entry, bool is_ready,
 	if (is_ready && !most)
 		return RUNS;
 	if (!is_ready && (is_listening(a[0]) ||
-			  flexsc__plan_waits_of((uint32_t)a[0], POLL_WRITE) !=
-				  WAITS_POLLED))
+			  flexsc__plan_waits(row, entry) != WAITS_POLLED))
 		return NO_WAY;
 	if (a[3] < most)
 		most = a[3];
@@ -184,10 +172,8 @@ static bool accepts(const struct flexsc_entry *entry,
  * waiting. The call may wait for something that an epoll set doesn't report. But
  * threads are few, so most such calls are ATTEMPT_LATE.
  */
-static enum attempt judge_kind(uint32_t fd, unsigned int poll)
+static enum attempt judge_kind(uint32_t fd)
 {
-	if (flexsc__plan_waits_of(fd, poll) == WAITS_NEVER)
-		return ATTEMPT_RUNS;
 	return flexsc__fds_kind(fd) & FD_TERMINAL ? ATTEMPT_UNKNOWN :
 						    ATTEMPT_LATE;
 }
@@ -201,7 +187,7 @@ static enum attempt judge_unready(const struct flexsc_entry *entry,
 				  const struct call_info *row, bool exact,
 				  bool woken)
 {
-	const unsigned int poll = row->poll;
+	const unsigned int poll = row->dir;
 	uint64_t fd = entry->args[0];
 	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
@@ -217,7 +203,7 @@ static enum attempt judge_unready(const struct flexsc_entry *entry,
 		return ATTEMPT_WAITS;
 	if (exact)
 		return ask_ready(fd, poll) ? ATTEMPT_UNKNOWN : ATTEMPT_WAITS;
-	return judge_kind((uint32_t)fd, poll);
+	return judge_kind((uint32_t)fd);
 }
 
 /*
@@ -227,11 +213,11 @@ static enum attempt judge_unready(const struct flexsc_entry *entry,
 static int64_t try_polled(const struct flexsc_entry *entry,
 			  const struct call_info *row, bool *part)
 {
-	bool is_ready = ask_ready(entry->args[0], row->poll);
+	bool is_ready = ask_ready(entry->args[0], row->dir);
 
 	if (row->source_arg)
-		return try_sendfile(entry, is_ready, part);
-	return is_ready ? RUNS : try_stream(entry);
+		return try_sendfile(entry, row, is_ready, part);
+	return is_ready ? RUNS : try_stream(entry, row);
 }
 
 static enum attempt try_await(const struct flexsc_entry *entry, int64_t *ret)
@@ -251,18 +237,23 @@ enum attempt flexsc__attempt(const struct flexsc_entry *entry,
 
 	if (await_is(entry))
 		return try_await(entry, ret);
-	if (row->poll == POLL_NONE || flexsc__call_is_unpolled(entry->nr, entry->args))
+	switch (flexsc__plan_waits(row, entry)) {
+	case WAITS_OTHER:
 		return ATTEMPT_UNKNOWN;
-	/* Any file on a disk is always ready. */
-	if (flexsc__plan_at_position(entry) && fds_is_placed((uint32_t)entry->args[0]))
+	case WAITS_NEVER:
+	case WAITS_DEVICE:
 		return ATTEMPT_RUNS;
+	case WAITS_POLLED:
+	case WAITS_UNKNOWN:
+		break;
+	}
 	/* Without waiting, the kernel would return fewer bytes than SO_RCVLOWAT. */
-	if (row->poll == POLL_READ &&
+	if (row->dir == POLL_READ &&
 	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
 		return ATTEMPT_UNKNOWN;
 	*ret = NO_WAY;
 	if (call_is_of_socket(row))
-		*ret = try_socket(entry);
+		*ret = try_socket(entry, row);
 	if (*ret == NO_WAY)
 		*ret = try_polled(entry, row, &part);
 	/*
@@ -270,7 +261,8 @@ enum attempt flexsc__attempt(const struct flexsc_entry *entry,
 	 * messages only, or a part of the bytes that a receive waits for.
 	 */
 	if (*ret == RUNS)
-		return row->passes == PASSES_MANY || wants_all(entry) ?
+		return row->passes == PASSES_MANY ||
+				       flexsc__plan_wants_all(row, entry->args) ?
 			       ATTEMPT_UNKNOWN :
 			       ATTEMPT_RUNS;
 	if (*ret == WOULD || *ret == NO_WAY)

@@ -31,7 +31,7 @@ static unsigned int parked_side(struct flexsc_loop *loop, uint32_t index)
 	const struct call_info *row =
 		flexsc__call_info(entry_of(loop, index)->nr);
 
-	return row->poll == POLL_WRITE ? 1 : 0;
+	return row->dir == POLL_WRITE ? 1 : 0;
 }
 
 static const struct parked NOBODY = {

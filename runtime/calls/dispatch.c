@@ -6,11 +6,11 @@
  */
 #include "calls.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
+#include "lib/files/kinds.h"
 #include "lib/files/plan.h"
 #include "lib/files/probe.h"
 #include "runtime/base/peek.h"
@@ -36,17 +36,17 @@ static bool is_impatient(const struct call_info *row, const uint64_t a[6])
 }
 
 /*
- * Is the call a connect() to a local socket? It waits while the listener's queue is
- * full, which poll(2) doesn't report. A worker of io_uring's that waits may connect the
- * socket while the carrier is stuck, and a second connect() would fail.
+ * Is the call a connect() that poll(2) doesn't show to wait? A worker of io_uring's that
+ * waits may connect the socket while the carrier is stuck, and a second connect() would
+ * fail.
  */
-static bool connects_locally(long nr, const uint64_t a[6])
+static bool connects_late(long nr, const uint64_t a[6])
 {
 	const struct sockaddr *address = flexsc__arg_pointer(a[1]);
 
 	return nr == SYS_connect && a[2] >= sizeof(address->sa_family) &&
 	       peek_can_read(a[1], sizeof(address->sa_family)) &&
-	       address->sa_family == AF_UNIX;
+	       flexsc__kind_waits_to_connect(address->sa_family);
 }
 
 /*
@@ -54,10 +54,13 @@ static bool connects_locally(long nr, const uint64_t a[6])
  * The user thread's host can wait just as well, and one kernel thread less is needed.
  */
 static bool takes_a_thread(long nr, const struct call_info *row,
-			   const uint64_t a[6])
+			   const uint64_t a[6], enum waits waits)
 {
-	return (row->poll == POLL_NONE && !(row->op && flexsc__runtime.polls)) ||
-	       row->traits & CALL_WORKER || connects_locally(nr, a);
+	const bool in_ring = row->op && flexsc__runtime.polls &&
+			     call_poll(row) == POLL_NONE;
+
+	return (waits == WAITS_OTHER && !in_ring) ||
+	       row->traits & CALL_WORKER || connects_late(nr, a);
 }
 
 /*
@@ -93,37 +96,16 @@ static bool keeps_a_thread(const struct call_info *row, const uint64_t a[6])
 }
 
 static long may_wait(struct uthread *u, const struct call_info *row,
-		     const struct flexsc_entry *entry)
+		     const struct flexsc_entry *entry, enum waits waits)
 {
 	const uint64_t *a = (const uint64_t *)entry->args;
 	const long nr = entry->nr;
 
 	if (is_impatient(row, a))
 		return flexsc__perform_exposed(u, nr, a);
-	if (flexsc__call_is_unpolled((unsigned int)nr, (const __u64 *)a))
-		return flexsc__perform_attempt(u, nr, a);
-	if (takes_a_thread(nr, row, a) || keeps_a_thread(row, a))
+	if (takes_a_thread(nr, row, a, waits) || keeps_a_thread(row, a))
 		return flexsc__perform_attempt(u, nr, a);
 	return flexsc__parts_post(u, entry);
-}
-
-/* How the call waits, as far as that follows from the kind of its file. */
-static enum waits waits_by_kind(const struct call_info *row,
-				const struct flexsc_entry *entry)
-{
-	uint32_t fd = (uint32_t)entry->args[0];
-
-	if (flexsc__plan_at_position(entry))
-		return flexsc__plan_waits_of(fd, row->poll);
-	if (row->source_arg)
-		/* The call may wait for what is read. */
-		return flexsc__fds_kind(fd) & FD_PLACED ?
-			       WAITS_POLLED : flexsc__plan_waits_of(fd, POLL_WRITE);
-	if (entry->nr == SYS_ioctl &&
-	    flexsc__call_class(row, entry) != CLASS_FAST &&
-	    flexsc__fds_kind(fd) & FD_TERMINAL)
-		return WAITS_UNKNOWN;
-	return WAITS_POLLED;
 }
 
 /*
@@ -154,8 +136,8 @@ static bool needs_host(const struct call_info *row, uint32_t fd)
 	uint32_t facts = fds_known(fd);
 
 	if (facts & FD_SIGNALS)
-		return row->poll == POLL_READ;
-	return row->poll != POLL_NONE && flexsc__runtime.polls &&
+		return row->dir == POLL_READ;
+	return call_poll(row) != POLL_NONE && flexsc__runtime.polls &&
 	       (facts & FD_WORKER || !flexsc__runtime.makes_ready);
 }
 
@@ -164,15 +146,24 @@ long flexsc__dispatch(struct uthread *u, long nr,
 {
 	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	const uint64_t *a = (const uint64_t *)entry->args;
+	enum waits waits = WAITS_OTHER;
 
 	if (filter_is_near(u) && row->class != CLASS_SELF)
 		return flexsc__perform_on_host(u, nr, a);
-	switch (waits_by_kind(row, entry)) {
+	if (row->class == CLASS_WAIT)
+		waits = flexsc__plan_waits(row, entry);
+	switch (waits) {
+	case WAITS_DEVICE:
+		/* io_uring doesn't wait for other calls at the position. */
+		if (!flexsc__plan_at_position(row, entry->args))
+			break;
+		/* fall through */
 	case WAITS_NEVER:
 		return flexsc__perform_exposed(u, nr, a);
 	case WAITS_UNKNOWN:
 		return wait_unpolled(u, nr, a);
 	case WAITS_POLLED:
+	case WAITS_OTHER:
 		break;
 	}
 	if (fds_known((uint32_t)a[0]) & NEEDY && needs_host(row, (uint32_t)a[0]))
@@ -187,7 +178,7 @@ long flexsc__dispatch(struct uthread *u, long nr,
 	case CLASS_ADMIN:
 		return flexsc__perform_exposed(u, nr, a);
 	case CLASS_WAIT:
-		return may_wait(u, row, entry);
+		return may_wait(u, row, entry, waits);
 	case CLASS_SELF:
 		if (row->traits & CALL_SAME)
 			return flexsc__perform_plainly(nr, a);

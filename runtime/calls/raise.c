@@ -10,8 +10,9 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
+#include "lib/files/fds.h"
+#include "lib/files/kinds.h"
 #include "runtime/counters/run_page.h"
 #include "runtime/sched/host.h"
 #include "runtime/signals/signals.h"
@@ -58,10 +59,6 @@ void flexsc__raise_error(struct uthread *u, const struct call_info *row,
 
 void flexsc__raise_after_part(struct uthread *u, uint64_t fd, long ret)
 {
-	struct stat file;
-
-	if (ret == -EPIPE && !on_host() &&
-	    !raw_syscall(SYS_fstat, fd, PTR(&file), 0, 0, 0, 0) &&
-	    S_ISFIFO(file.st_mode))
+	if (ret == -EPIPE && !on_host() && flexsc__kind((uint32_t)fd) & FD_PIPE)
 		flexsc__signal_self(u, SIGPIPE);
 }

@@ -565,7 +565,7 @@ int main(void)
 
 		if (row->class != CLASS_NONE)
 			printf("%u %s %d %d %d %d %d %d\n", nr, row->name,
-			row->nargs, row->class, row->poll, row->fds,
+			row->nargs, row->class, call_poll(row), row->fds,
 			row->op, row->shape);
 	}
 	return flexsc__call_info(~0U)->class != CLASS_NONE;
