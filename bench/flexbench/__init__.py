@@ -19,5 +19,5 @@ and compares. The study (flexstudy) uses it; it uses nothing of the study.
     examples    the example servers that threads measures
     clients     the load generators: wrk and rounds
     tools       other programs, and reading what they print
-    table, plot for people; chart and matplot draw what plot and the study show
+    table       for people
 """

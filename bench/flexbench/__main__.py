@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import sys
 
-from . import calls, command, plot, reads, serve, threads, timers
+from . import calls, command, reads, serve, threads, timers
 from .command import Bench
 
 COMMAND = command.Command(
     "bench",
     "Measure system calls, timers, reads and servers",
     {
-        "calls": Bench(calls, charts=plot.calls_charts),
+        "calls": Bench(calls),
         "timers": Bench(timers),
         "reads": Bench(reads),
-        "serve": Bench(serve, charts=plot.serve_charts, networked=True, swept=True),
-        "threads": Bench(threads, charts=plot.threads_charts, run=True),
+        "serve": Bench(serve, networked=True, swept=True),
+        "threads": Bench(threads, run=True),
     },
 )
 

@@ -7,13 +7,12 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from . import machine, network, plot, quiet, samples, table
-from .chart import Chart
+from . import machine, network, quiet, samples, table
 from .runner import Plan
 from .samples import UNREADABLE, BenchError, Run
 
@@ -22,16 +21,11 @@ SECONDS, QUICK_SECONDS = 5, 2
 SIZE = 1024
 
 
-def no_charts(run: Run) -> Iterator[Chart]:
-    yield from ()
-
-
 @dataclass(frozen=True)
 class Bench:
     """A bench, and what its command line takes. module: has measure() and show()."""
 
     module: ModuleType
-    charts: Callable[[Run], Iterator[Chart]] = no_charts
     apart: bool = False  # runs only if it is named
     words: Callable[[list[str]], object] | None = None  # checks words after the name
     networked: bool = False  # takes --network
@@ -170,9 +164,6 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
         metavar="FILE",
         help="measure nothing, show such a file",
     )
-    parser.add_argument(
-        "--plot", type=Path, metavar="DIR", help="draw figures there, as SVG"
-    )
     parser.add_argument("--flexsc", default="flexsc", help=argparse.SUPPRESS)
     return parser
 
@@ -275,11 +266,6 @@ def show_file(command: Command, run: Run, path: Path) -> None:
         raise BenchError(f"{path}: lacks something of its benches") from error
 
 
-def charts(command: Command, run: Run) -> Iterator[Chart]:
-    for bench in command.benches.values():
-        yield from bench.charts(run)
-
-
 def main(command: Command, argv: list[str]) -> int:
     args = parse(command, argv)
     try:
@@ -295,9 +281,6 @@ def main(command: Command, argv: list[str]) -> int:
         if args.out:
             samples.save(run, args.out)
             print(f"\nraw samples: {args.out}")
-        if args.plot:
-            for path in plot.plot(charts(command, run), args.plot):
-                print(f"figure: {path}")
     except BenchError as error:
         print(f"flexsc: {command.name}: {error}", file=sys.stderr)
         return 1

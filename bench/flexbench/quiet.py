@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Did others use the core that something was measured on?
 
-There are two ways to tell. A thread that is the bench's only one on a core waits while
-others run there, and the kernel counts that time (Watch). Where several processes of
-the bench share the core, they wait for each other; so there the core's busy time is
-counted, and that of the bench's processes taken off (Others). The rest has what the
-kernel does for packets while nobody runs, and in threads of its own. So others are
-counted with no more than their own clocks say.
-
-In both ways the time that a hypervisor gave to others counts, too: stolen time.
+The time of the bench's processes is taken off the core's busy time. The rest includes
+what the kernel does for packets and in threads of its own. So others are counted with
+no more than their own clocks say, and with the time that a hypervisor has stolen.
 """
 
 from __future__ import annotations
@@ -57,28 +52,6 @@ def cores_s(cores: Sequence[int], *columns: int) -> list[float]:
     return [sum(row[n] for n in columns) * TICK_S for row in cores_ticks(cores)]
 
 
-def core_s(core: int, *columns: int) -> float:
-    return cores_s([core], *columns)[0]
-
-
-def stolen_s(core: int) -> float:
-    return core_s(core, 7)
-
-
-class Busy:
-    """How long a core did something, from the making of this object on. What the kernel
-    does in threads of its own counts, too.
-    """
-
-    def __init__(self, core: int) -> None:
-        self.core = core
-        self.begin, self.idle = time.monotonic(), core_s(core, 3, 4)
-
-    def seconds(self) -> float:
-        passed = time.monotonic() - self.begin
-        return max(0.0, passed - (core_s(self.core, 3, 4) - self.idle))
-
-
 class Shares:
     """The shares of a core's time, from the making of this object on. What is missing
     to 100 % was stolen by the hypervisor.
@@ -91,35 +64,11 @@ class Shares:
         now = core_ticks(self.core)[:COLUMNS]
         passed = [b - a for a, b in zip(self.before, now, strict=False)]
         whole = max(1, sum(passed))
-        return {
+        found = {
             name: [100 * sum(passed[column] for column in columns) / whole]
             for name, columns in SHARES.items()
         }
-
-
-def delayed_s(pid: int) -> float:
-    """How long the process' first thread has waited for a core."""
-    try:
-        words = (PROC / f"{pid}/schedstat").read_text(encoding="ascii").split()
-    except OSError:
-        return 0.0
-    return int(words[1]) / 1e9
-
-
-class Watch:
-    """How long a process waited for its core, from the making of this object on."""
-
-    def __init__(self, pid: int, core: int) -> None:
-        self.pid, self.core = pid, core
-        self.begin = time.monotonic()
-        self.before = self.lost_s()
-
-    def lost_s(self) -> float:
-        return delayed_s(self.pid) + stolen_s(self.core)
-
-    def percent(self) -> float:
-        passed = time.monotonic() - self.begin
-        return 100 * (self.lost_s() - self.before) / passed
+        return {**found, "busy_percent": [100 - found["idle_percent"][0]]}
 
 
 @dataclass(frozen=True)

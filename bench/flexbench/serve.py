@@ -11,11 +11,7 @@ time, and beside them is nginx with the module, where that is built.
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -75,9 +71,8 @@ def rounds(plan: Plan, server: Server) -> dict[str, list[float]]:
 
 
 def round_of(plan: Plan, server: Server, seconds: int) -> Json:
-    shares, core = quiet.Shares(plan.cores.measured), quiet.Busy(plan.cores.measured)
+    shares = quiet.Shares(plan.cores.measured)
     found = load(plan, server, seconds)
-    busy = min(1.0, core.seconds() / found.seconds)
     shared = shares.samples()
     return {
         "samples": {
@@ -87,59 +82,20 @@ def round_of(plan: Plan, server: Server, seconds: int) -> Json:
             "mean_us": [found.mean_us],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],
-            "busy_percent": [100 * busy],
         },
         "counts": {"requests": found.requests},
     }
 
 
-# System calls for a request.
+def count(plan: Plan, server: Server) -> float:
+    """System calls for a request."""
 
+    def loaded(counter: Sequence[str]) -> Load:
+        command = [*counter, *wrk(plan, server, COUNT_S)]
+        return clients.run_wrk(command, COUNT_S)
 
-def count_perf(plan: Plan, server: Server) -> float:
-    """System calls for a request, by perf, while wrk loads the server."""
-    command = [tools.need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
-    command += ["-p", str(server.pid), "--", *wrk(plan, server, COUNT_S)]
-    done = clients.execute("perf", command, COUNT_S)
-    calls = tools.parse_perf(done.stderr)
-    return calls / tools.parse_wrk(done.stdout).requests
-
-
-def count_strace(plan: Plan, server: Server) -> float:
-    """System calls for a request, by strace. It slows the server down, so batches are
-    large.
-    """
-    with tempfile.TemporaryDirectory(prefix="flexbench-") as name:
-        output = Path(name) / "strace"
-        tracing = subprocess.Popen(
-            [tools.need("strace"), "-cf", "-o", str(output), "-p", str(server.pid)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            time.sleep(1)
-            if tracing.poll() is not None:
-                raise BenchError("strace may not trace here")
-            found = load(plan, server, COUNT_S)
-        finally:
-            tracing.send_signal(signal.SIGINT)
-            tracing.wait(clients.SPARE_S)
-        return tools.parse_strace(output.read_text(encoding="ascii")) / found.requests
-
-
-def count(run: Run, plan: Plan, server: Server) -> Json:
-    """System calls for a request, by the first tool that is permitted, and its name."""
-    reasons = []
-    for name, counter in (("perf", count_perf), ("strace", count_strace)):
-        progress(f"serve: system calls of {server.name}, by {name}")
-        try:
-            return {"syscalls_per_request": counter(plan, server), "counted_by": name}
-        except BenchError as error:
-            reasons.append(str(error))
-        finally:
-            progress("")
-    run.note(f"serve: system calls of {server.name} not counted: " + "; ".join(reasons))
-    return {}
+    calls, found = tools.count_calls(server.pid, loaded)
+    return calls / found.requests
 
 
 # The whole bench.
@@ -189,8 +145,14 @@ def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
 def count_all(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
     key: Settings = {"mode": mode, "connections": connections(plan)}
     for server in found:
+        progress(f"serve: system calls of {server.name}")
         for measurement in run.of(BENCH, **key, variant=server.name):
-            measurement.rounds[-1]["counts"].update(count(run, plan, server))
+            try:
+                calls = count(plan, server)
+                measurement.rounds[-1]["counts"]["syscalls_per_request"] = calls
+            except BenchError as error:
+                run.note(f"serve: system calls of {server.name} not counted: {error}")
+    progress("")
 
 
 def measure_mode(run: Run, plan: Plan, mode: str, folder: Path) -> None:
@@ -238,10 +200,9 @@ def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
             ]
         )
     counts = [m.rounds[-1]["counts"] for m in (ours, theirs)]
-    if all("counted_by" in c for c in counts):
-        by = " and ".join(dict.fromkeys(c["counted_by"] for c in counts))
+    if all("syscalls_per_request" in c for c in counts):
         calls = [float(c["syscalls_per_request"]) for c in counts]
-        rows.append([f"system calls/request ({by})", *map(table.number, calls), ""])
+        rows.append(["system calls/request", *map(table.number, calls), ""])
     return rows
 
 

@@ -32,7 +32,6 @@ PACKAGES = {
     "perf": "linux-perf",
     "prlimit": "util-linux",
     "redis-server": "redis-server",
-    "strace": "strace",
     "sysbench": "sysbench",
     "taskset": "util-linux",
     "tc": "iproute2",
@@ -182,15 +181,3 @@ def count_calls(pid: int, load: Callable[[Sequence[str]], T]) -> tuple[int, T]:
         counter = [need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
         done = load([*counter, "-o", output.name, "-p", str(pid), "--"])
         return parse_perf(output.read()), done
-
-
-def parse_strace(text: str) -> int:
-    """The total of calls in the output of strace -c."""
-    lines = text.splitlines()
-    head = next((line for line in lines if line.endswith("syscall")), None)
-    total = next((line for line in lines if line.endswith(" total")), None)
-    if head is None or total is None:
-        raise BenchError("strace: " + (" ".join(text.split())[:200] or "no output"))
-    # Columns may be empty: the one wanted ends where its head does.
-    cell = total[: head.index("calls") + len("calls")].split()[-1]
-    return int(cell)

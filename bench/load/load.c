@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #include "bench/cases.h"
-#include "evenness.h"
 #include "histogram.h"
 #include "bench/raw/loop.h"
 #include "peer.h"
@@ -99,10 +98,8 @@ static const char *answered(struct client *client, struct bench_peer *peer)
 	struct load *load = client->load;
 
 	client->answers++;
-	if (now >= at(&load->begin) && now < at(&load->end)) {
+	if (now >= at(&load->begin) && now < at(&load->end))
 		bench_histogram_add(client->times, now - peer->visit.due);
-		peer->counted++;
-	}
 	if (peer->answers == 1 && atomic_fetch_sub(&load->silent, 1) == 1)
 		count_from(load, now + WARM_UP);
 	if (now >= at(&load->end) && !peer->over) {
@@ -304,16 +301,11 @@ static void report(struct client *clients, size_t threads,
 	uint64_t answers = clients[0].answers;
 	double rate;
 	struct bench_series series = { "requests_per_s", &rate, 1 };
-	struct bench_evenness evenness = { };
 
 	for (size_t i = 1; i < threads; i++) {
 		bench_histogram_merge(times, clients[i].times);
 		answers += clients[i].answers;
 	}
-	for (size_t i = 0; i < threads; i++)
-		for (size_t j = 0; j < clients[i].count; j++)
-			bench_evenness_add(&evenness, (double)
-					   clients[i].peers[j].counted);
 	rate = (double)times->total / (double)load->settings->seconds;
 	bench_report_begin("load", load->settings);
 	bench_report_series(&series);
@@ -324,7 +316,6 @@ static void report(struct client *clients, size_t threads,
 	bench_report_counts();
 	bench_report_count("requests", (double)times->total);
 	bench_report_count("answers", (double)answers);
-	bench_report_count("jain", bench_evenness_index(&evenness));
 	bench_report_end();
 }
 

@@ -18,7 +18,6 @@ struct bench_peer {
 	const struct bench_question *question;
 	struct bench_page echo;	/* if the question is an echo */
 	bool over;		/* load: the last answer has come */
-	uint64_t counted;	/* load: answers that are measured */
 	uint32_t number;	/* among all connections */
 	uint64_t answers;	/* right ones */
 };

@@ -27,7 +27,7 @@ void bench_page_init(struct bench_page *page, uint32_t kib, bool kept)
 
 	if (kib)
 		snprintf(target, sizeof(target), "/%uk", kib);
-	*page = (struct bench_page){ .class = BENCH_NO_CLASS };
+	*page = (struct bench_page){ };
 	page->request_size = get(page, target, kept);
 }
 
@@ -37,11 +37,11 @@ void bench_page_fini(struct bench_page *page)
 }
 
 void bench_page_of(struct bench_page *page, const char *target,
-		   const unsigned char *body, size_t size, unsigned int class)
+		   const unsigned char *body, size_t size)
 {
 	*page = (struct bench_page){
 		.body = (unsigned char *)body, .size = size,
-		.learned = true, .class = class,
+		.learned = true,
 	};
 	page->request_size = get(page, target, true);
 }

@@ -16,9 +16,6 @@
 
 #define BENCH_HEAD_MAX	2048	/* bytes of an answer's head */
 
-#define BENCH_CLASSES	4	/* of pages */
-#define BENCH_NO_CLASS	BENCH_CLASSES
-
 /* How a request ends. */
 enum bench_end {
 	BENCH_ANSWERED,
@@ -44,7 +41,6 @@ struct bench_page {
 	unsigned char *body;	/* NULL: not learned yet */
 	size_t size;
 	bool learned;		/* body is complete */
-	unsigned int class;
 	uint64_t think;		/* ns from the answer to the next request */
 };
 
@@ -73,7 +69,7 @@ void bench_page_fini(struct bench_page *page);
 
 /* A page whose bytes are known; bench_page_fini() isn't due. */
 void bench_page_of(struct bench_page *page, const char *target,
-		   const unsigned char *body, size_t size, unsigned int class);
+		   const unsigned char *body, size_t size);
 
 /* The page is due; all of its bytes will be compared. */
 void bench_visit_ask(struct bench_visit *visit, uint64_t due);

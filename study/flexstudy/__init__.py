@@ -9,7 +9,7 @@ entries, loops
             parts of programs: Apache by entries, programs with an event loop
 looping, questions
             the programs with an event loop, and what they are asked
-overload_plan, overload_table, overload_plot, mix
+overload_plan, overload_table, mix
             parts of overload; mix: the sizes of files
 apache, mariadb
             the real programs that programs measures

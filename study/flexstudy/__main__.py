@@ -16,7 +16,6 @@ from . import (
     nginx,
     overload,
     overload_plan,
-    overload_plot,
     programs,
     send,
     webserver,
@@ -28,11 +27,10 @@ COMMAND = command.Command(
     {
         "cost": Bench(cost),
         "memory": Bench(memory, apart=True),
-        "send": Bench(send, charts=send.charts),
+        "send": Bench(send),
         "nginx": Bench(nginx, apart=True, words=nginx.parse, networked=True),
         "programs": Bench(
             programs,
-            charts=programs.charts,
             words=programs.parse,
             networked=True,
             swept=True,
@@ -50,7 +48,6 @@ COMMAND = command.Command(
         ),
         "overload": Bench(
             overload,
-            charts=overload_plot.charts,
             apart=True,
             words=overload_plan.parse,
             networked=True,

@@ -8,7 +8,6 @@ point.
                 don't give up (figures 4.3, 4.4, 4.6 to 4.9, 4.12 to 4.14)
     goodput     answers a second to clients that give up after a second
     trace       each answer's time, in order of completion (figure 4.10)
-                before each request
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from flexbench import examples, quiet, servers, tools
+from flexbench import examples, servers, tools
 from flexbench.runner import DISTURBED, Plan, measure_all, progress
 from flexbench.running import Program
 from flexbench.samples import BenchError, Json, Run, Settings
@@ -107,7 +106,6 @@ class Bench:
             "pid": program.pid,
             "address": self.plan.network.address,
             "source": self.plan.network.source,
-            "arrivals": self.options.arrivals,
             "sizes": ",".join(str(kib) for kib in sizes),
             **settings,
         }
@@ -167,10 +165,7 @@ class Bench:
             samples = {"saturation_per_s": [self.search(model, size)]}
             return {"samples": {**samples, DISTURBED: [0.0]}, "counts": {}}
         with self.server(model, admission) as program:
-            watch = quiet.Watch(program.pid, self.plan.cores.measured)
-            found = self.load(program, size, **self.demand(settings))
-            found["samples"][DISTURBED] = [watch.percent()]
-        return found
+            return self.load(program, size, **self.demand(settings))
 
     def demand(self, settings: Settings) -> Settings:
         """What the clients do."""
@@ -199,7 +194,6 @@ class Bench:
             "admission": "none",
             "work": self.options.work,
             "backlog": self.options.backlog,
-            "arrivals": self.options.arrivals,
             "network": self.plan.network.kind,
         }
 

@@ -49,13 +49,11 @@ class Options:
     admission: list[str] = field(default_factory=lambda: ["none"])
     work: int = 100
     backlog: int = 128
-    arrivals: str = "even"
 
 
 NUMBERS = {"work": (0, 100000), "backlog": (1, 65535)}
 WORDS = {
-    "admission": ["none", "age", "newest"],
-    "arrivals": ["even", "poisson"],
+    "admission": ["none", "age"],
     "mix": [MIX],
 }
 LISTS = ["events", "size", "rate", "admission"]
@@ -99,7 +97,7 @@ def put(options: Options, key: str, value: str) -> Options:
 def parse(words: Sequence[str]) -> Options:
     """One error is one line."""
     options = Options()
-    keys = [*LISTS, *NUMBERS, "arrivals", "mix"]
+    keys = [*LISTS, *NUMBERS, "mix"]
     for word in words:
         key, equals, value = word.partition("=")
         if word in PARTS:

@@ -7,13 +7,12 @@ loop are measured by loops.py, if their names are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
 
-from flexbench import plot, sweep, table, tools
-from flexbench.chart import Chart
+from flexbench import sweep, table, tools
 from flexbench.compare import ratio
 from flexbench.idle import descriptors
 from flexbench.runner import Plan, measure_all, progress
@@ -215,11 +214,3 @@ def show(run: Run) -> list[str]:
         for mode in distinct(run.of(BENCH, program=name), "mode"):
             parts += show_mode(kind, mode, run.of(BENCH, program=name, mode=mode))
     return parts + entries.show(run) + loops.show(run)
-
-
-def charts(run: Run) -> Iterator[Chart]:
-    for name, kind in KINDS.items():
-        # A point query is a hundred times shorter than a transaction of twenty.
-        for mode in kind.modes:
-            found = run.of(BENCH, program=name, mode=mode)
-            yield from plot.served(f"{BENCH}-{name}-{mode}", found, kind.unit)

@@ -4,13 +4,10 @@ figure 4.1), and how soon a thread that computes hears of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from flexbench import chart, table
-from flexbench.chart import Chart, Scale, curves_of
+from flexbench import table
 from flexbench.compare import ratio
 from flexbench.runner import Plan, measure_all
-from flexbench.samples import Measurement, Run, Settings, distinct
+from flexbench.samples import Run, Settings, distinct
 
 from .raw import raw
 
@@ -19,7 +16,6 @@ CASE = "events"
 DEQUEUE = "ns_to_dequeue"
 QUEUE = "ns_to_queue"
 PREEMPT = "ns_to_preempt"
-QUEUED = Scale("events queued", "nanoseconds to dequeue all", log_x=False)
 
 SIGNAL = "signal"
 BACKENDS = ("uring", "kmod")
@@ -95,15 +91,3 @@ def show_preempt(run: Run) -> list[str]:
 
 def show(run: Run) -> list[str]:
     return show_dequeue(run) + show_preempt(run)
-
-
-def queued(m: Measurement) -> float:
-    return m.median(DEQUEUE) * int(m.settings["batch"])
-
-
-def charts(run: Run) -> Iterator[Chart]:
-    found = run.of(BENCH, scenario="dequeue")
-    if len(distinct(found, "batch")) > 1:
-        title = "SEND beside POSIX signals (SEND, figure 4.1)"
-        lines = curves_of(found, "batch", queued)
-        yield chart.lines("send-dequeue", title, lines, QUEUED)

@@ -33,8 +33,8 @@ def loaded(plan: Plan, program: Program, load: Callable[[], Load]) -> Json:
             "mean_us": [found.mean_us],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],
-            "busy_percent": [100 * busy / (time.monotonic() - begin)],
             **shares.samples(),
+            "busy_percent": [100 * busy / (time.monotonic() - begin)],
         },
         "counts": {"requests": found.requests},
     }

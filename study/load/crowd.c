@@ -77,15 +77,7 @@ static void choose(struct bench_crowd *crowd, struct bench_visit *visit)
 	visit->to = visit->from + SAMPLE;
 }
 
-/* The first visit without a connection: this one or a newer one; or NULL. */
-static struct bench_visit *waiting_from(struct bench_visit *visit)
-{
-	while (visit && visit->fd >= 0)
-		visit = visit->newer;
-	return visit;
-}
-
-/* A request is due: it is under way from now on, and waits for a connection. */
+/* A request is due: it is under way from now on. */
 static void ask(struct bench_crowd *crowd, struct bench_visit *visit,
 		uint64_t due)
 {
@@ -115,11 +107,7 @@ static void count(struct bench_crowd *crowd, struct bench_visit *visit,
 	if (visit->made)
 		bench_times_add(&tally->connect, visit->ready - due);
 	bench_times_add(&tally->exchange, now - visit->ready);
-	if (visit->page->class < BENCH_CLASSES)
-		bench_times_add(&tally->classes[visit->page->class],
-				now - due);
 	tally->bytes += visit->page->size;
-	bench_connections_answered(&crowd->connections, visit->fd);
 	if (crowd->order)
 		crowd->order[crowd->order_count++] = (double)(now - due) / 1000;
 }
@@ -135,19 +123,16 @@ static void end(struct bench_crowd *crowd, struct bench_visit *visit,
 	if (visit->wrong && !crowd->trace)
 		crowd->wrong = visit->wrong;
 	visit->asking = false;
-	if (visit == crowd->waiting)
-		crowd->waiting = waiting_from(visit->newer);
 	*(visit->older ? &visit->older->newer : &crowd->oldest) = visit->newer;
 	*(visit->newer ? &visit->newer->older : &crowd->newest) = visit->older;
 }
 
 /* Clients. */
 
-/* The client goes away. Its connection is kept for others, or closed. */
+/* The client goes away, and its memory is for a later one. */
 static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 		  uint64_t now)
 {
-	struct bench_connections *connections = &crowd->connections;
 	struct bench_tally *tally = crowd->tally;
 	bool answered = visit->end == BENCH_ANSWERED;
 	bool failed = !answered && visit->end != BENCH_CUT;
@@ -155,10 +140,7 @@ static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 	tally->done += answered;
 	tally->failed += failed;
 	tally->unasked += failed ? visit->left : 0;
-	if (visit->fd >= 0 && connections->kept && answered && !visit->closing)
-		bench_connections_keep(connections, visit);
-	else if (visit->fd >= 0)
-		bench_connections_drop(connections, visit);
+	bench_connections_close(&crowd->connections, visit);
 	visit->newer = crowd->spare;
 	crowd->spare = visit;
 	crowd->clients--;
@@ -172,7 +154,7 @@ static void think(struct bench_crowd *crowd, struct bench_visit *visit,
 		  uint64_t now)
 {
 	if (visit->closing)
-		bench_connections_drop(&crowd->connections, visit);
+		bench_connections_close(&crowd->connections, visit);
 	visit->due = now + visit->page->think;
 	visit->page++;
 	visit->left--;
@@ -195,27 +177,29 @@ static void pass(struct bench_crowd *crowd, struct bench_visit *visit)
 		leave(crowd, visit, now);
 }
 
-/* Have the oldest request that waits begin, if there is a connection for it. */
-static bool begin_waiting(struct bench_crowd *crowd)
+/*
+ * Send a request, over the client's connection or a new one. One that begins
+ * later than its client waits takes no connection.
+ */
+static void send_request(struct bench_crowd *crowd, struct bench_visit *visit)
 {
-	struct bench_connections *connections = &crowd->connections;
-	struct bench_visit *visit = crowd->waiting;
-	int err = bench_connections_take(connections, visit);
+	int err = 0;
 
-	if (err && connections->kept && connections->count)
-		return false;
-	if (err) {
+	if (crowd->timeout && now_ns() - visit->due > crowd->timeout) {
+		visit->end = BENCH_LATE;
+		pass(crowd, visit);
+		return;
+	}
+	if (visit->fd < 0) {
+		err = bench_connections_open(&crowd->connections, visit);
+		visit->made = !err;
+	}
+	if (err)
 		visit->end = err == -ECONNREFUSED ? BENCH_REFUSED :
 						    BENCH_UNSENT;
-		pass(crowd, visit);
-		return true;
-	}
-	crowd->waiting = waiting_from(visit->newer);
-	visit->made = true;
 	/* Even an idle connection hasn't the answer yet: no receive. */
-	if (bench_visit_send(visit))
+	if (err || bench_visit_send(visit))
 		pass(crowd, visit);
-	return true;
 }
 
 static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
@@ -233,13 +217,9 @@ static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 		return;
 	}
 	/* Without a request, bytes or an end are the connection's end. */
-	if (!(event->events & (EPOLLIN | GONE)))
+	if (!visit || !(event->events & (EPOLLIN | GONE)))
 		return;
-	if (!visit) {
-		bench_connections_lose(connections, fd);
-		return;
-	}
-	bench_connections_drop(connections, visit);
+	bench_connections_close(connections, visit);
 	crowd->tally->lost++;
 }
 
@@ -306,10 +286,7 @@ static void begin(struct bench_crowd *crowd, uint64_t due)
 		return;
 	}
 	ask(crowd, visit, due);
-	if (visit->fd < 0 && !crowd->waiting)
-		crowd->waiting = visit;
-	else if (visit->fd >= 0 && bench_visit_send(visit))
-		pass(crowd, visit);
+	send_request(crowd, visit);
 }
 
 /* When the oldest request's client gives up, or is cut off. */
@@ -348,13 +325,8 @@ static void begin_due(struct bench_crowd *crowd)
 		if (due >= crowd->tally->from)
 			bench_times_add(&crowd->tally->behind, now - due);
 		begin(crowd, due);
-		/* A request that begins too late takes no connection. */
 		give_up(crowd);
-		while (crowd->waiting && begin_waiting(crowd))
-			;
 	}
-	while (crowd->waiting && begin_waiting(crowd))
-		;
 }
 
 /* Wait for events until a time, at first awake. Returns how many there are. */
@@ -427,20 +399,16 @@ const char *bench_crowd_learn(struct bench_crowd *crowd)
 	return wrong;
 }
 
-/* The run is over: clients that think go away, connections are closed. */
+/* The run is over: clients that think go away. */
 static void end_all(struct bench_crowd *crowd)
 {
-	struct bench_connections *connections = &crowd->connections;
 	struct bench_visit *visit;
 
 	while ((visit = bench_agenda_take(&crowd->agenda))) {
-		if (visit->fd >= 0)
-			bench_connections_drop(connections, visit);
+		bench_connections_close(&crowd->connections, visit);
 		visit->newer = crowd->spare;
 		crowd->spare = visit;
 	}
-	bench_connections_close(connections);
-	crowd->tally->evenness = connections->evenness;
 }
 
 /* How long clients come, if that is known. */
@@ -458,7 +426,6 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 
 	arrivals->begin = crowd->freed = begin;
 	tally->from = begin + crowd->warm_up;
-	crowd->connections.from = tally->from;
 	tally->until = begin + length(crowd);
 	while (!crowd->wrong && (crowd->oldest || next_due(crowd) != NEVER)) {
 		/* Clients that give up free connections for others. */

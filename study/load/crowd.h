@@ -2,10 +2,9 @@
 /*
  * A crowd: clients of an open loop or of sessions, which know nothing of each
  * other. A request begins when it is due, over a connection of its client's
- * own, or, if connections are kept, over that which has been free for longest.
- * When the time-out is over, the client gives up, and closes. One thread runs a
- * crowd, which has an epoll set of its own. Several crowds, a thread each,
- * share the arrivals.
+ * own. When the time-out is over, the client gives up, and closes. One thread
+ * runs a crowd, which has an epoll set of its own. Several crowds, a thread
+ * each, share the arrivals.
  *
  * Without a trace a client has one request. With a trace the client has a
  * session: when a request is answered, the client thinks, as long as the trace
@@ -53,11 +52,8 @@ struct bench_crowd {
 	long order_count;
 	const struct bench_page *first_wrong;	/* NULL: no answer was wrong */
 	const char *first_why;
-	/*
-	 * Visits whose requests are under way, the oldest first. "waiting" is
-	 * the first visit that has no connection.
-	 */
-	struct bench_visit *oldest, *newest, *waiting;
+	/* Visits whose requests are under way, the oldest first. */
+	struct bench_visit *oldest, *newest;
 	struct bench_agenda agenda;	/* clients that think */
 	struct bench_visit *spare;	/* memory for later clients */
 	size_t clients;

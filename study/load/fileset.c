@@ -46,9 +46,8 @@ static int add(struct bench_fileset *set, const char *line)
 	struct bench_file file, *files = set->files;
 	size_t start;
 
-	if (sscanf(line, "%31s %zu %u %zu", file.name, &file.size, &file.class,
-		   &start) != 4 ||
-	    !file.size || file.class > BENCH_NO_CLASS ||
+	if (sscanf(line, "%31s %zu %zu", file.name, &file.size, &start) != 3 ||
+	    !file.size ||
 	    start > set->sheet_size || file.size > set->sheet_size - start ||
 	    (set->count &&
 	     strcmp(files[set->count - 1].name, file.name) >= 0))

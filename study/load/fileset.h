@@ -6,7 +6,7 @@
  *
  *	sheet	bytes, of which each file is a piece
  *	fileset	a line for each file, in the order of their names: name, size,
- *		class (BENCH_NO_CLASS: none), and where in the sheet it begins
+ *		and where in the sheet it begins
  *
  * The set doesn't change once it is read: all threads read it.
  */
@@ -20,7 +20,6 @@
 struct bench_file {
 	char name[BENCH_NAME_MAX + 1];
 	size_t size;
-	unsigned int class;
 	const unsigned char *body;	/* in the set's sheet */
 };
 

@@ -50,8 +50,7 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 	char *end;
 
 	if (!at) {
-		bench_page_init(&crowd->pages[crowd->page_count++], 0,
-				crowd->connections.kept);
+		bench_page_init(&crowd->pages[crowd->page_count++], 0, false);
 		return 0;
 	}
 	for (;; at = end + 1) {
@@ -62,7 +61,7 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 			return complain("sizes: give up to 256 numbers of KiB, "
 					"as 1,2,4");
 		bench_page_init(&crowd->pages[crowd->page_count++],
-				(uint32_t)kib, crowd->connections.kept);
+				(uint32_t)kib, false);
 		if (!*end)
 			return 0;
 	}
@@ -104,29 +103,23 @@ static size_t part_of(const struct open_loop *o, size_t all, size_t index)
 	return all / o->count + (index < all % o->count);
 }
 
-/* At most one connection for each descriptor; kept ones as the settings say. */
+/* At most one connection for each descriptor. */
 static int set_connections(const struct open_loop *o, size_t index)
 {
 	const struct bench_settings *settings = o->settings;
-	const char *conns = settings->conns ? settings->conns : "new";
 	struct bench_crowd *crowd = &o->parts[index].crowd;
 	struct bench_connections *connections = &crowd->connections;
 	size_t limit = bench_descriptors(BENCH_FDS_MAX);
-	size_t asked = part_of(o, (size_t)settings->connections, index);
 
-	connections->kept = bench_is(conns, "kept");
-	if (!connections->kept && !bench_is(conns, "new"))
-		return complain("conns: give new or kept");
 	if (limit <= OTHER_FDS + o->count)
 		return complain("too few descriptors are allowed");
 	connections->max = part_of(o, limit - OTHER_FDS, index);
 	if (settings->trace && !settings->rate)
-		crowd->places = asked;
+		crowd->places = part_of(o, (size_t)settings->connections,
+					index);
 	if (crowd->places > connections->max)
 		return complain("connections: too few descriptors are allowed "
 				"(ulimit -Hn)");
-	if (connections->kept && connections->max > asked)
-		connections->max = asked;
 	return 0;
 }
 

@@ -62,18 +62,6 @@ static void report_times(const char *name, const struct bench_times *times)
 	report_one(full, (double)times->max / 1000);
 }
 
-static void report_classes(const struct bench_tally *tally)
-{
-	for (int i = 0; i < BENCH_CLASSES; i++) {
-		const struct bench_times *times = &tally->classes[i];
-		char name[32];
-
-		snprintf(name, sizeof(name), "class%d_response", i);
-		if (times->histogram.total)
-			report_times(name, times);
-	}
-}
-
 /* Of a run whose end was known before. */
 static void report_answers(const struct bench_tally *tally)
 {
@@ -102,7 +90,6 @@ static void report_samples(const struct bench_outcome *outcome)
 	report_times("exchange", &tally->exchange);
 	report_times("response", &tally->response);
 	report_times("behind", &tally->behind);
-	report_classes(tally);
 	if (outcome->order)
 		bench_report_series(&order);
 }
@@ -141,9 +128,6 @@ void bench_outcome_report(const struct bench_outcome *outcome)
 	report_ends(tally);
 	if (settings->trace)
 		report_sessions(tally);
-	if (tally->evenness.count > 0)
-		bench_report_count("jain",
-				   bench_evenness_index(&tally->evenness));
 	bench_report_count("spun_us", (double)tally->spun / 1000);
 	bench_report_count("seconds", (double)(tally->until - tally->from) /
 				      1e9);

@@ -74,14 +74,11 @@ void bench_tally_merge(struct bench_tally *into, const struct bench_tally *from)
 	bench_times_merge(&into->response, &from->response);
 	bench_times_merge(&into->behind, &from->behind);
 	bench_times_merge(&into->exchange, &from->exchange);
-	for (int i = 0; i < BENCH_CLASSES; i++)
-		bench_times_merge(&into->classes[i], &from->classes[i]);
 	into->begun += from->begun;
 	into->done += from->done;
 	into->failed += from->failed;
 	into->unasked += from->unasked;
 	into->lost += from->lost;
-	bench_evenness_merge(&into->evenness, &from->evenness);
 }
 
 uint64_t bench_tally_offered(const struct bench_tally *tally)

@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/load/evenness.h"
 #include "bench/load/histogram.h"
 #include "bench/load/visit.h"
 
@@ -35,12 +34,10 @@ struct bench_tally {
 	/* From the time that a request was due. */
 	struct bench_times connect, response, behind;
 	struct bench_times exchange;	/* from when it could be sent */
-	struct bench_times classes[BENCH_CLASSES];	/* responses by class */
 	/* Sessions, from the first to the last. */
 	uint64_t begun, done, failed;
 	uint64_t unasked;	/* requests that were left of failed sessions */
 	uint64_t lost;		/* connections closed while clients thought */
-	struct bench_evenness evenness;	/* of answers to connections */
 };
 
 void bench_times_add(struct bench_times *times, uint64_t ns);

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "trace.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@ struct reading {
 	unsigned long line;
 	double scale;		/* ns that a second of think= becomes */
 	bool within;		/* the session has a request already */
-	uint64_t think;		/* ns: the pause after the present burst */
 };
 
 /*
@@ -85,7 +83,7 @@ static int add(struct reading *reading, const char *target)
 		firsts[trace->session_count++] = trace->page_count;
 	reading->within = true;
 	bench_page_of(&pages[trace->page_count++], target, file->body,
-		      file->size, file->class);
+		      file->size);
 	firsts[trace->session_count] = trace->page_count;
 	return 0;
 }
@@ -93,46 +91,28 @@ static int add(struct reading *reading, const char *target)
 /* Read KEY=VALUE, which stands behind the file's name. */
 static int set(struct reading *reading, const char *word)
 {
+	struct bench_trace *trace = reading->trace;
 	char *end = NULL;
 	double think = 0;
 
-	if (strcmp(word, "method=GET") == 0)
-		return 0;
-	if (strncmp(word, "method=", 7) == 0)
-		return complain(reading, word, "only GET is made here");
 	if (strncmp(word, "think=", 6) == 0)
 		think = strtod(word + 6, &end);
 	if (!end || end == word + 6 || *end || !(think >= 0) ||
 	    think > THINK_MAX)
 		return complain(reading, word, "give think=SECONDS, from 0 "
 				"to 86400");
-	reading->think = (uint64_t)(think * reading->scale);
+	trace->pages[trace->page_count - 1].think =
+		(uint64_t)(think * reading->scale);
 	return 0;
 }
 
-/*
- * Read a line that has a request. A burst's think= belongs to the burst's last
- * request, so each further line of the burst takes it from the request before.
- */
 static int read_request(struct reading *reading, char *line)
 {
-	struct bench_trace *trace = reading->trace;
-	bool further = isspace((unsigned char)*line);
 	char *at = NULL, *word = strtok_r(line, BLANKS, &at);
-	int err;
+	int err = add(reading, word);
 
-	if (further && !reading->within)
-		return complain(reading, word, "a session's first line "
-				"isn't indented");
-	if (further)
-		trace->pages[trace->page_count - 1].think = 0;
-	else
-		reading->think = 0;
-	err = add(reading, word);
-	while (!err && (word = strtok_r(NULL, BLANKS, &at)) && *word != '#')
+	while (!err && (word = strtok_r(NULL, BLANKS, &at)))
 		err = set(reading, word);
-	if (!err)
-		trace->pages[trace->page_count - 1].think = reading->think;
 	return err;
 }
 

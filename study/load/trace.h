@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace: the sessions of clients, read from a file in the form of httperf's
+ * A trace: the sessions of clients, read from a file that httperf reads, too, by
  * --wsesslog. A session is a group of lines, each a request; empty lines are
  * between sessions.
  *
  *	# a comment
  *	/dir00012/class2_5 think=0.343
- *		/dir00012/class0_1
  *	/pages/1024
  *
- * A session's requests follow each other. A burst is a line that isn't indented
- * and the indented lines behind it; a burst's requests follow each other
- * without a pause. think= is the time in seconds from the last answer of a
- * burst to the next burst. A request is a GET of a file of the file set
- * (fileset.h). The trace doesn't change once it is read: all threads read it.
+ * think= is the time in seconds from the answer to the next request. A request
+ * is a GET of a file of the file set (fileset.h). The trace doesn't change once
+ * it is read: all threads read it.
  */
 #ifndef FLEXSC_STUDY_TRACE_H
 #define FLEXSC_STUDY_TRACE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc bench --raw load rate=N: when requests are due, and what is made of
+ * flexsc study --raw load rate=N: when requests are due, and what is made of
  * their ends.
  */
 #include <math.h>
@@ -176,24 +176,4 @@ TEST(threads_tallies_are_added_up)
 	CHECK_EQ(tally.last, 16 * SECOND);
 	CHECK_EQ(tally.response.max, 5 * SECOND);
 	CHECK_EQ(tally.response.histogram.total, 101);
-}
-
-TEST(evenness_is_jains_index)
-{
-	struct bench_evenness even = { }, one = { };
-
-	CHECK(bench_evenness_index(&even) == 0);
-	for (int i = 0; i < 8; i++) {
-		bench_evenness_add(&even, 7);
-		bench_evenness_add(&one, i ? 0 : 7);
-	}
-	CHECK(bench_evenness_index(&even) == 1);
-	CHECK(bench_evenness_index(&one) == 1.0 / 8);
-	/* 1 and 3: 4^2 / (2 * 10). */
-	even = (struct bench_evenness){ };
-	bench_evenness_add(&even, 1);
-	one = (struct bench_evenness){ };
-	bench_evenness_add(&one, 3);
-	bench_evenness_merge(&even, &one);
-	CHECK(bench_evenness_index(&even) == 0.8);
 }

@@ -12,8 +12,8 @@ from flexbench import tools
 from flexbench.samples import BenchError, Measurement, Run
 from flexstudy import counters
 from flexstudy.papers import data_of, index
-from flexstudy.report import figures, shown
-from flexstudy.report.figure import Row, State
+from flexstudy.report import figures
+from flexstudy.report.figure import Row
 from flexstudy.report.runs import Runs, Source
 
 EVENTS = {"ipc": "cycles", "icache_mpki": "L1-icache-load-misses"}
@@ -62,12 +62,6 @@ def test_what_was_not_counted_has_no_figure(value: str) -> None:
 def test_another_output_is_an_error(text: str, reason: str) -> None:
     with pytest.raises(BenchError, match=reason):
         counters.figures_of(text, EVENTS)
-
-
-def test_a_group_has_four_counters_at_most() -> None:
-    assert counters.group("cycles") == [
-        *("instructions:u", "cycles:u", "instructions:k", "cycles:k")
-    ]
 
 
 # A perf that counts what is said by SUPPORTED.
@@ -180,12 +174,3 @@ def test_the_report_has_the_points_of_one_core(
     rows = rows_of(figure, run_of(program))
     assert len([r for r in rows if r.here]) == here
     assert all(bool(r.here) != bool(r.reason) for r in rows)
-
-
-def test_a_figure_waits_for_counters_until_a_file_has_them() -> None:
-    (item,) = [item for item in index() if item.id == "osdi-t4"]
-    figure = figures.FIGURES["osdi-t4"]
-    assert shown.show(item, figure, Runs([])).state == State.COUNTERS
-    assert "flexsc study counters" in shown.show(item, figure, Runs([])).why
-    source = Source("a.json", run_of("apache"))
-    assert shown.show(item, figure, Runs([source])).state == State.MEASURED

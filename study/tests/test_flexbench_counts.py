@@ -26,10 +26,6 @@ Total transferred:      5372000 bytes
 """
 
 
-def test_ab_is_read() -> None:
-    assert tools.parse_ab(AB) == 4000
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -53,11 +49,6 @@ LOG = """\
 ==11== Events    : Ir
 ==11== Collected : 99
 """
-
-
-def test_the_instructions_are_those_of_the_process_that_serves() -> None:
-    assert counts.collected(LOG, 12) == 4711
-    assert counts.collected(LOG, 11) == 99
 
 
 @pytest.mark.parametrize("log", ["", LOG, "==1== Collected : 7"])
@@ -99,13 +90,6 @@ def test_calls_are_counted_while_the_load_runs(
     assert tools.count_calls(4711, load) == (42, "loaded")
 
 
-def test_a_program_that_is_not_known_is_refused() -> None:
-    assert counts.parse([]) == list(counts.KINDS)
-    assert counts.parse(["nginx", "nginx"]) == ["nginx"]
-    with pytest.raises(BenchError, match="counts: redis: give apache, mariadb, "):
-        counts.parse(["redis"])
-
-
 # The tables.
 
 
@@ -142,29 +126,10 @@ def test_the_papers_number_stands_beside_ours(program: str, papers: list[str]) -
     ]
 
 
-def test_without_measurements_there_is_no_table() -> None:
-    assert counts.show(Run({}, [])) == []
-
-
 def rows_of(figure: str, run: Run) -> list[Row]:
     (item,) = [item for item in index() if item.id == figure]
     rows = counted.frequency_rows if figure == "osdi-t2" else counted.profile_rows
     return rows(Runs([Source("a.json", run)]), data_of(item))
-
-
-def test_the_report_has_the_instructions_between_calls() -> None:
-    rows = rows_of("osdi-t2", run_of("apache", "kept", 5, 12000))
-    assert [(r.where, r.paper, r.here, r.verdict) for r in rows if r.here] == [
-        ("apache kept, 8 clients: user instructions a call", "3,368", "2,400", None)
-    ]
-    assert [r.paper for r in rows if r.reason] == ["2,445", "12,435"]
-
-
-def test_one_client_is_said_as_one() -> None:
-    run = run_of("bind", "one", 4, 20000)
-    run.measurements[0].settings["connections"] = 1
-    (row,) = [r for r in rows_of("osdi-t2", run) if r.here]
-    assert row.where == "bind one, 1 client: user instructions a call"
 
 
 def test_the_report_has_the_calls_of_a_request() -> None:

@@ -6,7 +6,6 @@ the page has them as text.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,16 +40,6 @@ def reports(path: Path, out: Path) -> int:
 
 
 ROUND = ("measurements", 0, "rounds", 0)
-
-
-def test_a_file_too_deep_to_read_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "run.json"
-    path.write_text("[" * 200_000)
-    assert reports(path, tmp_path / "out") == 1
-    said = f"flexsc: study: report: {path}: not a file of flexbench\n"
-    assert capsys.readouterr().err == said
 
 
 # What the form doesn't ask for, and a bench does.
@@ -91,14 +80,6 @@ def test_what_a_file_says_is_text(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "&lt;script&gt;alert(&#x27;&quot;&amp;&#x27;)&lt;/script&gt;" in page
-
-
-def test_a_name_may_be_any_bytes(tmp_path: Path) -> None:
-    path = tmp_path / os.fsdecode(b"run-\xff.json")
-    path.write_bytes(CALLS.read_bytes())
-    assert reports(path, tmp_path / "out") == 0
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "run-\ufffd.json" in page
 
 
 def test_a_full_device_leaves_the_earlier_report(

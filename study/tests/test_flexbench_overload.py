@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from flexbench import network, plot, quiet, tools
+from flexbench import network, quiet, tools
 from flexbench.machine import Cores
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings
-from flexstudy import mix, overload_plot, overload_table
+from flexstudy import mix, overload_table
 from flexstudy.overload_plan import Options, parse
 
 LOOP = "while True: pass"
@@ -37,16 +37,6 @@ def test_words_are_parts_and_settings() -> None:
     assert parse(["mix=barford"]).size == ["barford"]
 
 
-@pytest.mark.parametrize(
-    "word",
-    ["", "=", "rate", "rate=", "rate=x", "rate=nan", "size=1,", "size=-1", "work=1.5"],
-)
-def test_other_words_are_refused(word: str) -> None:
-    with pytest.raises(BenchError) as error:
-        parse([word])
-    assert "\n" not in str(error.value)
-
-
 def test_the_mix_is_what_was_seen() -> None:
     found = mix.sizes()
     assert found == mix.sizes()
@@ -61,18 +51,6 @@ def test_the_mix_is_what_was_seen() -> None:
     assert 1 <= ordered[0] <= 2
     assert mix.quantile(0.93) == pytest.approx(133_000)
     assert mix.quantile(0.93 / 2) == pytest.approx(11_579, rel=0.01)
-
-
-def test_other_networks_take_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    cores = Cores(measured=1, other=0, load=[0])
-    with network.network("lo", cores) as lo:
-        assert lo.server == lo.client == []
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with (
-        pytest.raises(BenchError, match="--network rps takes root"),
-        network.network("rps", cores),
-    ):
-        pass
 
 
 @contextlib.contextmanager
@@ -192,24 +170,6 @@ def test_a_visitor_of_a_network_comes_back() -> None:
         assert os.readlink("/proc/thread-self/ns/net") == here
     with network.visit([]):
         assert os.readlink("/proc/thread-self/ns/net") == here
-
-
-def test_a_core_that_is_shared_is_noticed() -> None:
-    one = ["taskset", "-c", "0", sys.executable, "-c", LOOP]
-    watches = []
-    with (
-        subprocess.Popen(one) as first,
-        subprocess.Popen(one) as second,
-    ):
-        try:
-            watches = [quiet.Watch(p.pid, 0) for p in (first, second)]
-            with pytest.raises(subprocess.TimeoutExpired):
-                first.wait(1)
-            shares = [watch.percent() for watch in watches]
-        finally:
-            first.kill()
-            second.kill()
-    assert all(share > quiet.LIMIT_PERCENT for share in shares)
 
 
 def test_the_clock_of_a_process_is_its_own() -> None:
@@ -391,24 +351,3 @@ def test_late_clients_are_told() -> None:
     assert len(run.notes) == 2
     assert "the clients were 30 ms late themselves" in run.notes[0]
     assert "no descriptor or port for 5 requests" in run.notes[1]
-
-
-def test_nothing_measured_is_nothing_shown() -> None:
-    assert overload_table.show(Run(machine={}, command=[])) == []
-
-
-def test_the_figures_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
-    made = plot.plot(overload_plot.charts(a_run()), tmp_path)
-    assert {path.name for path in made} == {
-        "overload-saturation.svg",
-        "overload-trace-1.2x-1k-lo.svg",
-        "overload-responses-responses-1k-lo.svg",
-        "overload-responses-mbit-1k-lo.svg",
-        "overload-responses-connect-mean-1k-lo.svg",
-        "overload-responses-response-mean-1k-lo.svg",
-        "overload-goodput-goodput-1k-lo.svg",
-        "overload-goodput-response-p99-1k-lo.svg",
-    }
-    for path in made:
-        assert "<svg" in path.read_text(encoding="utf-8")

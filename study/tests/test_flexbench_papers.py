@@ -12,13 +12,8 @@ from flexbench.command import check, parse
 from flexbench.samples import BenchError
 from flexstudy import papers
 from flexstudy.__main__ import COMMAND as STUDY
-from flexstudy.papers import Item
 
 FILES = sorted(path.name for path in [*papers.FOLDER.glob("*.csv"), machine.TUNING])
-KINDS = {
-    *("value", "about", "up_to", "at_least", "at_most", "range_low", "range_high"),
-    *("mean", "range", "trend"),
-}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -26,18 +21,6 @@ def test_each_file_has_its_columns(name: str) -> None:
     data = papers.read(name)
     assert data.cells
     assert {len(row) for row in data.cells} == {len(data.head)}
-
-
-def test_each_figure_has_its_file_and_each_file_its_figure() -> None:
-    items = papers.index()
-    ids = [item.id for item in items]
-    assert len(ids) == len(set(ids)) == 44
-    named = {item.data for item in items if item.data}
-    assert {item.data_in_text == "none" for item in items if not item.data} == {True}
-    # The numbers of a list that another file has in words.
-    assert {*named, papers.INDEX, "send-points.csv"} == set(FILES)
-    for item in items:
-        assert bool(papers.data_of(item).cells) == bool(item.data)
 
 
 def test_each_recipe_is_a_command() -> None:
@@ -51,17 +34,6 @@ def test_each_recipe_is_a_command() -> None:
                     check(command, parse(command, words[2:]))
                     commands += 1
     assert commands > 20
-
-
-def test_points_have_a_known_kind_and_a_number_unless_they_are_trends() -> None:
-    points = [point for name in FILES for point in papers.read(name).points]
-    assert len(points) > 80
-    for point in points:
-        assert point.kind in KINDS, point
-        assert point.says or point.kind != "trend", point
-        # Two are ranges or words by nature.
-        if point.value not in ("", "1-2", "cores", "improves", "rises"):
-            assert point.number is not None or point.kind == "trend", point
 
 
 @pytest.mark.parametrize(
@@ -86,8 +58,3 @@ def test_a_broken_file_is_one_line(
         assert "\n" not in str(error.value)
     finally:
         papers.read.cache_clear()
-
-
-def test_what_has_no_file_has_no_numbers() -> None:
-    item = Item("x", "p", "f", "t", "diagram", "none", "", "", "", "")
-    assert papers.data_of(item).rows == []

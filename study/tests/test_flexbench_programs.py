@@ -5,15 +5,12 @@ configurations it writes for them.
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import pytest
 from flexbench import clients, servers, tools
-from flexbench.network import Network
 from flexbench.samples import BenchError
 from flexbench.servers import Place, Site
-from flexstudy import apache, mariadb
 
 WRK = """\
 Running 5s test @ http://127.0.0.1:8080/file.bin
@@ -42,11 +39,6 @@ def test_wrk_is_read() -> None:
     assert found.errors == ""
 
 
-def test_wrk_puts_a_blank_behind_whole_seconds() -> None:
-    found = tools.parse_wrk(WRK.replace("950.00us", "1.24s "))
-    assert found.p99_us == pytest.approx(1240000)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -57,11 +49,6 @@ def test_wrk_puts_a_blank_behind_whole_seconds() -> None:
 def test_errors_under_load_are_seen(line: str) -> None:
     text = WRK.replace("Requests/sec", f"{line}\nRequests/sec")
     assert tools.parse_wrk(text).errors == line.strip()
-
-
-def test_wrk_without_latencies_is_an_error() -> None:
-    with pytest.raises(BenchError, match="printed no mean"):
-        tools.parse_wrk(WRK.replace("    Latency ", "    Late "))
 
 
 def test_wrk_without_requests_is_an_error() -> None:
@@ -116,13 +103,6 @@ def test_sysbench_is_read() -> None:
     assert found.errors == ""
 
 
-def test_the_quantiles_of_a_histogram() -> None:
-    buckets = [(1.0, 50), (2.0, 49), (3.0, 1)]
-    found = [tools.quantile(buckets, p) for p in (1, 50, 51, 99, 100)]
-    assert found == [1, 1, 2, 2, 3]
-    assert tools.quantile([(7.0, 1)], 99) == 7
-
-
 def test_connections_made_again_are_errors() -> None:
     text = SYSBENCH.replace("reconnects:                          0", "reconnects: 7")
     assert tools.parse_sysbench(text).errors == "7 reconnects"
@@ -169,23 +149,6 @@ def test_perf_that_counts_nothing_is_an_error(text: str, reason: str) -> None:
         tools.parse_perf(text)
 
 
-STRACE = """\
-% time     seconds  usecs/call     calls    errors syscall
------- ----------- ----------- --------- --------- ----------------
- 99.00    0.123456          10     12000         7 io_uring_enter
-  1.00    0.001000          10       100           write
------- ----------- ----------- --------- --------- ----------------
-100.00    0.124456          10     12100         7 total
-"""
-
-
-def test_strace_is_read() -> None:
-    assert tools.parse_strace(STRACE) == 12100
-    assert tools.parse_strace(STRACE.replace("        7 total", " " * 9 + "total"))
-    with pytest.raises(BenchError, match="no output"):
-        tools.parse_strace("")
-
-
 def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     place = Place(tmp_path, "127.0.0.1", 8080)
     plain = servers.nginx_config(place, Site(tmp_path / "root"))
@@ -203,25 +166,6 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     assert all(w.startswith(str(tmp_path)) for w in places)
 
 
-@pytest.mark.parametrize(
-    ("hard", "allowed", "connections"),
-    [(20_000, 20_000, 15_000), (1 << 20, 65_536, 49_152), (-1, 65_536, 49_152)],
-)
-def test_nginx_has_connections_for_many_clients(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    hard: int,
-    allowed: int,
-    connections: int,
-) -> None:
-    assert resource.RLIM_INFINITY == -1
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, hard))
-    place = Place(tmp_path, "127.0.0.1", 8080)
-    text = servers.nginx_config(place, Site(tmp_path / "root"))
-    assert f"worker_rlimit_nofile {allowed};" in text
-    assert f"worker_connections {connections};" in text
-
-
 def test_nginx_has_tls_or_a_backend_where_it_is_asked_for(tmp_path: Path) -> None:
     place, root = Place(tmp_path, "10.0.0.1", 8080), tmp_path / "root"
     tls = servers.nginx_config(place, Site(root, certificate=tmp_path / "cert"))
@@ -233,20 +177,3 @@ def test_nginx_has_tls_or_a_backend_where_it_is_asked_for(tmp_path: Path) -> Non
     assert "server 10.0.0.1:8081;" in proxy
     for text in (tls, proxy):
         assert text.count("{") == text.count("}")
-
-
-def test_apache_has_a_thread_for_each_connection_at_once(tmp_path: Path) -> None:
-    place = Place(tmp_path, "127.0.0.1", 8080)
-    text = apache.configuration(place, tmp_path / "root", 256)
-    assert "Listen 127.0.0.1:8080\n" in text
-    assert "\nServerLimit 1\n" in text
-    assert "\nThreadsPerChild 300\n" in text
-    assert "\nMaxRequestWorkers 300\n" in text
-    places = [w for w in text.split() if w.startswith(("/", "0x")) and "lib" not in w]
-    assert places
-    assert all(w.startswith(str(tmp_path)) for w in places)
-
-
-def test_mariadb_listens_to_this_host_only() -> None:
-    assert "--bind-address=127.0.0.1" in mariadb.settings(Network())
-    assert "--innodb-flush-log-at-trx-commit=2" in mariadb.settings(Network())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from bench_runs import RATES, empty_run, load_of, once, plan
-from flexbench import command, machine, network, plot, tools
+from flexbench import command, machine, network, tools
 from flexbench.runner import Plan
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexstudy import cost, entries, memory, nginx, programs, send, webserver
@@ -135,11 +135,6 @@ def test_lines_below_the_resolution_are_none() -> None:
     assert "below 242" in cost.show(run)[0]
 
 
-def test_a_scale_that_does_not_rise_says_nothing() -> None:
-    run = footprint_run(0, [10.0 * min(k, 8) for k in range(17)])
-    assert "below 512" in cost.show(run)[0]
-
-
 def test_send_is_compared_with_signals() -> None:
     run = empty_run()
     values = {"signal": 1000.0, "uring": 50.0}
@@ -191,23 +186,6 @@ def test_long_answers_count_with_the_client_s_time() -> None:
     (text,) = nginx.show(run)
     assert text.splitlines()[0].endswith("; network rps, 1 rounds of 5 s")
     assert "70.0    140  2.00" in text
-
-
-def test_nginx_has_modes() -> None:
-    assert nginx.parse([]) == list(nginx.MODES)
-    assert nginx.parse(["tls", "one", "tls"]) == ["tls", "one"]
-    with pytest.raises(BenchError, match="nginx: ftp: give plain, kept, cached, "):
-        nginx.parse(["ftp"])
-
-
-def test_a_network_takes_root(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    for words in (["nginx"], ["programs", "redis"], ["overload"]):
-        assert command.main(COMMAND, [*words, "--network", "rps"]) == 1
-        said = capsys.readouterr().err
-        assert said == "flexsc: study: --network rps takes root; lo doesn't\n"
 
 
 def programs_run(*counts: int) -> Run:
@@ -335,29 +313,3 @@ def test_what_some_numbers_of_cores_had_is_kept(
     args = command.parse(COMMAND, ["webserver", "specweb", "--cores", "2"])
     with pytest.raises(BenchError, match="no second queue"):
         command.measure(COMMAND, args, ["webserver"])
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["programs", "--network", "wire"], "--network wire: give lo, veth, rps"),
-        (["nginx", "ftp"], "nginx: ftp: give plain, "),
-        (["cost", "--network", "rps"], "cost: --network is of nginx, programs, "),
-    ],
-)
-def test_what_makes_no_sense_is_one_line(
-    capsys: pytest.CaptureFixture[str], words: list[str], reason: str
-) -> None:
-    assert command.main(COMMAND, words) == 1
-    said = capsys.readouterr()
-    assert reason in said.err and said.err.count("\n") == 1 and not said.out
-
-
-def test_plots_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
-    made = plot.plot(command.charts(COMMAND, programs_run()), tmp_path)
-    assert [p.name for p in made] == [
-        *["programs-apache-kept.svg", "programs-apache-closed.svg"],
-        *["programs-mariadb-point_select.svg", "programs-mariadb-read_write.svg"],
-    ]
-    assert all("<svg" in p.read_text() for p in made)

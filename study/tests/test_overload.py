@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import struct
 import subprocess
@@ -307,39 +306,6 @@ def test_every_end_has_its_count(behave: Behaviour, end: str) -> None:
     assert found["counts"][end] == found["counts"]["offered"] == 50
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (ANSWER.replace(b"page", b"pagE"), "the answer isn't the expected one"),
-        (ANSWER + b"s", "more came than was asked for"),
-    ],
-)
-def test_a_wrong_answer_ends_it_in_one_line(answer: bytes, reason: str) -> None:
-    def behave(connection: socket.socket, _: int) -> None:
-        connection.recv(1000)
-        connection.sendall(answer)
-
-    with behaving(behave) as (port, _):
-        done = raw(f"port={port}", "rate=100", "count=50", "timeout_ms=2000")
-    assert done.returncode == 1
-    assert done.stderr == f"flexsc: study: load: {reason}\n"
-    assert done.stdout == ""
-
-
-def test_a_server_that_goes_away_refuses() -> None:
-    server = Server()
-    timer = threading.Timer(0.6, server.process.send_signal, [signal.SIGKILL])
-    timer.start()
-    try:
-        found = load(server.port, "rate=500", "count=500", "timeout_ms=1000")
-    finally:
-        timer.join()
-        server.end()
-    assert found["counts"]["answered"] > 50
-    assert found["counts"]["refused"] > 50
-    assert found["counts"]["offered"] == 500
-
-
 def test_a_short_backlog_overflows() -> None:
     with serving("--backlog", "4", "--work", "2000") as server:
         found = load(
@@ -382,53 +348,6 @@ def test_what_a_server_can_do_is_answered(arrivals: str) -> None:
     assert per_answer == pytest.approx(73 / 3 * 1024 * 8e-6, rel=0.02)
 
 
-def test_kept_connections_are_kept() -> None:
-    with serving() as server:
-        done = threading.Event()
-        most = 0
-
-        def count() -> None:
-            nonlocal most
-            while not done.is_set():
-                most = max(most, server.sockets())
-                time.sleep(0.01)
-
-        thread = threading.Thread(target=count)
-        thread.start()
-        found = load(
-            *(server.port, "rate=2000", "count=1000", "conns=kept", "connections=3"),
-        )
-        done.set()
-        thread.join(PATIENCE)
-    assert found["counts"]["answered"] == 1000
-    # The listener, and the connection that learned the page.
-    assert most <= 3 + 2
-
-
-@pytest.mark.parametrize(
-    ("args", "status", "reason"),
-    [
-        (["port=1", "rate=0"], 2, "rate=0: give a number from 1 to 1000000"),
-        (["port=1", "rate=1", "arrivals=odd"], 1, "arrivals: give even or poisson"),
-        (["port=1", "rate=1", "conns=old"], 1, "conns: give new or kept"),
-        (["port=1", "rate=1", "sizes=1,x"], 1, "sizes: give up to 256 numbers"),
-        (["port=1", "rate=1", "sizes=0"], 1, "sizes: give up to 256 numbers"),
-        (["port=1", "rate=1", "address=here"], 1, "address and source are as"),
-        (["port=1", "rate=1", "source=192.0.2.1"], 1, "Cannot assign requested"),
-        (["port=1", "rate=1", "warm_ms=5000"], 1, "warm_ms: nothing would be left"),
-        (["rate=1"], 1, "load: give port=N"),
-        (["port=1", "rate=1", "pid=4194304"], 1, "load: the server's clock"),
-        (["port=1", "rate=1"], 1, "load: Connection refused"),
-    ],
-)
-def test_bad_settings_are_one_line(args: list[str], status: int, reason: str) -> None:
-    done = raw(*args)
-    assert done.returncode == status
-    assert reason in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
-
-
 # The bench.
 
 
@@ -440,26 +359,6 @@ def bench(*args: str) -> subprocess.CompletedProcess[str]:
         timeout=TIMEOUT,
         check=False,
     )
-
-
-@pytest.mark.parametrize(
-    ("args", "reason"),
-    [
-        (["events"], 'overload: "events" is none of saturation'),
-        (["speed=1"], 'overload: "speed=1" is none of saturation'),
-        (["size=0"], "size=0: give KiB from 1 to 1024"),
-        (["rate=fast"], "rate=fast: give 0.01x to 100x"),
-        (["admission=all"], "admission=all: give none, age, newest"),
-        (["mix=mine"], "mix=mine: give barford"),
-        (["backlog=0"], "backlog=0: give a number from 1 to 65535"),
-        (["--network", "wire"], "--network wire: give lo, veth, rps, napi, 100mbit"),
-    ],
-)
-def test_bad_words_are_one_line(args: list[str], reason: str) -> None:
-    done = bench(*args)
-    assert done.returncode == 1
-    assert reason in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 def test_an_overload_is_measured_and_kept(tmp_path: Path) -> None:

@@ -37,20 +37,6 @@ def test_a_report_is_made_of_a_file(tmp_path: Path) -> None:
     assert '<section id="osdi-f9">' in page
 
 
-def test_an_unknown_figure_is_one_line(tmp_path: Path) -> None:
-    done = report(tmp_path, "--only", "osdi-f99")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(
-        "flexsc: study: report: --only osdi-f99: give of osdi-f1,"
-    )
-    assert done.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_wrong_option_is_a_wrong_command_line(tmp_path: Path) -> None:
-    assert report(tmp_path, "--colour").returncode == 2
-
-
 def test_without_its_package_it_says_so(tmp_path: Path) -> None:
     done = report(tmp_path, FLEXBENCH_DIR="/nonexistent")
     assert (done.returncode, done.stdout) == (1, "")

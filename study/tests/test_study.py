@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from flexbench.machine import Cores
 from flexbench.runner import Plan
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.samples import Json, Measurement, Run, Settings
 from flexbench.servers import Server
 from flexstudy import webserver
 from flexstudy.webserver import subjects
@@ -52,28 +52,6 @@ def add(run: Run, model: str, requests: list[float], busy: float = 99.0) -> None
     run.measurements.append(Measurement("study", settings, rounds))
 
 
-def test_words_are_workloads_and_models() -> None:
-    assert webserver.parse([]) == (["page", "specweb"], subjects.NAMES)
-    assert webserver.parse(["new"]) == (["new"], subjects.NAMES)
-    # Ratios are to events, so events is measured in any case.
-    assert webserver.parse(["loops", "page"]) == (["page"], ["loops", "events"])
-    with pytest.raises(
-        BenchError, match="study: fast: give page, new, pages, specweb, "
-    ):
-        webserver.parse(["fast"])
-
-
-def test_servers_on_several_cores_have_sessions() -> None:
-    assert (
-        webserver.parse_several([]) == webserver.parse_several(["loops"]) == ["specweb"]
-    )
-    assert webserver.parse_several(["pages", "specweb"]) == ["pages", "specweb"]
-    with pytest.raises(
-        BenchError, match="study page is of one core, and --cores of pages, specweb"
-    ):
-        webserver.parse_several(["specweb", "page"])
-
-
 def test_a_server_has_something_for_each_core() -> None:
     built_in = {name: subjects.tunings(name, 128, 4)[0] for name in subjects.NAMES}
     assert built_in["events"] == ["--copies", "4", "--accepts", "16"]
@@ -84,30 +62,6 @@ def test_a_server_has_something_for_each_core() -> None:
     assert not [
         name for name in subjects.NAMES if not built_in[name] and name != "nginx"
     ]
-
-
-def test_serve_has_descriptors_for_its_loops() -> None:
-    most = [int(subjects.tunings("serve", 128, n)[0][1]) for n in (1, 16)]
-    # Each of 15 further loops needs 16 descriptors; each client has two.
-    assert 2 * (most[0] - most[1]) == 15 * 16
-
-
-def test_the_commands_of_several_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        subjects.examples, "find", lambda flexsc, name, folder: Path(name)
-    )
-    model = subjects.model_of("threads-flexsc")
-    assert model
-    some = replace(plan(), cores=Cores(3, 1, [0, 1], [2]))
-    command = subjects.command(some, model, [], Path("/files"))
-    assert command[:4] == ["flexsc", "run", "--carriers", "2"]
-
-
-def test_every_model_has_a_built_in_tuning() -> None:
-    for name in subjects.NAMES:
-        tried = subjects.tunings(name, 128)
-        assert tried
-        assert len({tuple(tuning) for tuning in tried}) == len(tried)
 
 
 def test_kept_connections_have_a_thread_each() -> None:
@@ -130,22 +84,6 @@ def test_models_are_compared_with_events() -> None:
     assert rows["loops"].count("1.50 (1.50-1.60)") == 2
     assert rows["events"].count("1.00 (1.00-1.00)") == 2
     assert "*" not in text
-
-
-def test_a_server_that_idles_is_marked() -> None:
-    run = empty()
-    add(run, "loops", [150.0], busy=60.0)
-    add(run, "events", [100.0])
-    (text,) = webserver.show(run)
-    assert "150*" in text
-    assert text.endswith("its clients were the limit")
-
-
-def test_without_events_there_is_no_ratio() -> None:
-    run = empty()
-    add(run, "loops", [150.0])
-    (text,) = webserver.show(run)
-    assert "(" not in text.splitlines()[-1]
 
 
 def test_the_best_tuning_wins_and_all_are_kept(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc bench --raw load trace=FILE: how a trace is read, the files that a
+ * flexsc study --raw load trace=FILE: how a trace is read, the files that a
  * trace names, and the agenda of clients who think.
  */
 #define _GNU_SOURCE
@@ -20,14 +20,12 @@
 /* The set's description: a page of each size that a trace may name here. */
 static struct bench_fileset set;
 
-static void add(const char *name, size_t size, unsigned int class)
+static void add(const char *name, size_t size)
 {
 	static unsigned char body[1];
 	struct bench_file *file = &set.files[set.count++];
 
-	*file = (struct bench_file){
-		.size = size, .class = class, .body = body,
-	};
+	*file = (struct bench_file){ .size = size, .body = body };
 	strcpy(file->name, name);
 }
 
@@ -36,14 +34,14 @@ static void make_set(void)
 	static struct bench_file files[8];
 
 	set = (struct bench_fileset){ .files = files };
-	add("dir00001/class0_1", 102, 0);
-	add("dir00002/class3_9", 921600, 3);
-	add("pages/1", 1, BENCH_NO_CLASS);
-	add("pages/2", 2, BENCH_NO_CLASS);
-	add("pages/3", 3, BENCH_NO_CLASS);
-	add("pages/4", 4, BENCH_NO_CLASS);
-	add("pages/64", 64, BENCH_NO_CLASS);
-	add("pages/8192", 8192, BENCH_NO_CLASS);
+	add("dir00001/class0_1", 102);
+	add("dir00002/class3_9", 921600);
+	add("pages/1", 1);
+	add("pages/2", 2);
+	add("pages/3", 3);
+	add("pages/4", 4);
+	add("pages/64", 64);
+	add("pages/8192", 8192);
 }
 
 /* Read a text as a trace. Returns the result of bench_trace_read(). */
@@ -80,7 +78,7 @@ TEST(a_trace_has_sessions_of_requests)
 			   "/dir00001/class0_1 think=0.5\n"
 			   "/dir00002/class3_9\n"
 			   "# between a session's lines\n"
-			   "/pages/64   method=GET think=2 # and behind\n"
+			   "/pages/64   think=2\n"
 			   " \t \n"
 			   "/pages/8192", 100), 0);
 	CHECK_EQ(trace.session_count, 2);
@@ -89,13 +87,10 @@ TEST(a_trace_has_sessions_of_requests)
 	CHECK_EQ(left, 2);
 	CHECK(asks(&page[0], "dir00001/class0_1"));
 	CHECK_EQ(page[0].size, 102);
-	CHECK_EQ(page[0].class, 0);
 	CHECK_EQ(page[0].think, 500 * MS);
 	CHECK(page[0].learned);
 	CHECK_EQ(page[1].size, 921600);
-	CHECK_EQ(page[1].class, 3);
 	CHECK_EQ(page[1].think, 0);
-	CHECK_EQ(page[2].class, BENCH_NO_CLASS);
 	CHECK_EQ(page[2].think, 2000 * MS);
 	page = bench_trace_session(&trace, 1, &left);
 	CHECK_EQ(left, 0);
@@ -105,56 +100,13 @@ TEST(a_trace_has_sessions_of_requests)
 	bench_trace_fini(&trace);
 }
 
-TEST(a_burst_is_thought_about_when_it_is_over)
-{
-	struct bench_trace trace;
-
-	CHECK_EQ(read_text(&trace, "/pages/1 think=3\n\t/pages/2\n /pages/3\n"
-			   "/pages/4\n", 10), 0);
-	CHECK_EQ(trace.session_count, 1);
-	CHECK_EQ(trace.pages[0].think, 0);
-	CHECK_EQ(trace.pages[1].think, 0);
-	CHECK_EQ(trace.pages[2].think, 300 * MS);
-	CHECK_EQ(trace.pages[3].think, 0);
-	bench_trace_fini(&trace);
-}
-
-TEST(a_long_trace_is_read)
-{
-	enum { SESSIONS = 5000, REQUESTS = 3 };
-	char *text = malloc(SESSIONS * (REQUESTS * 32 + 1) + 1), *at = text;
-	struct bench_trace trace;
-	size_t left;
-
-	CHECK(text);
-	for (int i = 0; i < SESSIONS; i++) {
-		for (int j = 0; j < REQUESTS; j++)
-			at += sprintf(at, "/pages/%d\n", (i + j) % 4 + 1);
-		at += sprintf(at, "\n");
-	}
-	CHECK_EQ(read_text(&trace, text, 100), 0);
-	CHECK_EQ(trace.session_count, SESSIONS);
-	for (int i = 0; i < SESSIONS; i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "pages/%d", i % 4 + 1);
-		CHECK(asks(bench_trace_session(&trace, (size_t)i, &left),
-			   name));
-		CHECK_EQ(left, REQUESTS - 1);
-	}
-	bench_trace_fini(&trace);
-	free(text);
-}
-
 TEST(what_is_no_trace_is_refused)
 {
 	static const char *const texts[] = {
 		"", "\n# nothing\n", "pages/1\n", "/pages/5\n", "/\n",
-		" /pages/1\n", "/pages/1\n\n /pages/1\n",
-		"/pages/1 think\n", "/pages/1 think=\n",
+		"/pages/1 think\n", "/pages/1 think=\n", "/pages/1 method=GET\n",
 		"/pages/1 think=-1\n", "/pages/1 think=nan\n",
 		"/pages/1 think=86401\n", "/pages/1 think=1s\n",
-		"/pages/1 method=POST\n", "/pages/1 contents='x'\n",
 		"/pages/1 size=1\n",
 	};
 

@@ -5,7 +5,6 @@ files.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from flexbench import (
     examples,
     idle,
     machine,
-    plot,
     quiet,
     reads,
     runner,
@@ -543,7 +541,7 @@ def test_a_kept_run_is_shown_again(
     assert "1.10 (1.10-1.10)" in said
 
 
-# What isn't installed, and plots.
+# What isn't installed.
 
 
 def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -554,26 +552,6 @@ def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) ->
     run = empty_run()
     with pytest.raises(BenchError, match="nginx isn't installed"):
         serve.measure(run, plan())
-
-
-def test_plots_without_matplotlib_are_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(BenchError, match="python3-matplotlib"):
-        plot.plot(plot.calls_charts(calls_run()), tmp_path)
-
-
-def test_plots_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="python3-matplotlib isn't installed")
-    run = calls_run()
-    run.measurements += serve_run().measurements + threads_run().measurements
-    made = plot.plot(command.charts(COMMAND, run), tmp_path)
-    assert [p.name for p in made] == [
-        *["calls-close-same.svg", "serve.svg"],
-        *["threads-echo.svg", "threads-entries.svg"],
-    ]
-    assert all("<svg" in p.read_text() for p in made)
 
 
 # Cores.

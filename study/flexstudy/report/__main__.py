@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from flexbench import matplot
 from flexbench.command import end_by_signals
 from flexbench.samples import BenchError
 
 from ..papers import Item
-from . import draw, figures, measure, page, record
+from . import draw, figures, matplot, measure, page, record
 from .figure import Figure, State
 from .runs import Runs, load
 from .shown import Shown, drawn, show

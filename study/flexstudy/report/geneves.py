@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from flexbench import chart, table
-from flexbench.chart import Curve, Dot, Scale
+from flexbench import table
 from flexbench.compare import ratio
 from flexbench.samples import Measurement
 
 from .. import memory
 from ..papers import Data, Point, Setting, Setup
 from ..webserver import fileset
-from . import study, sweeps
+from . import chart, study, sweeps
+from .chart import Curve, Dot, Scale
 from .figure import Bench, Figure, Row, State
 from .runs import Runs
 from .study import ANSWERS, MBIT, SPECWEB

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from flexbench import calls, chart, table, threads
-from flexbench.chart import GREY, PAPER, Scale, curves_of
+from flexbench import calls, table, threads
 from flexbench.running import FLEXSC, NATIVE
 from flexbench.samples import Measurement, Settings, distinct
 
 from .. import entries, loops, programs
 from ..papers import Data, Point
-from . import counted, draw, efficiency, sweeps
+from . import chart, counted, draw, efficiency, sweeps
+from .chart import GREY, PAPER, Scale, curves_of
 from .figure import Bench, Draw, Figure, Row, State, number_pair, said
 from .runs import Runs, gain
 from .sweeps import Quantity, Sweep, pairs_of

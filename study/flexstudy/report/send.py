@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
 from flexbench.samples import Measurement, distinct
 
-from .. import overload_plan, papers, send
+from .. import overload_plan, overload_table, papers, send
 from ..papers import Data, Point, SendServer
-from . import draw
+from . import chart
+from .chart import Scale, curves_of
 from .figure import Bench, Figure, Row, State, number_pair
 from .runs import Runs, gain
 from .sweeps import where
@@ -108,6 +113,54 @@ def models_rows(runs: Runs, data: Data) -> list[Row]:
     ]
 
 
+# Drawings.
+
+# The part, the series and the y axis of each.
+LINES = [
+    (overload_plan.RESPONSES, "responses_per_s", "answers a second"),
+    (overload_plan.RESPONSES, "mbit_per_s", "megabits a second, bodies"),
+    (overload_plan.RESPONSES, "connect_mean_us", "mean time to connect, us"),
+    (overload_plan.RESPONSES, "response_mean_us", "mean time to the answer, us"),
+    (overload_plan.GOODPUT, "goodput_per_s", "answers a second within a second"),
+]
+
+
+def sized(m: Measurement) -> str:
+    return f"{overload_table.label(m)}, {m.settings['size']} KiB"
+
+
+def dequeue_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
+    found = runs.of(send.BENCH, scenario="dequeue")
+    scale = Scale("events queued", "nanoseconds an event", log_x=False)
+    chart.curves(axes, curves_of(found, "batch", send.DEQUEUE), scale)
+    axes.set_title("figure 4.1")
+
+
+def saturation_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
+    found = runs.of(overload_plan.BENCH, part=overload_plan.SATURATION)
+    names, rates = map(sized, found), [m.median("saturation_per_s") for m in found]
+    chart.bars(axes, list(names), {"": rates}, "saturation point, a second")
+    axes.set_title("figure 4.5")
+
+
+def overload_panel(
+    line: tuple[str, str, str], axes: Any, runs: Runs, rows: Sequence[Row]
+) -> None:
+    part, series, y = line
+    found = runs.of(overload_plan.BENCH, part=part)
+    scale = Scale("requests a second", y, log_x=False, log_y=series.endswith("_us"))
+    chart.curves(axes, curves_of(found, "rate", series, sized), scale)
+
+
+def trace_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
+    for m in runs.of(overload_plan.BENCH, part=overload_plan.TRACE):
+        times = [us / 1000 for us in m.rounds[-1]["samples"]["order_us"]]
+        axes.plot(range(len(times)), times, ".", label=sized(m), markersize=1)
+    axes.set_xlabel("answers, in order of completion")
+    axes.set_ylabel("ms")
+    axes.set_title("figure 4.10")
+
+
 FIGURES = [
     Figure(
         "send",
@@ -117,7 +170,12 @@ FIGURES = [
         "request. study/docs/measuring.md has the command of each figure.",
         benches=[EVENTS, OVERLOAD],
         rows=rows,
-        draws=[draw.intervals],
+        draws=[
+            dequeue_panel,
+            saturation_panel,
+            *(partial(overload_panel, one) for one in LINES),
+            trace_panel,
+        ],
     ),
     Figure(
         "send-f4.11",

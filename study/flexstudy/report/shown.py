@@ -90,8 +90,7 @@ def drawn(shown: Shown, runs: Runs, folder: Path) -> Shown:
     """The figure with its drawing, whose files are in the folder; or without, if there
     is nothing to draw.
     """
-    ratios = any(row.ratio for row in shown.rows)
-    how = [d for d in shown.figure.draws if ratios or d is not draw.intervals]
+    how = shown.figure.draws
     if not how or not any(row.here for row in shown.rows):
         return shown
     title = f"{shown.item.paper}, {shown.item.figure}"

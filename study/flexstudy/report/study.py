@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flexbench import chart, table
-from flexbench.chart import Scale, curves_of
+from flexbench import table
 from flexbench.samples import Measurement, distinct
 
 from ..papers import Data
 from ..webserver import subjects
 from ..webserver import offered as open_loop
 from ..webserver.limits import limited
+from . import chart
+from .chart import Scale, curves_of
 from .figure import Bench, Row, number_pair
 from .runs import Runs, gain
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flexbench import chart, quiet, sweep, table
-from flexbench.chart import Scale, curves_of
+from flexbench import quiet, sweep, table
 from flexbench.samples import Measurement, Settings
 
 from ..papers import Data, Point
+from . import chart
+from .chart import Scale, curves_of
 from .figure import Row, number_pair, said
 from .runs import Runs, gain
 

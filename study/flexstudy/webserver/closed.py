@@ -49,15 +49,15 @@ def by_wrk(
 ) -> Json:
     url = server.url + pair.FILE
     command = clients.wrk(plan, connections, seconds, url, load.wrk)
-    core, before = quiet.Busy(plan.cores.measured), quiet.clock_s(server.pid)
+    shares, before = quiet.Shares(plan.cores.measured), quiet.clock_s(server.pid)
     found = clients.run_wrk(command, seconds)
     used = quiet.clock_s(server.pid) - before
     return {
         SERIES: [found.requests_per_s],
         "p50_us": [found.p50_us],
         "p99_us": [found.p99_us],
-        "busy_percent": [100 * min(1.0, core.seconds() / found.seconds)],
         "loaded_us": [1e6 * used / found.requests],
+        **shares.samples(),
     }
 
 

@@ -101,12 +101,6 @@ def content(file: File) -> memoryview:
     return sheet()[start : start + file.bytes]
 
 
-def class_of(file: File) -> int:
-    """The number of classes: none."""
-    found = NAME.fullmatch(file.name)
-    return int(found[1]) if found and found[1] else len(CLASSES)
-
-
 # On the disk.
 
 
@@ -114,8 +108,7 @@ def describe(folder: Path, files: Iterable[File]) -> None:
     """Write the description of the set, for clients of a trace in this folder."""
     (folder / "sheet").write_bytes(sheet())
     lines = sorted(
-        f"{file.name} {file.bytes} {class_of(file)} {start_of(file.name)}\n"
-        for file in files
+        f"{file.name} {file.bytes} {start_of(file.name)}\n" for file in files
     )
     (folder / "fileset").write_text("".join(lines), encoding="ascii")
 

@@ -2,8 +2,7 @@
 """Models that are offered more and more sessions, from a fifth of what the best of them
 can do to twice that.
 
-A closed loop of sessions that don't think finds each model's peak first, and how evenly
-a model serves connections that are kept. The best model's peak is the scale of the
+A closed loop of sessions that don't think finds each model's peak first. The best model's peak is the scale of the
 open loop, so all models are offered the same, by turns. The closed loop's sessions, and
 the clients that servers are prepared for, are so many for each core of the server.
 """
@@ -39,7 +38,6 @@ SECONDS = 1
 # that the server is prepared for.
 CONNECTIONS = 128
 CLIENTS = 4096
-EVEN_S = 1
 COPIES = (2, 4)  # of the epoll server, tried for each core
 
 
@@ -97,17 +95,12 @@ class Sweep:
     ) -> Json:
         return sessions.load(self.plan, self.site, server, seconds, warm_s, **more)
 
-    def closed(self, server: Server, seconds: int, conns: str = "new") -> Json:
+    def closed(self, server: Server, seconds: int) -> Json:
         connections = self.cores * CONNECTIONS
-        return self.load(
-            *(server, seconds, 1), connections=connections, think=0, conns=conns
-        )
+        return self.load(*(server, seconds, 1), connections=connections, think=0)
 
     def peak(self, server: Server, settings: Settings) -> Json:
-        even = self.closed(server, EVEN_S, "kept")["counts"]
-        found = self.closed(server, int(settings["seconds"]))
-        found["samples"]["jain"] = [even.get("jain", 0.0)]
-        return found
+        return self.closed(server, int(settings["seconds"]))
 
     def open(self, server: Server, settings: Settings) -> Json:
         load = self.site.load

@@ -14,10 +14,6 @@ from .sessions import SESSIONS
 
 Cell = Callable[[Measurement], str]
 
-CLASSES = range(4)
-# Where times by class are shown: below the saturation, but not far.
-BELOW = 0.8
-
 
 def rate(series: str) -> Cell:
     def cell(m: Measurement) -> str:
@@ -57,13 +53,6 @@ def grid(found: Sequence[Measurement], cell: Cell, scale: bool = False) -> str:
     return table.table(["model", *(f"{times}x" for times in points)], rows)
 
 
-def near(found: Sequence[Measurement]) -> list[Measurement]:
-    """The point next to BELOW."""
-    points = columns(found)
-    times = min(points, key=lambda one: abs(float(one) - BELOW))
-    return [m for m in found if m.settings["times"] == times]
-
-
 def offered(found: list[Measurement]) -> list[str]:
     return [
         "good answers a second\n" + grid(found, rate(ANSWERS), True),
@@ -78,52 +67,6 @@ def latencies(found: list[Measurement]) -> list[str]:
         "an answer's time since it was due, p50/p90, ms\n" + grid(found, low),
         "p99/p99.9, ms\n" + grid(found, high),
     ]
-
-
-def of_class(number: int) -> tuple[str, str]:
-    name = f"class{number}_response"
-    return f"{name}_p50_us", f"{name}_p99_us"
-
-
-def by_class(found: list[Measurement]) -> list[str]:
-    these = near(found)
-    known = [n for n in CLASSES if of_class(n)[0] in these[0].rounds[0]["samples"]]
-    if not known:
-        return []
-    rows = [
-        [str(m.settings["model"]), *(times_of(*of_class(n))(m) for n in known)]
-        for m in these
-    ]
-    head = ["model", *(f"class {n}" for n in known)]
-    title = f"p50/p99 by class at {these[0].settings['times']}x, ms\n"
-    return [title + table.table(head, rows)]
-
-
-def slowdown(m: Measurement, number: int | None) -> str:
-    """p99/p50, of a class or, None, of all answers."""
-    series = ("response_p50_us", "response_p99_us")
-    low, high = series if number is None else of_class(number)
-    if low not in m.rounds[0]["samples"] or not limits.middle(m, low, 0):
-        return table.NOTHING
-    return table.number(limits.middle(m, high, 0) / limits.middle(m, low, 0))
-
-
-def fairness(found: list[Measurement], peaks: list[Measurement]) -> str:
-    these = near(found)
-    evenness = {m.settings["model"]: m.median("jain") for m in peaks}
-    rows = []
-    for m in these:
-        jain = evenness.get(m.settings["model"])
-        spread = [slowdown(m, number) for number in (None, *CLASSES)]
-        # 0: none of the connections had an answer.
-        index = f"{jain:.3f}" if jain else table.NOTHING
-        rows.append([str(m.settings["model"]), index, *spread])
-    title = (
-        "Jain's index over connections, closed loop; and p99/p50 at "
-        f"{these[0].settings['times']}x\n"
-    )
-    head = ["model", "Jain", "all", *(f"class {n}" for n in CLASSES)]
-    return title + table.table(head, rows)
 
 
 def best(
@@ -197,7 +140,7 @@ def of_workload(run: Run, workload: str, cores: int) -> list[str]:
             + grid(found, lambda m: table.number(m.median("server_us")))
         )
         parts.append("requests that failed, %\n" + grid(found, errors))
-        parts += [*latencies(found), *by_class(found), fairness(found, peaks)]
+        parts += latencies(found)
         parts += overload(found, peaks)
     head = title((found or peaks)[0])
     marked = any(limits.limited(m) for m in (*found, *peaks))

@@ -6,27 +6,17 @@ text that both httperf's --wsesslog and "flexsc study --raw load trace=FILE" rea
               people make them
     pages     sessions of 20 requests for pages of 64 bytes to 8 KiB, all equally
               likely, without pauses
-    page      sessions of one request, for a page of 1 KiB
-
-    python3 -m flexstudy.webserver.workload WORKLOAD FOLDER [KEY=VALUE]...
-
-writes FOLDER/files, FOLDER/sessions, and what clients check answers by. Keys: folders, sessions, seed, think.
 """
 
 from __future__ import annotations
 
 import math
 import random
-import sys
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from pathlib import Path
-from typing import Any
 
-from flexbench.samples import BenchError
 
 from . import fileset
 from .fileset import File
@@ -41,7 +31,6 @@ PAGES, FURTHER = 5, 3
 WITHIN_S, BETWEEN_S = 0.343, 3.0
 
 REQUESTS = 20  # of a session of the workload pages
-PAGE = 1024  # bytes of the file of the workload page
 
 
 @dataclass(frozen=True)
@@ -129,11 +118,6 @@ def pages(options: Options, chance: Draw) -> Iterator[Session]:
         ]
 
 
-def page(options: Options, chance: Draw) -> Iterator[Session]:
-    for _ in range(options.sessions):
-        yield [Request(fileset.page(PAGE))]
-
-
 @dataclass(frozen=True)
 class Workload:
     files: Callable[[Options], Iterable[File]]
@@ -143,7 +127,6 @@ class Workload:
 WORKLOADS = {
     "specweb": Workload(lambda options: fileset.classes(options.folders), specweb),
     "pages": Workload(lambda _: fileset.pages(), pages),
-    "page": Workload(lambda _: [fileset.page(PAGE)], page),
 }
 
 
@@ -157,72 +140,3 @@ def sessions(name: str, options: Options) -> Iterator[Session]:
 def line(request: Request) -> str:
     think = f" think={request.think:.6g}" if request.think else ""
     return f"/{request.file.name}{think}\n"
-
-
-def text(name: str, options: Options) -> Iterator[str]:
-    """The sessions in httperf's form: a line for each request, and an empty line behind
-    a session.
-    """
-    yield f"# {name}: {options}\n"
-    for session in sessions(name, options):
-        yield "".join(map(line, session)) + "\n"
-
-
-def make(name: str, folder: Path, options: Options) -> int:
-    """Write the files that aren't there, their description, and the sessions. Returns
-    how many files were written.
-    """
-    files = list(WORKLOADS[name].files(options))
-    written = fileset.write(folder / "files", files)
-    fileset.describe(folder, files)
-    with (folder / "sessions").open("w", encoding="ascii") as file:
-        file.writelines(text(name, options))
-    return written
-
-
-# The command line.
-
-LIMITS = {
-    "folders": (1, fileset.FOLDERS_MAX),
-    "sessions": (1, 10_000_000),
-    "seed": (0, 10**9),
-    "think": (0, 1000),
-}
-
-
-def parse(words: Sequence[str]) -> Options:
-    options = Options()
-    for word in words:
-        key, equals, value = word.partition("=")
-        if key not in LIMITS or not equals:
-            raise BenchError(f"{word}: give KEY=VALUE with one of {', '.join(LIMITS)}")
-        low, high = LIMITS[key]
-        made: Any = math.nan
-        with suppress(ValueError):
-            made = float(value) if key == "think" else int(value)
-        if not low <= made <= high:
-            raise BenchError(f"{word}: give a number from {low} to {high}")
-        options = replace(options, **{key: made})
-    return options
-
-
-def main(argv: Sequence[str]) -> int:
-    try:
-        if len(argv) < 2 or argv[0] not in WORKLOADS:
-            names = ", ".join(WORKLOADS)
-            raise BenchError(f"give a workload ({names}), a folder and KEY=VALUE")
-        folder = Path(argv[1])
-        options = parse(argv[2:])
-        written = make(argv[0], folder, options)
-    except BenchError as error:
-        print(f"flexsc: workload: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"flexsc: workload: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    print(f"{folder}/files: {written} files written; {folder}/sessions")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from .samples import BenchError
+from flexbench.samples import BenchError
 
 
 def load(wanted: str) -> Any:

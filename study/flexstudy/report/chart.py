@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Axes of matplotlib as all drawings here have them, those of flexsc bench --plot and
-those of flexsc study report. One input makes the same bytes.
-"""
+"""Axes of matplotlib as all drawings have them. One input makes the same bytes."""
 
 from __future__ import annotations
 
@@ -10,12 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import table
-from .samples import Measurement
+from flexbench import table
+from flexbench.samples import Measurement
 
 GREY, PAPER = "#888888", "#b3008f"
 HOLLOW = "hollow: the clients were the limit"
-SIZE = (7.0, 4.5)
 # Metadata that is set to None, so that files have no date and no version of matplotlib.
 PLAIN = {"svg": ["Date", "Creator", "Format", "Type"], "png": ["Software"]}
 
@@ -47,16 +44,6 @@ class Scale:
     y: str
     log_x: bool = True
     log_y: bool = False
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A drawing that is a file of its own, without the folder and the suffix."""
-
-    name: str
-    title: str
-    draw: Draw
-    size: tuple[float, float] = SIZE
 
 
 def variant(m: Measurement) -> str:
@@ -137,21 +124,6 @@ def bars(
     axes.set_ylabel(y)
     if len(parts) > 1:
         legend(axes)
-
-
-# Drawings of their own.
-
-
-def lines(name: str, title: str, found: Sequence[Curve], scale: Scale) -> Chart:
-    return Chart(name, title, lambda axes: curves(axes, found, scale))
-
-
-def columns(
-    name: str, title: str, found: Mapping[str, float], y: str, wide: float = SIZE[0]
-) -> Chart:
-    """A bar for each name."""
-    names, parts = list(found), {y: list(found.values())}
-    return Chart(name, title, lambda axes: bars(axes, names, parts, y), (wide, SIZE[1]))
 
 
 def figure_of(
