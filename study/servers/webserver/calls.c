@@ -90,7 +90,7 @@ bool web_next(struct web_connection *c, struct web_call *call)
 		    AT_EMPTY_PATH, FILE_STATX, PTR(&c->stx));
 		break;
 	case WEB_LOADING:
-		set(call, SYS_pread64, (uint64_t)c->file->fd,
+		set(call, SYS_pread64, (uint64_t)c->own.fd,
 		    PTR(c->body + c->have), c->needed - c->have,
 		    c->offset + c->have, 0);
 		break;
@@ -100,12 +100,11 @@ bool web_next(struct web_connection *c, struct web_call *call)
 		break;
 	case WEB_PASSING:
 		c->place = (int64_t)c->offset;
-		set(call, SYS_sendfile, fd, (uint64_t)c->file->fd,
+		set(call, SYS_sendfile, fd, (uint64_t)c->own.fd,
 		    PTR(&c->place), c->left, 0);
 		break;
 	case WEB_DROPPING:
-		set(call, SYS_close,
-		    (uint64_t)c->dropped.fds[c->dropped.count - 1], 0, 0, 0, 0);
+		set(call, SYS_close, (uint64_t)c->own.fd, 0, 0, 0, 0);
 		break;
 	case WEB_SHUTTING:
 		set(call, SYS_shutdown, fd, SHUT_WR, 0, 0, 0);

@@ -20,6 +20,7 @@
 #include "http/mime.h"
 
 #define THREADS_MAX	32768U
+#define STACK_BYTES	(256U << 10)
 
 /* The counters of all threads, in memory that the copies share. */
 struct threads {
@@ -44,38 +45,16 @@ static _Noreturn void die(const char *what, int error)
 
 /* Options. */
 
-static const char *body = "sendfile", *stats_path;
-static unsigned int cache, timeout = 30;
+static const char *stats_path;
+static unsigned int timeout = 30;
 
 static struct command_option common[] = {
-	{ .name = "port", .max = 65535, .help = "N  TCP port; 0: any (0)" },
-	{ .name = "bind", .help = "ADDRESS  where to listen (127.0.0.1)" },
-	{ .name = "cache", &cache, 0, 1000000,
-	  .help = "N  files that are kept open (0)" },
-	{ .name = "body", .text = &body,
-	  .help = "sendfile|read  how a large file is sent (sendfile)" },
-	{ .name = "timeout", &timeout, 1, 86400,
-	  .help = "N  seconds for a request, an idle client, a stuck one (30)" },
-	{ .name = "stats", .text = &stats_path,
-	  .help = "FILE  counters as JSON, at the end" },
+	{ .name = "port", .max = 65535 },
+	{ .name = "bind" },
+	COMMAND_NUMBER("timeout", &timeout, 1, 86400),
+	{ .name = "stats", .text = &stats_path },
 	{ 0 },
 };
-
-static void help_of(const struct command_option *o)
-{
-	for (; o->name; o++)
-		printf("  --%s %s\n", o->name, o->help);
-}
-
-static _Noreturn void help(const struct command_option *options)
-{
-	printf("usage: %s [OPTION]... DIR\n"
-	       "Answer GET and HEAD over HTTP with the files below DIR.\n\n",
-	       program);
-	help_of(common);
-	help_of(options);
-	exit(0);
-}
 
 static const struct command_option *
 option_find(const struct command_option *o, const char *name)
@@ -107,24 +86,20 @@ static void option_set(const struct command_option *o, const char *value)
 
 static _Noreturn void no_option(const char *name)
 {
-	fprintf(stderr, "%s: %s: no such option; try --help\n", program, name);
+	fprintf(stderr, "%s: %s: no such option\n", program, name);
 	exit(2);
 }
 
-/* An argument with its value: "--name value" or "--name=value". */
+/* An argument and its value behind it. */
 static void option_parse(const struct command_option *options, int *i,
 			 char **argv)
 {
-	char *name = argv[*i] + 2, *value = strchr(name, '=');
+	const char *name = argv[*i] + 2, *value = argv[++*i];
 	const struct command_option *o;
 
-	if (value)
-		*value++ = '\0';
 	o = option_find(common, name) ?: option_find(options, name);
 	if (!o)
 		no_option(name - 2);
-	if (!value)
-		value = argv[++*i];
 	if (!value) {
 		fprintf(stderr, "%s: --%s: give it a value\n", program, name);
 		exit(2);
@@ -138,9 +113,7 @@ static const char *arguments(const struct command_option *options, int argc,
 	const char *folder = NULL;
 
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help")) {
-			help(options);
-		} else if (!strncmp(argv[i], "--", 2)) {
+		if (!strncmp(argv[i], "--", 2)) {
 			option_parse(options, &i, argv);
 		} else if (*argv[i] == '-') {
 			no_option(argv[i]);
@@ -159,10 +132,7 @@ static const char *arguments(const struct command_option *options, int argc,
 	return folder;
 }
 
-/*
- * Allow the process as many descriptors as it may have. Cached files take at
- * most half of the descriptors, and leave the others to clients.
- */
+/* Allow the process as many descriptors as it may have. */
 static void allow_descriptors(void)
 {
 	struct rlimit limit;
@@ -171,8 +141,6 @@ static void allow_descriptors(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	if (cache > limit.rlim_cur / 2)
-		cache = (unsigned int)(limit.rlim_cur / 2);
 }
 
 /* Block the signals that command_wait() waits for. */
@@ -188,16 +156,9 @@ static void block_signals(sigset_t *set, bool copies)
 
 static void command_init(struct command *c, const char *folder)
 {
-	if (strcmp(body, "sendfile") != 0 && strcmp(body, "read") != 0) {
-		fprintf(stderr, "%s: --body %s: give sendfile or read\n",
-			program, body);
-		exit(2);
-	}
 	allow_descriptors();
-	files_init(&c->files, cache);
 	c->web = (struct web){
 		.root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC),
-		.reads = !strcmp(body, "read"),
 		.timeout = timeout * CLOCK_SECOND,
 		.limits = { .head = WEB_HEAD_MAX, .body = 1 << 20 },
 		.how = {
@@ -205,7 +166,6 @@ static void command_init(struct command *c, const char *folder)
 			.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
 			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 		},
-		.files = &c->files,
 	};
 	if (c->web.root < 0)
 		die(folder, errno);
@@ -283,6 +243,21 @@ struct web_thread *command_thread(void)
 	unsigned int n = atomic_fetch_add(&threads->count, 1);
 
 	return n < THREADS_MAX ? &threads->threads[n] : NULL;
+}
+
+void command_start(void *(*run)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	err = pthread_create(&thread, &attr, run, arg);
+	if (!err)
+		return;
+	command_complain("threads", err);
+	_exit(1);
 }
 
 static unsigned int thread_count(void)

@@ -26,15 +26,16 @@ struct command_option {
 	unsigned int *number;
 	unsigned int min, max;
 	const char **text;
-	const char *help;
 };
+
+#define COMMAND_NUMBER(word, where, least, most) \
+	{ .name = (word), .number = (where), .min = (least), .max = (most) }
 
 struct command {
 	const char *program;
 	const char *address;
 	unsigned int port;
 	struct web web;
-	struct files files;
 };
 
 /*
@@ -56,6 +57,9 @@ int command_listen(struct command *command);
  * stay until the program ends. NULL: 32,768 threads have theirs already.
  */
 struct web_thread *command_thread(void);
+
+/* Start a thread. Ends the process after one line on stderr if that fails. */
+void command_start(void *(*run)(void *), void *arg);
 
 /* A line on stderr with the program's name and an errno. */
 void command_complain(const char *what, int error);

@@ -66,12 +66,10 @@ static struct command command;
 static unsigned int copies = 1, helpers, max = 100000, accepts = 16;
 
 static const struct command_option options[] = {
-	{ "copies", &copies, 1, 1024, .help = "N  processes (1)" },
-	{ "helpers", &helpers, 0, 1024,
-	  .help = "N  threads of each copy for files; 0: none (0)" },
-	{ "max", &max, 1, 1000000, .help = "N  clients of each copy (100000)" },
-	{ "accepts", &accepts, 1, 65536,
-	  .help = "N  clients accepted at once (16)" },
+	COMMAND_NUMBER("copies", &copies, 1, 1024),
+	COMMAND_NUMBER("helpers", &helpers, 0, 1024),
+	COMMAND_NUMBER("max", &max, 1, 1000000),
+	COMMAND_NUMBER("accepts", &accepts, 1, 65536),
 	{ 0 },
 };
 
@@ -302,17 +300,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void start(struct copy *copy, void *(*function)(void *))
-{
-	pthread_t thread;
-	int err = pthread_create(&thread, NULL, function, copy);
-
-	if (!err)
-		return;
-	command_complain("threads", err);
-	_exit(1);
-}
-
 static void start_copy(int listener)
 {
 	static struct copy copy = {
@@ -331,8 +318,8 @@ static void start_copy(int listener)
 	watch(&copy, EPOLL_CTL_ADD, copy.bell, EPOLLIN, &copy.bell);
 	listen_again(&copy);
 	for (unsigned int i = 0; i < helpers; i++)
-		start(&copy, help);
-	start(&copy, run);
+		command_start(help, &copy);
+	command_start(run, &copy);
 }
 
 /* Make a copy in a process of its own, which ends with the first process. */

@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 
 #include "command.h"
-#include "engine.h"
 
 #define PAUSE_NS	20000000ULL	/* until the next try to accept */
 
@@ -41,11 +40,7 @@ static unsigned int loops = 1;
 static __thread struct owner self;
 
 static const struct command_option options[] = {
-	{ "loops", &loops, 1, 1024, .help = "N  loops, each with a thread (1)" },
-	{ "engine", .text = &engine_name,
-	  .help = "NAME  uring, threads (tried in this order) or kmod" },
-	{ "cores", .text = &engine_cores,
-	  .help = "LIST  where syscall threads run, as 2,4-6" },
+	COMMAND_NUMBER("loops", &loops, 1, 1024),
 	{ 0 },
 };
 
@@ -142,7 +137,7 @@ static void *run(void *arg)
 	self.pause.callback = accept_again;
 	self.thread = command_thread();
 	run_in_batches();
-	err = self.thread ? engine_start(&self.loop) : -ENOMEM;
+	err = self.thread ? flexsc_loop_create(&self.loop, NULL) : -ENOMEM;
 	if (err) {
 		command_complain("no loop", -err);
 		_exit(1);
@@ -164,19 +159,11 @@ static void *run(void *arg)
 
 int main(int argc, char **argv)
 {
-	pthread_t thread;
 	int listener;
 
 	command_parse(&command, "web-loops", options, argc, argv);
-	engine_try();
 	listener = command_listen(&command);
-	for (unsigned int i = 0; i < loops; i++) {
-		int err = pthread_create(&thread, NULL, run, &listener);
-
-		if (!err)
-			continue;
-		command_complain("threads", err);
-		return 1;
-	}
+	for (unsigned int i = 0; i < loops; i++)
+		command_start(run, &listener);
 	command_wait(false);
 }

@@ -28,7 +28,6 @@
 #include <sys/socket.h>
 
 #include "command.h"
-#include "crew.h"
 #include "patience.h"
 #include "queue.h"
 
@@ -37,7 +36,7 @@
 #define PAUSE_US	20000	/* until the next try to accept */
 
 struct stage {
-	struct crew crew;
+	unsigned int threads;
 	void *(*run)(void *stage);
 	struct queue queue;
 };
@@ -67,29 +66,23 @@ static void *run_stage(void *stage);
 
 enum { ACCEPT, POLL, READ, DISK, WRITE, STAGES };
 
-#define STAGE(word, threads, function) {				\
-	.crew = { .name = (word), .spec = (threads) },		\
-	.run = (function), .queue = QUEUE_INIT }
+#define STAGE(count, function) \
+	{ .threads = (count), .run = (function), .queue = QUEUE_INIT }
 
 static struct stage stages[STAGES] = {
-	[ACCEPT] = STAGE("accept", "1", run_accept),
-	[POLL] = STAGE("poll", "1", run_poll),
-	[READ] = STAGE("read", "1", run_stage),
-	[DISK] = STAGE("file", "2", run_stage),
-	[WRITE] = STAGE("write", "1", run_stage),
+	[ACCEPT] = STAGE(1, run_accept),
+	[POLL] = STAGE(1, run_poll),
+	[READ] = STAGE(1, run_stage),
+	[DISK] = STAGE(2, run_stage),
+	[WRITE] = STAGE(1, run_stage),
 };
 
 static const struct command_option options[] = {
-	{ "accept", .text = &stages[ACCEPT].crew.spec,
-	  .help = "THREADS[@CORE[-CORE]]  that accept clients (1)" },
-	{ "read", .text = &stages[READ].crew.spec, .help = "...  that receive (1)" },
-	{ "file", .text = &stages[DISK].crew.spec, .help = "...  for files (2)" },
-	{ "write", .text = &stages[WRITE].crew.spec, .help = "...  that send (1)" },
-	{ "poll", .text = &stages[POLL].crew.spec,
-	  .help = "1[@CORE[-CORE]]  the thread of the epoll set (1)" },
-	{ "batch", &batch, 1, 100000,
-	  .help = "N  clients that a thread takes at once (16)" },
-	{ "admit", &admit, 1, 1000000, .help = "N  clients at once (100000)" },
+	COMMAND_NUMBER("read", &stages[READ].threads, 1, 1024),
+	COMMAND_NUMBER("file", &stages[DISK].threads, 1, 1024),
+	COMMAND_NUMBER("write", &stages[WRITE].threads, 1, 1024),
+	COMMAND_NUMBER("batch", &batch, 1, 100000),
+	COMMAND_NUMBER("admit", &admit, 1, 1000000),
 	{ 0 },
 };
 
@@ -313,41 +306,17 @@ static void *run_accept(void *arg)
 	return NULL;
 }
 
-static void check_stages(void)
-{
-	const char *why = NULL;
-
-	for (int i = 0; i < STAGES && !why; i++) {
-		struct crew *crew = &stages[i].crew;
-
-		why = crew_parse(crew);
-		if (!why && i == POLL && crew->threads != 1)
-			why = "one thread, please";
-		if (why)
-			fprintf(stderr, "web-stages: --%s %s: %s\n", crew->name,
-				crew->spec, why);
-	}
-	if (why)
-		exit(2);
-}
-
 int main(int argc, char **argv)
 {
 	command_parse(&command, "web-stages", options, argc, argv);
-	check_stages();
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll < 0) {
 		command_complain("epoll", errno);
 		return 1;
 	}
 	listener = command_listen(&command);
-	for (int i = 0; i < STAGES; i++) {
-		int err = crew_start(&stages[i].crew, stages[i].run, &stages[i]);
-
-		if (!err)
-			continue;
-		command_complain(stages[i].crew.name, err);
-		return 1;
-	}
+	for (int i = 0; i < STAGES; i++)
+		for (unsigned int n = 0; n < stages[i].threads; n++)
+			command_start(stages[i].run, &stages[i]);
 	command_wait(false);
 }

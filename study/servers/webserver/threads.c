@@ -22,7 +22,6 @@
 
 #include "command.h"
 
-#define STACK_BYTES	(128 << 10)
 #define PAUSE_US	20000	/* until the next try to accept */
 #define LOOK_US		500000	/* between the usher's looks */
 
@@ -48,7 +47,7 @@ static unsigned int count = 128;
 static struct seat **seats;
 
 static const struct command_option options[] = {
-	{ "threads", &count, 1, 32000, .help = "N  threads (128)" },
+	COMMAND_NUMBER("threads", &count, 1, 32000),
 	{ 0 },
 };
 
@@ -159,21 +158,6 @@ static struct seat *seat_make(int listener)
 	return seat;
 }
 
-static void start(void *(*function)(void *), void *arg)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	err = pthread_create(&thread, &attr, function, arg);
-	if (!err)
-		return;
-	command_complain("threads", err);
-	exit(1);
-}
-
 int main(int argc, char **argv)
 {
 	int listener;
@@ -186,7 +170,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < count; i++)
 		seats[i] = seat_make(listener);
 	for (unsigned int i = 0; i < count; i++)
-		start(run, seats[i]);
-	start(usher, NULL);
+		command_start(run, seats[i]);
+	command_start(usher, NULL);
 	command_wait(false);
 }

@@ -4,23 +4,19 @@
  * leads; calls.c has the calls.
  *
  *	READING		recvfrom	OPENING, when a request is complete;
- *					LOADING, if the cache has its file;
- *					SENDING, with a head alone (HEAD, 304)
- *					or a message (404 ...);
+ *					SENDING, with a message (404 ...);
  *					CLOSING, when the client is gone
  *	OPENING		openat2		LOOKING; SENDING, with a message;
  *					OPENING, if the tree has changed
- *	LOOKING		statx		LOADING;
- *					SENDING, with a head alone or a message
- *	LOADING		pread64		SENDING, when the part is complete, or
- *					with a message; DROPPING or CLOSING, if
- *					the file ends early behind its head
- *	SENDING		sendto		LOADING or PASSING, if more is left;
+ *	LOOKING		statx		LOADING; SENDING, with a head alone
+ *					(HEAD, 304) or a message
+ *	LOADING		pread64		SENDING, when the first part is
+ *					complete, or with a message
+ *	SENDING		sendto		PASSING, if more is left;
  *					DROPPING, READING, SHUTTING or CLOSING,
  *					when all is sent or the client is gone
  *	PASSING		sendfile	as SENDING, when all is sent
- *	DROPPING	close		READING, SHUTTING or CLOSING, when no
- *					file is left to close
+ *	DROPPING	close		READING, SHUTTING or CLOSING
  *	SHUTTING	shutdown	LINGERING
  *	LINGERING	recvfrom	CLOSING, when the client is gone, or has
  *					lingered for long: to close while bytes
@@ -41,7 +37,7 @@
 #define TRIES		8U	/* of openat2(): EAGAIN, if the tree changes */
 #define LINGER_BYTES	(4U << 20)	/* that LINGERING receives at most */
 
-_Static_assert(WEB_PART / 2 >= RESPONSE_MESSAGE_MAX +
+_Static_assert(WEB_BODY / 2 >= RESPONSE_MESSAGE_MAX +
 	       RESPONSE_LOCATION_MAX(WEB_NAME), "a message with a location fits twice");
 
 /* The input. */
@@ -91,7 +87,6 @@ static struct response *dated(struct web_connection *c)
 {
 	clock_update(&c->thread->clock);
 	c->response.clock = &c->thread->clock;
-	c->headed = true;
 	return &c->response;
 }
 
@@ -108,7 +103,7 @@ static void answer_message(struct web_connection *c, int status,
 
 static void answer_redirect(struct web_connection *c)
 {
-	char *location = c->body + WEB_PART / 2;
+	char *location = c->body + WEB_BODY / 2;
 	struct response_detail detail = { .location = location };
 
 	detail.location_length =
@@ -120,7 +115,7 @@ static void answer_redirect(struct web_connection *c)
 static void answer_head(struct web_connection *c, uint64_t length)
 {
 	char *end = c->head + sizeof(c->head);
-	const char *head = response_file(dated(c), end, c->file, c->offset,
+	const char *head = response_file(dated(c), end, &c->own, c->offset,
 					 length);
 
 	_Static_assert(offsetof(struct web_connection, body) ==
@@ -130,35 +125,27 @@ static void answer_head(struct web_connection *c, uint64_t length)
 	c->offset += c->have;
 }
 
-/* Load the next part of the file, "most" bytes at most. */
-static void load(struct web_connection *c, uint64_t most)
-{
-	c->have = 0;
-	c->needed = c->left < most ? c->left : most;
-	c->left -= c->needed;
-	c->state = WEB_LOADING;
-}
-
 static void answer_file(struct web_connection *c)
 {
 	uint64_t length = 0;
 
 	clock_update(&c->thread->clock);
 	c->response.status = condition_decide(&c->request,
-					      c->input + c->start, c->file,
+					      c->input + c->start, &c->own,
 					      &c->thread->clock, &c->offset,
 					      &length);
 	c->have = 0;
 	if (c->response.status == 416) {
 		answer_message(c, 416, &(struct response_detail){
-				       .size = c->file->size });
+				       .size = c->own.size });
 	} else if (c->response.status == 412) {
 		answer_message(c, 412, NULL);
 	} else if (c->response.head_only || !length) {
 		answer_head(c, length);
 	} else {
-		c->left = length;
-		load(c, c->web->reads ? WEB_PART : WEB_FIRST);
+		c->needed = length < WEB_FIRST ? length : WEB_FIRST;
+		c->left = length - c->needed;
+		c->state = WEB_LOADING;
 	}
 }
 
@@ -188,11 +175,7 @@ static void find(struct web_connection *c)
 	}
 	if (c->path.directory)
 		path_push_index(&c->path);
-	c->file = files_find(c->web->files, &c->path);
-	if (c->file)
-		answer_file(c);
-	else
-		c->state = WEB_OPENING;
+	c->state = WEB_OPENING;
 }
 
 /* A request is complete; or status, if not 0, says why it is refused. */
@@ -206,7 +189,6 @@ static void begin_answer(struct web_connection *c, int status)
 		.head_only = r->method == HTTP_HEAD,
 		.minor = r->minor,
 	};
-	c->headed = false;
 	c->tries = 0;
 	c->left = 0;
 	if (status)
@@ -265,20 +247,9 @@ static void next_request(struct web_connection *c)
 	c->state = WEB_READING;
 }
 
-static void release(struct web_connection *c)
-{
-	if (c->file && c->file->cached)
-		files_release(c->web->files, c->file, &c->dropped);
-	else if (c->own.fd >= 0)
-		c->dropped.fds[c->dropped.count++] = c->own.fd;
-	c->file = NULL;
-	c->own.fd = -1;
-}
-
 static void answered(struct web_connection *c)
 {
-	release(c);
-	if (c->dropped.count)
+	if (c->own.fd >= 0)
 		c->state = WEB_DROPPING;
 	else
 		next_request(c);
@@ -297,8 +268,6 @@ static void sent(struct web_connection *c)
 {
 	if (!c->left)
 		answered(c);
-	else if (c->web->reads)
-		load(c, WEB_PART);
 	else
 		c->state = WEB_PASSING;
 }
@@ -321,25 +290,10 @@ static void opened(struct web_connection *c, int64_t ret)
 {
 	if (ret >= 0) {
 		c->own.fd = (int)ret;
-		c->file = &c->own;
 		c->state = WEB_LOOKING;
 	} else if (ret != -EAGAIN || ++c->tries == TRIES) {
-		files_forget(c->web->files, &c->path, &c->dropped);
 		answer_message(c, response_status_of((int)-ret), NULL);
 	}
-}
-
-static void describe(struct web_connection *c)
-{
-	const struct path *path = &c->path;
-	struct file *kept;
-
-	file_describe(&c->own, &c->stx, mime_find(path->name, path->length));
-	kept = files_insert(c->web->files, path, &c->own, &c->dropped);
-	if (!kept)
-		return;
-	c->file = kept;
-	c->own.fd = -1;
 }
 
 static void looked(struct web_connection *c, int64_t ret)
@@ -353,41 +307,35 @@ static void looked(struct web_connection *c, int64_t ret)
 	} else if (!S_ISREG(c->stx.stx_mode)) {
 		answer_message(c, 403, NULL);
 	} else {
-		describe(c);
+		file_describe(&c->own, &c->stx,
+			      mime_find(c->path.name, c->path.length));
 		answer_file(c);
 	}
 }
 
-/* A part is loaded. If it isn't full, the file was cut, and the answer ends. */
+/* If the first part isn't full, the file was cut, and the answer ends. */
 static void part_loaded(struct web_connection *c)
 {
 	bool cut_short = c->have < c->needed;
 
-	if (c->headed && cut_short) {
-		cut(c);
-	} else if (c->headed) {
-		c->offset += c->have;
-		send_bytes(c, c->body, c->have);
-	} else if (cut_short && c->response.status != 200) {
+	if (cut_short && c->response.status != 200) {
 		answer_message(c, 500, NULL);
-	} else {
-		if (cut_short)
-			c->left = 0;
-		answer_head(c, c->have + c->left);
+		return;
 	}
+	if (cut_short)
+		c->left = 0;
+	answer_head(c, c->have + c->left);
 }
 
 static void loaded(struct web_connection *c, int64_t ret)
 {
-	if (ret < 0 && c->headed) {
-		cut(c);
-	} else if (ret < 0) {
+	if (ret < 0) {
 		answer_message(c, response_status_of((int)-ret), NULL);
-	} else {
-		c->have += (size_t)ret;
-		if (!ret || c->have == c->needed)
-			part_loaded(c);
+		return;
 	}
+	c->have += (size_t)ret;
+	if (!ret || c->have == c->needed)
+		part_loaded(c);
 }
 
 static void sent_bytes(struct web_connection *c, int64_t ret)
@@ -416,8 +364,8 @@ static void passed(struct web_connection *c, int64_t ret)
 
 static void dropped(struct web_connection *c)
 {
-	if (!--c->dropped.count)
-		next_request(c);
+	c->own.fd = -1;
+	next_request(c);
 }
 
 static void shut_down(struct web_connection *c)
@@ -485,10 +433,8 @@ void web_begin(struct web_connection *c, struct web *web,
 	c->fd = fd;
 	c->state = WEB_READING;
 	c->ended = false;
-	c->dropped.count = 0;
 	c->begun = 0;
 	c->discarded = 0;
-	c->file = NULL;
 	c->own = (struct file){ .fd = -1 };
 	/* The memory may hold the response of an earlier connection. */
 	c->response.keep_alive = false;

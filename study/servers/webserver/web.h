@@ -32,7 +32,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "files.h"
 #include "http/clock.h"
 #include "http/condition.h"
 #include "http/path.h"
@@ -91,21 +90,19 @@ static inline void web_count(_Atomic uint64_t *count)
 }
 
 /*
- * The settings of all connections of a process, and their file cache. A driver
+ * The settings of all connections of a process. A driver
  * sets all fields before it has connections; only loops.c clears a flag of
  * "how" when its threads begin.
  */
 struct web {
 	int root;		/* the folder with the files; O_PATH */
-	bool reads;		/* large files are read, without sendfile() */
 	uint64_t timeout;	/* ns: for a request, or a client's pause */
 	struct limits limits;
 	struct open_how how;	/* of opening a file */
-	struct files *files;
 };
 
 #define WEB_FIRST	8192U	/* bytes of a file, sent with its head */
-#define WEB_PART	65536U	/* bytes of a part, where files are read */
+#define WEB_BODY	65536U	/* room for a message and a location */
 #define WEB_HEAD_MAX	16384U	/* bytes of a request's head */
 #define WEB_NAME	4096U
 #define WEB_LINGER	(2 * CLOCK_SECOND)
@@ -131,17 +128,14 @@ struct web_connection {
 	int fd;
 	enum web_state state;
 	bool ended;			/* the client sends no more */
-	bool headed;			/* the head has been written */
 	unsigned int tries;		/* of opening the file */
-	struct dropped dropped;		/* descriptors to close */
 	uint64_t begun;			/* ns: request's, lingering's; or 0 */
 	uint64_t discarded;		/* bytes received while lingering */
 	struct request request;
 	struct response response;
 	struct path path;
 	struct statx stx;
-	struct file *file;		/* NULL: none is open */
-	struct file own;		/* a file that isn't the cache's */
+	struct file own;		/* its fd is -1: no file is open */
 	/* The part of the file that is loaded or sent. */
 	uint64_t offset;
 	size_t have, needed;
@@ -159,7 +153,7 @@ struct web_connection {
 	char head[RESPONSE_HEAD_MAX];	/* ends where body begins */
 	union {
 		char name[WEB_NAME];	/* of path, until the answer */
-		char body[WEB_PART];
+		char body[WEB_BODY];
 	};
 };
 
