@@ -93,36 +93,40 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         assert found["counts"]["posted"] == 3 * 11 * 60 + 600
 
 
+# Not words of --raw, but of the command.
+COMMANDS = {"serve", "--show"}
+
+
 @pytest.mark.parametrize(
     ("args", "status", "reason"),
     [
         (["calls", "batch=0"], 2, "batch=0: give a number from 1 to 512"),
-        (["calls", "batch=ten"], 2, "batch=ten: give a number"),
         (["calls", "speed=1"], 2, '"speed=1" isn\'t KEY=VALUE with one of'),
         (["calls", 'cores="'], 2, "give a word, or a list"),
         (["calls", "call=fork"], 1, "call=fork: give close, read, pread or getppid"),
-        (["calls", "core=4000"], 1, "core=4000: can't be used here"),
         (["timers", "scenario=x"], 1, "scenario=x: give dormant, all"),
         (["reads", "variant=sync"], 1, "variant=sync: give uring or liburing"),
         (["load"], 1, "load: give port=N"),
         (["load", "port=1", "mode=ftp"], 1, "mode=ftp: give echo, http or exact"),
         (["load", "port=1"], 1, "load: connecting: Connection refused"),
-        (["load", "port=70000"], 2, "port=70000: give a number from 1 to 65535"),
         (["sleep"], 2, "--raw sleep: give calls, timers, reads, load or rounds"),
         (["load", "port=1", "rate=1"], 1, "load: only flexsc study --raw load takes"),
         (["rounds", "port=1"], 1, "rounds: give port=N and pid=N"),
         (["rounds", *HERE, "conns=old"], 1, "rounds: conns: give new or kept"),
         (["rounds", *HERE, "mode=exact"], 1, "give request=HEX and answer=HEX"),
-        (["rounds", *HERE, *EXACT, "answer=0"], 1, "request=HEX and answer=HEX"),
-        (["rounds", *HERE, *EXACT, "answer=0g"], 1, "request=HEX and answer=HEX"),
         (["rounds", *HERE, "mode=http", "udp=1"], 1, "mode=http: udp=1: not over"),
         (["rounds", *HERE, "address=here"], 1, "rounds: address and source are as"),
-        (["rounds", *HERE, "source=me"], 1, "rounds: address and source are as"),
         (["rounds", *HERE, "source=10.9.8.7"], 1, "rounds: connecting: Cannot assign"),
+        (["serve", "--network", "rps2"], 1, "--network rps2: give lo, veth"),
+        (["serve", "--baseline", "x"], 1, "serve: --baseline is of threads"),
+        (["serve", "--sweep", "--connections", "8"], 1, "--sweep has its own numbers"),
+        (["--show", "/none"], 1, "/none: No such file or directory"),
     ],
 )
-def test_bad_settings_are_one_line(args: list[str], status: int, reason: str) -> None:
-    done = bench("--raw", *args)
+def test_a_wrong_command_line_is_one_line(
+    args: list[str], status: int, reason: str
+) -> None:
+    done = bench(*([] if args[0] in COMMANDS else ["--raw"]), *args)
     assert done.returncode == status
     assert reason in done.stderr
     assert done.stderr.count("\n") == 1
@@ -193,7 +197,6 @@ def test_raw_load(name: str, greet: int) -> None:
     (rate,) = found["samples"]["requests_per_s"]
     assert rate == found["counts"]["requests"] > 0
     assert found["counts"]["answers"] >= rate
-    assert 1 / 20 <= found["counts"]["jain"] <= 1
     times = [found["samples"][f"p{p}_us"][0] for p in (50, 90, 99, 999)]
     assert 0 < times[0]
     assert times == sorted(times)
@@ -477,14 +480,6 @@ def test_the_command_finds_its_package() -> None:
     assert done.stdout.startswith("usage: flexsc bench")
 
 
-def test_the_current_folder_is_no_source_of_modules(tmp_path: Path) -> None:
-    for name in ("flexbench", "json"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
-    done = bench("--help", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("usage: flexsc bench")
-
-
 def test_a_folder_asked_for_is_the_only_one(tmp_path: Path) -> None:
     done = bench("--help", FLEXBENCH_DIR=str(tmp_path))
     assert done.returncode == 1
@@ -526,9 +521,3 @@ def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:
         assert on_one == [(mode, v) for mode in ("echo", "http") for v in variants]
         parts = {m["settings"]["part"] for m in found["measurements"]}
         assert parts == {"load", "entries", "idle"}
-
-
-def test_a_sweep_is_of_servers() -> None:
-    done = bench("calls", "--sweep")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "flexsc: bench: calls: --sweep is of serve\n"
