@@ -7,8 +7,8 @@
 A page begins with a heading, "# NAME(SECTION) - description". A page of section 3
 lists its functions in the first paragraph; their declarations in the two folders of
 headers become its synopsis. Of Markdown it may have headings, paragraphs,
-indented and fenced code, `code`, *emphasis*, and lists: "*" or "1." before an item, and
-"- TERM: TEXT" for a definition.
+indented and fenced code, `code`, *emphasis*, rows of a table, and lists: "*" or "1."
+before an item, and "- TERM: TEXT" for a definition.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 WIDTH = 78
+TABLES = """'\\" t\n"""  # for man(1): tbl is needed
 LIBRARY = "libflexsc; compile and link with `$(pkg-config --cflags --libs flexsc)`."
 # What <flexsc/flexsc.h> doesn't include.
 APART = {"default.h", "ecb.h", "netdb.h"}
@@ -68,6 +69,13 @@ def item(mark: str, text: str) -> str:
     return f".IP {mark} 4\n{filled(text)}"
 
 
+def table(block: list[str]) -> str:
+    rows = [[escape(cell.strip()) for cell in row.split("|")[1:-1]] for row in block]
+    columns = len(rows[0]) - 1
+    form = f"{'lB1 ' * columns}lB\n{'l1 ' * columns}l.\n"
+    return ".TS\n" + form + "\n".join("\t".join(row) for row in rows) + "\n.TE"
+
+
 def blocks(text: str) -> Iterator[list[str]]:
     """Paragraphs, items, headings and code, each as its lines."""
     block: list[str] = []
@@ -98,6 +106,8 @@ def body(text: str) -> Iterator[str]:
         elif first.startswith("#"):
             mark, title = first.split(" ", 1)
             yield f".S{'H' if mark == '##' else 'S'} {escape(title)}"
+        elif first.startswith("|"):
+            yield table(block)
         elif first.startswith("```"):
             yield from literal(block[1:])
         elif first.startswith("    "):
@@ -155,7 +165,8 @@ def page(text: str, date: str, headers: dict[str, str]) -> str:
         for before, line in zip(["", *lines], lines, strict=False)
         if line != ".PP" or not before.startswith((".SH", ".SS"))
     ]
-    return '.\\" SPDX-License-Identifier: MIT\n' + "\n".join(kept) + "\n"
+    tables = TABLES if ".TS" in kept else ""
+    return tables + '.\\" SPDX-License-Identifier: MIT\n' + "\n".join(kept) + "\n"
 
 
 def main(date: str, output: str, ours: str, made: str, *sources: str) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -38,7 +37,6 @@ from calltable import (
 
 WIDTH = 80
 SHORT_ARGS = 3  # flexsc__call3()
-MAN_DATE = "2026-11-21"
 
 # Writing C.
 
@@ -377,129 +375,8 @@ def emit_table(calls: list[Call]) -> str:
 # Writing the manual page.
 
 
-def roff(text: str) -> str:
-    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
-
-
-def sentence(text: str) -> str:
-    text = roff(f"{text[0].upper()}{text[1:]}.")
-    return textwrap.fill(text, WIDTH - 1, break_on_hyphens=False)
-
-
-MAN_TOP = rf"""'\" t
-.\" SPDX-License-Identifier: MIT
-.\" Generated from syscalls.tbl; not to be edited.
-.TH FLEXSC\-SYSCALLS 7 {MAN_DATE} FlexSC
-.SH NAME
-flexsc\-syscalls \- what libflexsc knows about each system call
-.SH SYNOPSIS
-.nf
-.B #include <flexsc/syscalls.h>
-.PP
-.BI "int flexsc_loop_" NAME "(struct flexsc_loop *" loop ", struct flexsc_cb *" cb ,
-.BI "                     ...);"
-.BI "int flexsc_loop_" NAME "_after(struct flexsc_loop *" loop ", struct flexsc_cb *" cb ,
-.BI "                     struct flexsc_cb *" before ", unsigned int " chain ", ...);"
-.PP
-.B #include <flexsc/default.h>
-.PP
-.BI "int flexsc_" NAME "(struct flexsc_cb *" cb ", ...);"
-.fi
-.SH DESCRIPTION
-Every Linux system call of x86\-64 and aarch64 has these functions,
-which post it with the arguments that the kernel expects:
-to a loop; behind the call of
-.IR before ,
-as
-.BR flexsc\-call (3)
-says of
-.IR chain ;
-and to the calling thread\(aqs default loop.
-Where it is executed depends on its class:
-.TP
-.B inline
-Cheap, and never sleeps beyond a lock:
-the loop\(aqs own thread can run it when the batch is submitted.
-.TP
-.B always inline
-Acts on the calling thread or asks about it
-(user ids, scheduling, namespaces, signal mask):
-run by the loop\(aqs own thread whatever the engine.
-.TP
-.B device
-May sleep a bounded while for a device, a filesystem or many pages of memory.
-.TP
-.B administers
-Changes the machine, or what the whole process sees of it, and may sleep:
-the kernel module never runs it.
-.TP
-.B waits
-May sleep until somebody else acts.
-With
-.B input
-or
-.BR output ,
-.BR poll (2)
-on the first argument tells whether it would do so before it starts.
-.TP
-.B refused
-Can\(aqt be asynchronous by its nature:
-posting it returns
-.B \-EOPNOTSUPP
-and does nothing.
-The reasons are under
-.BR "REFUSED CALLS" .
-.PP
-A call with an io_uring operation is executed by that operation in the engine
-.BR uring ,
-if the running kernel has it and its arguments allow.
-Not every such operation needs no thread; this is who executes a call:
-.TP
-.B kernel
-io_uring itself, when the batch is submitted.
-A wait takes no thread; only what has to be fetched from a device takes one of
-the kernel\(aqs worker threads.
-.TP
-.B worker
-A worker thread of the kernel\(aqs each time (Linux 6.18): the loop isn\(aqt delayed,
-and the call costs about twice what it costs plainly.
-Opens that create or truncate are such calls, too.
-.TP
-.B thread
-A syscall thread of the library\(aqs, of at most
-.IR max_threads .
-.TP
-.B owner
-The loop\(aqs own thread, between two callbacks.
-.BR fstat (2),
-and
-.BR statx (2)
-with
-.BR AT_EMPTY_PATH ,
-are made by it, too, where no server has to be asked.
-.PP
-In the engine
-.B threads
-syscall threads make all but the owner\(aqs.
-.SH SYSTEM CALLS
-.TS
-lB1 lB1 lB1 lB1 lB
-l1 l1 l1 l1 l.
-Name	Class	io_uring	By	On"""
-
-MAN_REFUSED = r""".TE
-.SH REFUSED CALLS"""
-
-MAN_END = r""".SH CAVEATS
-Linux keeps user and group ids, capabilities, namespaces and the like per
-thread.
-A program that changes those of one thread with the raw system calls, while
-libc would change them for all threads, changes only what is executed inline.
-Other calls may run on threads and rings that were made before;
-make the change first and the loop after.
-.SH SEE ALSO
-.BR syscalls (2),
-.BR io_uring (7)"""
+# Its text, with a word in a paragraph of its own where the table's rows belong.
+MAN_PAGE = Path(__file__).resolve().parents[2] / "man" / "flexsc-syscalls.7.md"
 
 
 # Operations that io_uring always hands to a worker thread: seen on Linux 6.18, by the
@@ -525,27 +402,24 @@ def executed_by(call: Call) -> str:
 
 
 def emit_man(calls: list[Call]) -> str:
-    rows = [
-        "\t".join(
-            [
-                call.name,
-                CLASSES[call.kind].words,
-                call.op or "-",
-                executed_by(call),
-                "both" if call.everywhere else next(iter(call.numbers)),
-            ]
-        )
-        for call in sorted(calls, key=lambda call: call.name)
-    ]
+    """In Markdown, for man/page.py."""
+    rows = ["| Name | Class | io_uring | By | On |"]
+    for call in sorted(calls, key=lambda call: call.name):
+        machine = "both" if call.everywhere else next(iter(call.numbers))
+        words = CLASSES[call.kind].words
+        cells = [call.name, words, call.op or "-", executed_by(call), machine]
+        rows.append(f"| {' | '.join(cells)} |")
     reasons: dict[str, list[str]] = {}
     for call in calls:
         if call.refused:
-            reasons.setdefault(call.note, []).append(call.name)
+            reasons.setdefault(call.note, []).append(f"`{call.name}`")
     refused = [
-        ".TP\n.BR " + ' ", " '.join(names) + "\n" + sentence(reason)
+        f"- {', '.join(names)}: {reason[0].upper()}{reason[1:]}."
         for reason, names in reasons.items()
     ]
-    return "\n".join([MAN_TOP, *map(roff, rows), MAN_REFUSED, *refused, MAN_END])
+    text = MAN_PAGE.read_text(encoding="utf-8")
+    text = text.replace("\nTABLE\n", "\n" + "\n".join(rows) + "\n")
+    return text.replace("\nREFUSED\n", "\n" + "\n".join(refused) + "\n").rstrip("\n")
 
 
 # Writing what the kernel module executes.

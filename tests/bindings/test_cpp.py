@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The C++ headers, as a program sees them that includes one, and the example."""
+"""The C++ headers, as a program sees them that includes one."""
 
 from __future__ import annotations
 
 import shutil
-import signal
-import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -124,37 +121,3 @@ def test_a_lambda_that_the_compiler_would_destroy_twice_is_refused(
     fine, errors = compiles("g++", body, tmp_path)
     assert fine == (int(version.split(".")[0]) >= 13)
     assert fine or "give it a name" in errors
-
-
-def connect(port: int) -> socket.socket:
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return socket.create_connection(("127.0.0.1", port), PATIENCE)
-        except ConnectionRefusedError:
-            assert time.monotonic() < end
-            time.sleep(0.01)
-
-
-def test_the_echo_server_ends_with_connections_open() -> None:
-    server = BUILD / "bindings" / "cpp" / "examples" / "echo-coroutines"
-    if not server.exists():
-        pytest.skip("no C++20 compiler")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = subprocess.Popen([server, str(port)])
-    try:
-        clients = [connect(port) for _ in range(20)]
-        for client in clients:
-            client.sendall(b"hello")
-        for client in clients:
-            assert client.recv(16) == b"hello"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 0
-        for client in clients:
-            assert client.recv(16) == b""
-            client.close()
-    finally:
-        process.kill()
-        process.wait()
