@@ -459,32 +459,6 @@ ECB_TEST_LIMIT(threads_post_to_one_event, 60)
 		pthread_join(bits[i].thread, NULL);
 }
 
-ECB_TEST_LIMIT(thousands_of_descriptors, 60, .events = 4000)
-{
-	enum { MOST = 4000 };
-	static unsigned int seen[MOST];
-	static int fds[MOST];
-	struct flexsc_ecb_event event;
-
-	if (!raise_fd_limit(MOST + 100))
-		SKIP("no %d descriptors", MOST);
-	for (int i = 0; i < MOST; i++) {
-		fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-		CHECK(fds[i] >= 0);
-		CHECK(flexsc_ecb_watch(ecb, fds[i], POLLIN, i % 32,
-				       &seen[i]) >= 0);
-	}
-	for (unsigned int round = 1; round <= 3; round++) {
-		for (int i = 0; i < MOST; i++)
-			eventfd_write(fds[i], 1);
-		for (int i = 0; i < MOST; i++) {
-			event = test_next(ecb, ALL);
-			CHECK_EQ(++*(unsigned int *)event.data, round);
-		}
-		test_none(ecb, ALL);
-	}
-}
-
 /* Bad use. */
 
 static void ignore(struct flexsc_ecb *ecb, void *arg)

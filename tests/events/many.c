@@ -50,7 +50,8 @@ static void watch_all(struct flexsc_ecb *ecb)
 	for (unsigned long i = 0; i < descriptors; i++) {
 		fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 		CHECK(fds[i] >= 0);
-		CHECK(flexsc_ecb_watch(ecb, fds[i], POLLIN, 0, &fds[i]) >= 0);
+		CHECK(flexsc_ecb_watch(ecb, fds[i], POLLIN, (int)i % 32,
+				       &fds[i]) >= 0);
 	}
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 0);
 }

@@ -22,10 +22,10 @@ WAITING_TEST(blocked_reads_dont_delay_later_calls)
 		CHECK_EQ(DO(loop, SYS_read, fd, path, 4), 4);
 		CHECK_EQ(DO(loop, SYS_close, fd), 0);
 	}
-	CHECK_EQ(finished, 0);
+	CHECK_EQ(done, 0);
 	for (unsigned int i = 0; i < 100; i++)
 		feed(i);
-	CHECK(run_until(loop, &finished, 100, 5000));
+	CHECK(run_until(loop, &done, 100, 5000));
 	for (unsigned int i = 0; i < 100; i++)
 		check_fed(i);
 }
@@ -39,8 +39,8 @@ WAITING_TEST(more_reads_block_than_there_are_threads, .max_threads = 4)
 	shuffle(order, PIPES);
 	for (unsigned int i = 0; i < PIPES; i++) {
 		feed(order[i]);
-		CHECK(run_until(loop, &finished, i + 1, 5000));
-		CHECK_EQ(finished, i + 1);
+		CHECK(run_until(loop, &done, i + 1, 5000));
+		CHECK_EQ(done, i + 1);
 		check_fed(order[i]);
 	}
 	CHECK(stats_of(loop).threads <= 4);
@@ -57,7 +57,7 @@ WAITING_TEST(a_call_wakes_calls_of_its_own_loop, .max_threads = 4)
 		char c = (char)('a' + order[i] % 26);
 
 		CHECK_EQ(DO(loop, SYS_write, readers[order[i]].p[1], &c, 1), 1);
-		CHECK(run_until(loop, &finished, i + 1, 5000));
+		CHECK(run_until(loop, &done, i + 1, 5000));
 		check_fed(order[i]);
 	}
 }
@@ -72,12 +72,12 @@ WAITING_TEST(calls_that_cant_be_polled_alternate, .max_threads = 4)
 	static uint32_t word;
 
 	for (unsigned int i = 0; i < 12; i++) {
-		calls[i] = (struct call){ .cb = { .callback = reader_done } };
+		calls[i] = (struct call){ .cb = { .callback = count_call } };
 		POST(loop, &calls[i], SYS_futex, &word, FUTEX_WAIT, 0, NULL);
 	}
 	run_for(loop, 50);
-	CHECK_EQ(finished, 0);
-	while (finished < 12) {
+	CHECK_EQ(done, 0);
+	while (done < 12) {
 		PLAIN(SYS_futex, &word, FUTEX_WAKE, 1, NULL);
 		run_for(loop, 1);
 	}
@@ -245,7 +245,7 @@ TEST(one_core_is_enough)
 
 /* A file that is sent to a reader who takes his time. */
 struct sending {
-	struct call call;	/* first: reader_done() finds it here */
+	struct call call;	/* first: count_call() finds it here */
 	int pair[2];
 	off_t offset;
 };
@@ -285,19 +285,19 @@ WAITING_TEST(files_are_sent_without_a_thread_each, .max_threads = 4)
 	for (unsigned int i = 0; i < FILES; i++) {
 		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
 				    many[i].pair), 0);
-		many[i].call.cb.callback = reader_done;
+		many[i].call.cb.callback = count_call;
 		POST(loop, &many[i].call, SYS_sendfile, many[i].pair[0], fd,
 		     &many[i].offset, FILE_SIZE);
 	}
 	run_for(loop, 20);
-	CHECK_EQ(finished, 0);
+	CHECK_EQ(done, 0);
 	CHECK_EQ(DO(loop, SYS_nanosleep, &brief, NULL), 0);
 	for (unsigned int i = 0; i < FILES; i++)
 		for (size_t at = 0; at < FILE_SIZE;) {
 			at += receive_some(&many[i], content, at);
 			run_for(loop, 0);
 		}
-	CHECK(run_until(loop, &finished, FILES, 5000));
+	CHECK(run_until(loop, &done, FILES, 5000));
 	for (unsigned int i = 0; i < FILES; i++) {
 		CHECK_EQ(many[i].call.cb.ret, FILE_SIZE);
 		CHECK_EQ(many[i].offset, FILE_SIZE);
@@ -313,12 +313,12 @@ WAITING_TEST(a_file_whose_sending_is_cancelled_says_how_much)
 
 	fd = file_of(content);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s.pair), 0);
-	s.call.cb.callback = reader_done;
+	s.call.cb.callback = count_call;
 	POST(loop, &s.call, SYS_sendfile, s.pair[0], fd, &s.offset, FILE_SIZE);
 	run_until_readable(loop, s.pair[1]);
-	CHECK_EQ(finished, 0);
+	CHECK_EQ(done, 0);
 	CHECK_EQ(flexsc_loop_cancel(loop, &s.call.cb), 0);
-	CHECK(run_until(loop, &finished, 1, 5000));
+	CHECK(run_until(loop, &done, 1, 5000));
 	while ((n = receive_some(&s, content, sum)))
 		sum += n;
 	CHECK(sum > 0);
@@ -335,13 +335,13 @@ WAITING_TEST(calls_share_a_descriptor, .max_threads = 4)
 
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 100; i++) {
-		many[i].call.cb.callback = reader_done;
+		many[i].call.cb.callback = count_call;
 		POST(loop, &many[i].call, SYS_read, p[0], &many[i].c, 1);
 	}
 	for (unsigned int i = 0; i < 100; i++) {
 		CHECK_EQ(write(p[1], &(char){ (char)i }, 1), 1);
-		CHECK(run_until(loop, &finished, i + 1, 5000));
-		CHECK_EQ(finished, i + 1);
+		CHECK(run_until(loop, &done, i + 1, 5000));
+		CHECK_EQ(done, i + 1);
 	}
 	for (unsigned int i = 0; i < 100; i++) {
 		CHECK_EQ(many[i].call.cb.ret, 1);
@@ -360,18 +360,18 @@ WAITING_TEST(waiting_in_line_is_cheap)
 	uint64_t before;
 
 	for (unsigned int i = 0; i < 2000; i++) {
-		many[i].call.cb.callback = reader_done;
+		many[i].call.cb.callback = count_call;
 		POST(loop, &many[i].call, SYS_read, fd, &values[i], 8);
 	}
 	run_for(loop, 50);
 	before = stats_of(loop).mode_switches;
 	for (unsigned int i = 1; i <= 1000; i++) {
 		CHECK_EQ(eventfd_write(fd, 1), 0);
-		CHECK(run_until(loop, &finished, i, 5000));
+		CHECK(run_until(loop, &done, i, 5000));
 	}
 	CHECK(stats_of(loop).mode_switches - before < 1000 * 40);
 	CHECK_EQ(flexsc_loop_cancel_fd(loop, fd), 1000);
-	CHECK(run_until(loop, &finished, 2000, 5000));
+	CHECK(run_until(loop, &done, 2000, 5000));
 }
 
 /* Readers of one eventfd that are posted again and again. */
@@ -468,10 +468,10 @@ WAITING_TEST(blocked_reads_leave_threads_to_calls_that_need_one,
 	}
 	for (unsigned int i = 0; i < 8; i++)
 		CHECK_EQ(await_call(loop, &sleepers[i]), 0);
-	CHECK_EQ(finished, 0);
+	CHECK_EQ(done, 0);
 	for (unsigned int i = 0; i < PIPES; i++)
 		feed(i);
-	CHECK(run_until(loop, &finished, PIPES, 5000));
+	CHECK(run_until(loop, &done, PIPES, 5000));
 }
 
 /* It isn't like other descriptors: it has a time limit that poll() ignores. */

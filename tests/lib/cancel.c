@@ -4,16 +4,9 @@
  * that ends with -ECANCELED had no effect; one that had an effect says so.
  */
 #include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	((struct call *)cb)->runs++;
-	done++;
-}
-
-#define COUNTED	{ .cb = { .callback = count_done }, .runs = 0 }
+#define COUNTED	{ .cb = { .callback = count_call }, .runs = 0 }
 
 LOOP_TEST(a_call_cancelled_before_it_starts_has_no_effect)
 {
@@ -49,22 +42,6 @@ LOOP_TEST(a_call_cancelled_before_it_starts_ends_at_once)
 	CHECK_EQ(await_call(loop, &first), getppid());
 	CHECK_EQ(stats_of(loop).cancelled, 1);
 	CHECK_EQ(stats_of(loop).outstanding, 0);
-}
-
-WAITING_TEST(a_blocked_call_is_cancelled)
-{
-	struct call call = CALL_INIT;
-	char c = 'p';
-	int p[2];
-
-	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
-	POST(loop, &call, SYS_read, p[0], &c, 1);
-	run_for(loop, 20);
-	CHECK_EQ(flexsc_loop_cancel(loop, &call.cb), 0);
-	CHECK_EQ(call.runs, 0);
-	CHECK(is_cancelled(await_call(loop, &call)));
-	CHECK_EQ(c, 'p');
-	CHECK_EQ(stats_of(loop).cancelled, 1);
 }
 
 WAITING_TEST(cancelling_twice_is_harmless)
@@ -175,7 +152,7 @@ LOOP_TEST(fast_calls_tell_the_truth)
 
 /* Reads of one byte against bytes that arrive while they are cancelled. */
 struct race {
-	struct call call;	/* first: count_done() finds it here */
+	struct call call;	/* first: count_call() finds it here */
 	int p[2];
 	char c;
 	bool fed;
@@ -189,7 +166,7 @@ static void races_open(void)
 {
 	for (unsigned int i = 0; i < RACES; i++) {
 		CHECK_EQ(pipe2(races[i].p, O_CLOEXEC), 0);
-		races[i].call.cb.callback = count_done;
+		races[i].call.cb.callback = count_call;
 	}
 }
 
@@ -395,7 +372,7 @@ WAITING_TEST(destroying_a_loop_ends_what_is_pending)
 
 	for (unsigned int i = 0; i < 100; i++) {
 		CHECK_EQ(pipe2(many[i].p, O_CLOEXEC), 0);
-		many[i].call.cb.callback = count_done;
+		many[i].call.cb.callback = count_call;
 		race_post(&many[i]);
 		if (i == 49)
 			run_for(loop, 10);
@@ -416,23 +393,4 @@ WAITING_TEST(destroying_a_loop_ends_what_is_pending)
 	sleep_ms(20);
 	for (unsigned int i = 0; i < 100; i++)
 		CHECK_EQ(many[i].c, 'p');
-}
-
-/* What has gone out can't be called back: it's the result. */
-WAITING_TEST(a_send_that_is_cancelled_half_way_says_how_much)
-{
-	static char out[4 << 20], in[4 << 20];
-	struct call call = CALL_INIT;
-	ssize_t n, sum = 0;
-	int pair[2];
-
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	POST(loop, &call, SYS_sendto, pair[0], out, sizeof(out), 0, NULL, 0);
-	run_until_readable(loop, pair[1]);
-	CHECK_EQ(call.runs, 0);
-	CHECK_EQ(flexsc_loop_cancel(loop, &call.cb), 0);
-	CHECK(await_call(loop, &call) > 0);
-	while ((n = recv(pair[1], in, sizeof(in), MSG_DONTWAIT)) > 0)
-		sum += n;
-	CHECK_EQ(call.cb.ret, sum);
 }

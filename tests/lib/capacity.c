@@ -3,35 +3,20 @@
  * Many calls at once: more than there are entries, and a hundred thousand.
  */
 #include "tests/harness/harness.h"
-
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	((struct call *)cb)->runs++;
-	done++;
-}
-
-struct reader {
-	struct call call;	/* first: count_done() finds it here */
-	int p[2];
-	char c;
-};
+#include "tests/lib/counted.h"
 
 static struct reader blocked[64];
 
 /* A loop of 64 entries with a blocked read in each. */
 static struct flexsc_loop *exhausted_loop(void)
 {
-	struct flexsc_loop *loop = NEW_LOOP(.max_entries = 64, .max_threads = 4);
 	struct flexsc_stats stats;
 
+	loop = NEW_LOOP(.max_entries = 64, .max_threads = 4);
 	for (unsigned int i = 0; i < 64; i++) {
-		struct reader *r = &blocked[i];
-
-		CHECK_EQ(pipe2(r->p, O_CLOEXEC), 0);
-		r->call.cb.callback = call_done;
-		POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
+		reader_open(&blocked[i]);
+		blocked[i].call.cb.callback = call_done;
+		reader_post(&blocked[i]);
 	}
 	run_for(loop, 20);
 	stats = stats_of(loop);
@@ -44,7 +29,7 @@ static struct flexsc_loop *exhausted_loop(void)
 
 static void free_entry(unsigned int i)
 {
-	CHECK_EQ(write(blocked[i].p[1], "x", 1), 1);
+	reader_feed(&blocked[i]);
 }
 
 TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
@@ -59,7 +44,7 @@ TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
 	CHECK_EQ(pipe2(out, O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 50; i++) {
 		text[i] = (char)('0' + i);
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_write, out[1], &text[i], 1);
 	}
 	run_for(loop, 50);
@@ -151,7 +136,7 @@ TEST(nothing_stands_still_when_entries_are_short)
 		struct reader *r = &many[i];
 
 		CHECK_EQ(pipe2(r->p, O_CLOEXEC), 0);
-		r->call.cb.callback = count_done;
+		r->call.cb.callback = count_call;
 		POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
 		CHECK_EQ(write(r->p[1], "x", 1), 1);
 	}
@@ -258,7 +243,7 @@ WAITING_TEST_LIMIT(a_hundred_thousand_reads_complete_once_each_in_any_order, 60)
 	n = make_eventfds(fds);
 	before = resident_bytes();
 	for (uint32_t i = 0; i < TOTAL; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_read, fds[i % n], &values[i], 8);
 	}
 	run_for(loop, 100);
@@ -296,7 +281,7 @@ WAITING_TEST_LIMIT(tens_of_thousands_of_reads_are_cancelled, 60)
 	int fd = eventfd(0, EFD_CLOEXEC), other = eventfd(0, EFD_CLOEXEC);
 
 	for (unsigned int i = 0; i < CANCELLED; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_read, i % 2 ? fd : other, &values[i], 8);
 	}
 	run_for(loop, 100);
@@ -320,7 +305,7 @@ WAITING_TEST_LIMIT(tens_of_thousands_of_reads_end_with_their_loop, 60)
 	int fd = eventfd(0, EFD_CLOEXEC);
 
 	for (unsigned int i = 0; i < CANCELLED; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_read, fd, &values[i], 8);
 	}
 	run_for(loop, 20);

@@ -4,7 +4,8 @@
  * them has begun to wait. A call in the kernel holds its files; one that an engine
  * has to make in more than one operation must look as if it did, too. Here the
  * loop's owner is needed (by a timer, by another thread) when a part is done, and
- * the descriptor is closed before the next operation can have begun.
+ * the descriptor is closed before the next operation can have begun. The pairs close and
+ * replace descriptors of each kind of call by other calls (tests/lib/pairs).
  */
 #include "tests/harness/harness.h"
 
@@ -20,7 +21,6 @@ struct writing {
 	struct call closing;
 	void (*close)(struct writing *writing);
 	int out, in;		/* where it writes to, and the other end */
-	int source;		/* of sendfile() */
 	int other[2];		/* a pipe that takes the descriptor's place */
 	pthread_t reader;
 };
@@ -78,17 +78,6 @@ static void close_plainly(struct writing *writing)
 		 writing->out);
 }
 
-static void replace_posted(struct writing *writing)
-{
-	POST(writing->loop, &writing->closing, SYS_dup3, writing->other[1],
-	     writing->out, O_CLOEXEC);
-}
-
-static void close_source(struct writing *writing)
-{
-	POST(writing->loop, &writing->closing, SYS_close, writing->source);
-}
-
 /*
  * The loop has been used before: the kernel module has a syscall thread then, and
  * without one it makes no call that may wait on the owner's own.
@@ -103,7 +92,6 @@ static void begin(struct writing *writing, struct flexsc_loop *loop)
 		.closing = CALL_INIT,
 		.timer.callback = timer_passed,
 		.out = -1,
-		.source = -1,
 	};
 	for (uint32_t i = 0; i < MANY_BYTES; i++)
 		sent[i] = (char)(i * 7 / 64 + i % 63);
@@ -147,28 +135,6 @@ static void check_written(struct writing *writing)
 	CHECK_EQ(flexsc_loop_destroy(writing->loop), 0);
 }
 
-TEST(a_write_with_a_part_done_survives_its_descriptor)
-{
-	struct writing writing;
-
-	NEEDS_WAITING_ENGINE();
-	begin_pipe(&writing, test_loop());
-	run_with_timer(&writing, close_posted);
-	CHECK_EQ(writing.closing.cb.ret, 0);
-	check_written(&writing);
-}
-
-TEST(a_write_with_a_part_done_keeps_its_file)
-{
-	struct writing writing;
-
-	NEEDS_WAITING_ENGINE();
-	begin_pipe(&writing, test_loop());
-	run_with_timer(&writing, replace_posted);
-	CHECK_EQ(writing.closing.cb.ret, writing.out);
-	check_written(&writing);
-}
-
 /* The threads engine is asked to wait no more before: see flexsc-engines(7). */
 TEST(a_write_with_a_part_done_survives_a_plain_close)
 {
@@ -179,27 +145,6 @@ TEST(a_write_with_a_part_done_survives_a_plain_close)
 		SKIP("calls that are parked miss a plain close");
 	begin_pipe(&writing, test_loop());
 	run_with_timer(&writing, close_plainly);
-	check_written(&writing);
-}
-
-TEST(a_sendfile_with_a_part_done_survives_its_descriptors)
-{
-	struct writing writing;
-	int p[2];
-
-	NEEDS_WAITING_ENGINE();
-	begin(&writing, test_loop());
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
-	writing.in = p[0];
-	writing.out = p[1];
-	writing.source = memfd_create("source", MFD_CLOEXEC);
-	CHECK_EQ(write(writing.source, sent, MANY_BYTES), MANY_BYTES);
-	CHECK_EQ(lseek(writing.source, 0, SEEK_SET), 0);
-	POST(writing.loop, &writing.call, SYS_sendfile, writing.out,
-	     writing.source, NULL, MANY_BYTES);
-	run_with_timer(&writing, close_source);
-	CHECK_EQ(writing.closing.cb.ret, 0);
-	CHECK_EQ(close(writing.out), 0);
 	check_written(&writing);
 }
 
@@ -225,45 +170,6 @@ TEST(a_write_with_a_part_done_needs_no_thread)
 	/* The module's only thread reads: one of a pool has written. */
 	if (!strcmp(test_engine(), "kmod"))
 		CHECK(stats_of(writing.loop).by_thread > 0);
-	check_written(&writing);
-}
-
-static atomic_bool is_woken;
-
-static void woken(struct flexsc_cb *cb)
-{
-	atomic_store(&is_woken, true);
-}
-
-/* Another loop's call closes it, and only then is the owner needed. */
-static void *replace_elsewhere(void *arg)
-{
-	static struct flexsc_cb wake = { .callback = woken };
-	struct writing *writing = arg;
-	struct flexsc_loop *loop = test_loop();
-
-	while (!is_part_done(writing))
-		sleep_ms(1);
-	CHECK_EQ(DO(loop, SYS_dup3, writing->other[1], writing->out, O_CLOEXEC),
-		 writing->out);
-	CHECK_EQ(flexsc_loop_wake(writing->loop, &wake), 0);
-	while (!atomic_load(&is_woken))
-		sleep_ms(1);
-	let_read(writing);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
-	return NULL;
-}
-
-TEST(a_write_keeps_its_file_though_another_loop_replaces_it)
-{
-	struct writing writing;
-	pthread_t thread;
-
-	NEEDS_WAITING_ENGINE();
-	begin_pipe(&writing, test_loop());
-	thread = test_thread(replace_elsewhere, &writing);
-	CHECK_EQ(flexsc_loop_run(writing.loop), 0);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
 	check_written(&writing);
 }
 

@@ -4,18 +4,12 @@
  * checks have to pass.
  */
 #include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 #include "tests/harness/steps.h"
 
 #define BATCH	64U
 
 static struct flexsc_cb cbs[BATCH];
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	done++;
-}
-
 static void make_batch(struct flexsc_loop *loop, unsigned int nr, int fd,
 		       unsigned int batch)
 {

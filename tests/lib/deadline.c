@@ -4,37 +4,7 @@
  * then. The pairs end each kind of call so (tests/lib/pairs).
  */
 #include "tests/harness/harness.h"
-
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	((struct call *)cb)->runs++;
-	done++;
-}
-
-struct reader {
-	struct call call;	/* first: count_done() finds it here */
-	int p[2];
-	char c;
-};
-
-static void reader_open(struct reader *r)
-{
-	CHECK_EQ(pipe2(r->p, O_CLOEXEC), 0);
-	r->call = (struct call){ .cb = { .callback = count_done } };
-}
-
-static void reader_post(struct reader *r)
-{
-	r->call.runs = 0;
-	POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
-}
-
-static void reader_feed(struct reader *r)
-{
-	CHECK_EQ(write(r->p[1], "x", 1), 1);
-}
+#include "tests/lib/counted.h"
 
 WAITING_TEST(a_call_that_is_late_ends_with_etime_and_not_early)
 {

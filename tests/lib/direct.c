@@ -15,7 +15,7 @@ LOOP_TEST(a_known_read_cancelled_before_it_starts_reads_nothing)
 
 	known_pair(p);
 	feed(p[1], CALLS);
-	init(calls, CALLS, count_done);
+	init(calls, CALLS, count_call);
 	post_reads(calls, CALLS, p[0]);
 	for (unsigned int i = 0; i < CALLS; i += 2)
 		CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
@@ -34,7 +34,7 @@ LOOP_TEST(a_close_cancelled_before_it_starts_closes_nothing)
 	int p[2];
 
 	known_pair(p);
-	init(calls, 2, count_done);
+	init(calls, 2, count_call);
 	POST(loop, &calls[0], SYS_close, p[0]);
 	POST(loop, &calls[1], SYS_close, p[1]);
 	CHECK_EQ(flexsc_loop_cancel_fd(loop, p[0]), 1);
@@ -54,7 +54,7 @@ LOOP_TEST(a_cb_may_be_posted_anew_right_after_it_was_cancelled)
 
 	known_pair(p);
 	feed(p[1], 2);
-	init(calls, 2, count_done);
+	init(calls, 2, count_call);
 	post_reads(calls, 2, p[0]);
 	CHECK_EQ(flexsc_loop_cancel(loop, &calls[1].cb), 0);
 	CHECK(flexsc_loop_dispatch(loop) > 0);
@@ -72,7 +72,7 @@ WAITING_TEST(known_reads_that_wait_are_cancelled)
 	int p[2];
 
 	known_pair(p);
-	init(calls, CALLS, count_done);
+	init(calls, CALLS, count_call);
 	post_reads(calls, CALLS, p[0]);
 	run_for(loop, 20);
 	for (unsigned int i = 0; i < CALLS / 2; i++)
@@ -89,7 +89,7 @@ static struct call *the_calls;
 
 static void cancel_all(struct flexsc_cb *cb)
 {
-	count_done(cb);
+	count_call(cb);
 	for (unsigned int i = 0; done == 1 && i < CALLS; i++)
 		flexsc_loop_cancel(loop, &the_calls[i].cb);
 }
@@ -113,7 +113,7 @@ static int the_fd, cancelled;
 
 static void cancel_fd(struct flexsc_cb *cb)
 {
-	count_done(cb);
+	count_call(cb);
 	if (done == 1)
 		cancelled = flexsc_loop_cancel_fd(loop, the_fd);
 }
@@ -151,7 +151,7 @@ WAITING_TEST(a_loop_is_destroyed_with_calls_in_each_state)
 
 	known_pair(p);
 	known_pair(q);
-	init(calls, 3 * CALLS, count_done);
+	init(calls, 3 * CALLS, count_call);
 	/* In the kernel; complete; not submitted. */
 	post_reads(calls, CALLS, p[0]);
 	feed(q[1], CALLS);
@@ -170,7 +170,7 @@ WAITING_TEST(a_loop_is_destroyed_with_calls_in_each_state)
 
 static void stop_at_ten(struct flexsc_cb *cb)
 {
-	count_done(cb);
+	count_call(cb);
 	if (done == 10)
 		CHECK_EQ(flexsc_loop_stop(loop), 0);
 }
@@ -200,7 +200,7 @@ WAITING_TEST(a_wait_that_finds_no_call_says_so)
 	int p[2];
 
 	known_pair(p);
-	init(calls, 1, count_done);
+	init(calls, 1, count_call);
 	post_reads(calls, 1, p[0]);
 	CHECK_EQ(flexsc_loop_wait(loop, 10 * MS), 0);
 	feed(p[1], 1);
@@ -218,7 +218,7 @@ LOOP_TEST(a_forked_child_leaves_its_parents_calls_alone)
 
 	known_pair(p);
 	feed(p[1], CALLS);
-	init(calls, CALLS, count_done);
+	init(calls, CALLS, count_call);
 	post_reads(calls, CALLS, p[0]);
 	child = test_fork();
 	if (!child) {
@@ -242,7 +242,7 @@ WAITING_TEST(deadlines_end_known_reads)
 	int p[2];
 
 	known_pair(p);
-	init(calls, CALLS, count_done);
+	init(calls, CALLS, count_call);
 	post_reads(calls, CALLS, p[0]);
 	for (unsigned int i = 0; i < CALLS; i++)
 		CHECK_EQ(flexsc_loop_deadline(loop, &calls[i].cb,
@@ -263,7 +263,7 @@ LOOP_TEST(chains_follow_known_calls)
 
 	known_pair(p);
 	feed(p[1], 1);
-	init(calls, 4, count_done);
+	init(calls, 4, count_call);
 	post_reads(calls, 1, p[0]);
 	POST_AFTER(loop, &calls[0], FLEXSC_CHAIN_ARG(0), &calls[1], SYS_dup, -1);
 	POST(loop, &calls[2], SYS_close, -1);

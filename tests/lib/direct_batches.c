@@ -19,7 +19,7 @@ LOOP_TEST(more_calls_than_a_ring_takes_are_posted_at_once)
 
 	known_pair(p);
 	for (unsigned int round = 0; round < 4; round++) {
-		init(many, MOST, count_done);
+		init(many, MOST, count_call);
 		for (unsigned int i = 0; i < MOST; i++) {
 			POST(loop, &many[i], SYS_close, -1 - (int)(i % 7));
 			if (i % 1000 == round)
@@ -42,7 +42,7 @@ WAITING_TEST_LIMIT(more_reads_wait_than_results_have_room, 60)
 	int p[2];
 
 	known_pair(p);
-	init(many, n, count_done);
+	init(many, n, count_call);
 	for (unsigned int i = 0; i < n; i += MOST) {
 		post_reads(many + i, MOST, p[0]);
 		CHECK_EQ(flexsc_loop_submit(loop), 0);
@@ -85,7 +85,7 @@ LOOP_TEST(callbacks_post_while_results_are_taken)
 
 static void post_many(struct flexsc_cb *cb)
 {
-	count_done(cb);
+	count_call(cb);
 	for (; posted < MOST; posted++) {
 		POST(loop, &many[posted], SYS_close, -1);
 		if (posted % 1500 == 0)
@@ -133,7 +133,7 @@ LOOP_TEST(a_timer_comes_among_calls_that_never_end)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(ticks, 2);
 	for (unsigned int i = 0; i < MOST; i++)
-		many[i].cb.callback = count_done;
+		many[i].cb.callback = count_call;
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(stats_of(loop).outstanding, 0);
 }
@@ -157,7 +157,7 @@ LOOP_TEST(a_read_posted_after_o_nonblock_does_not_wait)
 	if (!keeps_order())
 		SKIP("two calls of a batch run in any order");
 	known_pair(p);
-	init(calls, 2, count_done);
+	init(calls, 2, count_call);
 	CHECK_EQ(flexsc__call3(loop, &calls[0].cb, SYS_fcntl,
 				   (uint64_t)p[0], F_SETFL,
 				   O_RDWR | O_NONBLOCK), 0);
@@ -183,7 +183,7 @@ WAITING_TEST(a_close_in_the_batch_of_a_long_write_takes_nothing_away)
 	known_pair(p);
 	CHECK_EQ(DO(loop, SYS_write, p[1], "w", 1), 1);
 	CHECK_EQ(left(p[0]), 1);
-	init(calls, 2, count_done);
+	init(calls, 2, count_call);
 	POST(loop, &calls[0], SYS_writev, p[1], &all, 1);
 	POST(loop, &calls[1], SYS_close, p[1]);
 	for (unsigned int i = 0; i < 10000 && done < 2; i++) {
@@ -206,7 +206,7 @@ LOOP_TEST(a_mixed_batch_gives_each_call_its_own_result)
 
 	known_pair(p);
 	for (unsigned int round = 0; round < 50; round++) {
-		init(many, 5 * CALLS, count_done);
+		init(many, 5 * CALLS, count_call);
 		feed(p[1], 3 * CALLS);
 		for (unsigned int i = 0; i < CALLS; i++) {
 			struct call *c = &many[5 * i];
@@ -242,7 +242,7 @@ LOOP_TEST(known_calls_are_counted)
 
 	CHECK_EQ(DO(loop, SYS_close, -1), -EBADF);
 	before = stats_of(loop);
-	init(calls, CALLS, count_done);
+	init(calls, CALLS, count_call);
 	for (unsigned int i = 0; i < CALLS; i++)
 		POST(loop, &calls[i], SYS_close, -1);
 	CHECK_EQ(stats_of(loop).outstanding, CALLS);

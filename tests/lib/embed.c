@@ -4,21 +4,13 @@
  * nothing that the inner one has to tell.
  */
 #include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
 /* No sleep of these tests is as long: one that is has missed something. */
 #define LOST	(10 * SECOND)
 
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
+static void embed(void)
 {
-	(void)cb;
-	done++;
-}
-
-static void new_loop(void)
-{
-	loop = test_loop();
 	CHECK(flexsc_loop_fd(loop) >= 0);
 }
 
@@ -84,42 +76,39 @@ LOOP_TEST(the_descriptor_is_one_and_goes_with_the_loop)
 	CHECK_EQ(fcntl(fd, F_GETFD), -1);
 }
 
-TEST(an_idle_loop_lets_the_outer_one_sleep)
+LOOP_TEST(an_idle_loop_lets_the_outer_one_sleep)
 {
-	new_loop();
+	embed();
 	CHECK(prepare() == FLEXSC_FOREVER);
 	CHECK_EQ(readable_within(0), 0);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
 	CHECK_EQ(flexsc_loop_stop(loop), 0);
 	CHECK(prepare() == FLEXSC_FOREVER);
 	CHECK_EQ(readable_within(0), 0);
-	test_end_loop();
 }
 
-TEST(a_timer_limits_the_sleep)
+LOOP_TEST(a_timer_limits_the_sleep)
 {
 	struct flexsc_cb cb = { .callback = count_done };
 	uint64_t before = now_ns(), ns;
 
-	new_loop();
+	embed();
 	CHECK_EQ(flexsc_loop_timer(loop, &cb, 30 * MS), 0);
 	ns = prepare();
 	CHECK(ns <= 31 * MS);
 	turn_until(1);
 	CHECK(now_ns() - before >= 30 * MS);
 	CHECK(prepare() == FLEXSC_FOREVER);
-	test_end_loop();
 }
 
-TEST(a_call_makes_it_readable_until_dispatched)
+WAITING_TEST(a_call_makes_it_readable_until_dispatched)
 {
 	struct call call = CALL_INIT;
 	char c = 0;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe(p), 0);
-	new_loop();
+	embed();
 	POST(loop, &call, SYS_read, p[0], &c, 1);
 	while (prepare() != FLEXSC_FOREVER || readable_within(20 * MS))
 		CHECK_EQ(flexsc_loop_dispatch(loop), 0);
@@ -133,14 +122,13 @@ TEST(a_call_makes_it_readable_until_dispatched)
 	while (!call.runs)
 		turn();
 	CHECK_EQ(c, 'x');
-	test_end_loop();
 }
 
-TEST(work_that_is_there_when_prepared_makes_it_readable)
+LOOP_TEST(work_that_is_there_when_prepared_makes_it_readable)
 {
 	struct call calls[3] = { CALL_INIT, CALL_INIT, CALL_INIT };
 
-	new_loop();
+	embed();
 	for (unsigned int i = 0; i < 3; i++)
 		POST(loop, &calls[i], SYS_getppid);
 	while (prepare())
@@ -150,24 +138,22 @@ TEST(work_that_is_there_when_prepared_makes_it_readable)
 		turn();
 	for (unsigned int i = 0; i < 3; i++)
 		CHECK_EQ(calls[i].cb.ret, getppid());
-	test_end_loop();
 }
 
 #define ROUNDS	MANY(5000)
 
 /* More at a time than one dispatch takes. */
-TEST(what_one_dispatch_leaves_comes_with_the_next)
+LOOP_TEST(what_one_dispatch_leaves_comes_with_the_next)
 {
 	static struct flexsc_cb cbs[ROUNDS];
 
-	new_loop();
+	embed();
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		cbs[i].callback = count_done;
 		CHECK_EQ(flexsc_loop_getppid(loop, &cbs[i]), 0);
 	}
 	turn_until(ROUNDS);
 	CHECK(prepare() == FLEXSC_FOREVER);
-	test_end_loop();
 }
 
 static void *wake_loop(void *cb)
@@ -176,12 +162,12 @@ static void *wake_loop(void *cb)
 	return NULL;
 }
 
-TEST(wake_ups_make_it_readable)
+LOOP_TEST(wake_ups_make_it_readable)
 {
 	struct flexsc_cb cb = { .callback = count_done }, *what[2] = { &cb };
 	pthread_t thread;
 
-	new_loop();
+	embed();
 	for (unsigned int i = 0; i < 2; i++) {
 		CHECK(prepare() == FLEXSC_FOREVER);
 		thread = test_thread(wake_loop, what[i]);
@@ -196,21 +182,19 @@ TEST(wake_ups_make_it_readable)
 	CHECK_EQ(prepare(), 0);
 	CHECK(prepare() == FLEXSC_FOREVER);
 	CHECK_EQ(readable_within(0), 0);
-	test_end_loop();
 }
 
-TEST(a_signal_makes_it_readable)
+LOOP_TEST(a_signal_makes_it_readable)
 {
 	struct flexsc_cb cb = { .callback = count_done };
 
-	new_loop();
+	embed();
 	CHECK_EQ(flexsc_loop_signal(loop, &cb, SIGUSR1), 0);
 	CHECK(prepare() == FLEXSC_FOREVER);
 	CHECK_EQ(raise(SIGUSR1), 0);
 	CHECK_EQ(readable_within(LOST), 1);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	CHECK_EQ(cb.ret, SIGUSR1);
-	test_end_loop();
 }
 
 static void prepare_inside(struct flexsc_cb *cb)
@@ -221,23 +205,22 @@ static void prepare_inside(struct flexsc_cb *cb)
 	count_done(cb);
 }
 
-TEST(a_callback_prepares_nothing)
+LOOP_TEST(a_callback_prepares_nothing)
 {
 	struct flexsc_cb cb = { .callback = prepare_inside };
 
-	new_loop();
+	embed();
 	CHECK_EQ(flexsc_loop_getppid(loop, &cb), 0);
 	turn_until(1);
-	test_end_loop();
 }
 
 /* The inner loop's own ways go on beside the outer loop. */
-TEST(a_loop_that_was_prepared_can_still_wait_and_run)
+LOOP_TEST(a_loop_that_was_prepared_can_still_wait_and_run)
 {
 	struct flexsc_cb cb = { .callback = count_done };
 	pthread_t thread;
 
-	new_loop();
+	embed();
 	CHECK(prepare() == FLEXSC_FOREVER);
 	thread = test_thread(wake_loop, &cb);
 	CHECK_EQ(flexsc_loop_wait(loop, LOST), 1);
@@ -247,16 +230,15 @@ TEST(a_loop_that_was_prepared_can_still_wait_and_run)
 	CHECK_EQ(flexsc_loop_timer(loop, &cb, MS), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(done, 2);
-	test_end_loop();
 }
 
-TEST(a_forked_child_has_no_descriptor)
+LOOP_TEST(a_forked_child_has_no_descriptor)
 {
 	struct flexsc_cb cb = { .callback = count_done };
 	uint64_t ns;
 	int fd, pid;
 
-	new_loop();
+	embed();
 	fd = flexsc_loop_fd(loop);
 	CHECK(prepare() == FLEXSC_FOREVER);
 	pid = test_fork();
@@ -272,7 +254,6 @@ TEST(a_forked_child_has_no_descriptor)
 	CHECK_EQ(flexsc_loop_wake(loop, &cb), 0);
 	CHECK_EQ(readable_within(LOST), 1);
 	turn_until(1);
-	test_end_loop();
 }
 
 /*
@@ -352,7 +333,7 @@ static void play(unsigned int n, unsigned int wakers)
 	struct epoll_event event = { .events = EPOLLIN };
 	int set = epoll_create1(EPOLL_CLOEXEC);
 
-	new_loop();
+	embed();
 	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, flexsc_loop_fd(loop), &event), 0);
 	for (unsigned int i = 0; i < n; i++) {
 		struct player *player = &players[i];
@@ -376,16 +357,15 @@ static void play(unsigned int n, unsigned int wakers)
 	}
 	for (unsigned int i = 0; i < n; i++)
 		pthread_join(players[i].thread, NULL);
-	test_end_loop();
 }
 
 /* One alone: nobody else's turn hides that one was missed. */
-TEST_LIMIT(an_outer_loop_misses_no_call, 60)
+LOOP_TEST_LIMIT(an_outer_loop_misses_no_call, 60)
 {
 	play(1, 0);
 }
 
-TEST_LIMIT(an_outer_loop_misses_nothing_of_many, 60)
+LOOP_TEST_LIMIT(an_outer_loop_misses_nothing_of_many, 60)
 {
 	play(PLAYERS, PLAYERS / 2);
 }
@@ -414,14 +394,13 @@ static void *wake_when_asked(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(an_outer_loop_misses_no_wake_up_while_falling_asleep, 60)
+LOOP_TEST_LIMIT(an_outer_loop_misses_no_wake_up_while_falling_asleep, 60)
 {
 	pthread_t thread;
 
-	new_loop();
+	embed();
 	thread = test_thread(wake_when_asked, NULL);
 	asked++;
 	turn_until(10 * TURNS);
 	pthread_join(thread, NULL);
-	test_end_loop();
 }

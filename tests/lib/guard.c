@@ -359,11 +359,8 @@ static void *try_to_close(void *arg)
 }
 
 /* The descriptor still cancels the calls that name it. */
-TEST(a_descriptor_that_is_not_closed_keeps_its_name)
+WAITING_TEST(a_descriptor_that_is_not_closed_keeps_its_name)
 {
-	struct flexsc_loop *loop = test_loop();
-
-	NEEDS_WAITING_ENGINE();
 	for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
 		struct call call = CALL_INIT;
 		pthread_t thread;
@@ -382,18 +379,15 @@ TEST(a_descriptor_that_is_not_closed_keeps_its_name)
 		CHECK_EQ(close(p[0]), 0);
 		CHECK_EQ(close(p[1]), 0);
 	}
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST_LIMIT(torture, 60)
+WAITING_TEST_LIMIT(torture, 60)
 {
-	struct flexsc_loop *loop = test_loop();
 	struct flexsc_buffers *buffers;
 	pthread_t closers[CLOSERS];
 	unsigned int fds = 0;
 	int events;
 
-	NEEDS_WAITING_ENGINE();
 	for (unsigned int i = 0; i < LONG; i++)
 		sent[i] = (char)(i * 7 / 64 + i % 63);
 	CHECK_EQ(flexsc_buffers_create(loop, &buffers, 1024, 64), 0);
@@ -420,5 +414,4 @@ TEST_LIMIT(torture, 60)
 	for (unsigned int i = 0; i < CLOSERS; i++)
 		CHECK_EQ(pthread_join(closers[i], NULL), 0);
 	CHECK_EQ(flexsc_buffers_destroy(buffers), 0);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }

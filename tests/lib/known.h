@@ -7,16 +7,9 @@
 #define FLEXSC_TESTS_KNOWN_H
 
 #include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
 #define CALLS	64U
-
-static unsigned int done;	/* callbacks, of all calls */
-
-static inline void count_done(struct flexsc_cb *cb)
-{
-	((struct call *)cb)->runs++;
-	done++;
-}
 
 static inline void init(struct call *calls, unsigned int n,
 			void (*callback)(struct flexsc_cb *cb))

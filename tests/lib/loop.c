@@ -4,14 +4,7 @@
  * nothing starves.
  */
 #include "tests/harness/harness.h"
-
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	(void)cb;
-	done++;
-}
+#include "tests/lib/counted.h"
 
 /* Options. */
 
@@ -284,14 +277,13 @@ static void on_alarm(int signo)
 	flexsc_loop_stop(loop);
 }
 
-TEST(another_thread_or_a_signal_handler_stops_a_run)
+LOOP_TEST(another_thread_or_a_signal_handler_stops_a_run)
 {
 	static const struct itimerval soon = { { 0, 0 }, { 0, 50000 } };
 	struct flexsc_cb timer = { .callback = count_done };
 	uint64_t before = now_ns();
 	pthread_t thread;
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_timer(loop, &timer, 3600 * SECOND), 0);
 	thread = test_thread(stop_later, NULL);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
@@ -559,12 +551,11 @@ LOOP_TEST(a_callback_that_is_owed_at_once_runs_although_unreferenced)
 	CHECK_EQ(call.runs, 1);
 }
 
-TEST(references_are_nothing_to_wait_and_dispatch)
+LOOP_TEST(references_are_nothing_to_wait_and_dispatch)
 {
 	struct call call = CALL_INIT;
 	uint64_t before = now_ns();
 
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_ref(loop), 0);
 	CHECK_EQ(flexsc_loop_dispatch(loop), 0);
 	CHECK_EQ(flexsc_loop_wait(loop, MS), 0);
@@ -667,11 +658,10 @@ LOOP_TEST(a_loop_that_spins_until_a_timer_does_not_sleep_then,
 	CHECK_EQ(stats_of(loop).wakeups, 0);
 }
 
-TEST(a_loop_that_found_nothing_sleeps)
+LOOP_TEST(a_loop_that_found_nothing_sleeps, .poll_us = 1000)
 {
 	struct call call = CALL_INIT;
 
-	loop = NEW_LOOP(.poll_us = 1000);
 	/* It doesn't sleep if it has no processor until the timer is due. */
 	while (!stats_of(loop).wakeups) {
 		const uint64_t before = now_ns();

@@ -80,13 +80,12 @@ static void read_in_pieces(size_t size, size_t piece, bool at_offset)
 	free(got);
 }
 
-TEST(files_are_read_to_their_ends)
+LOOP_TEST(files_are_read_to_their_ends)
 {
 	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 65536, LARGE };
 	static const size_t pieces[] = { 1000, 4096, 65536, 2 * LARGE };
 
 	enter_scratch();
-	loop = test_loop();
 	for (unsigned int s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
 		for (unsigned int p = 0; p < 4; p++) {
 			make_file("f", sizes[s]);
@@ -136,10 +135,9 @@ static void read_together(bool seeks)
 	CHECK_EQ(DO(loop, SYS_close, fd), 0);
 }
 
-TEST(reads_at_the_same_time_share_a_position)
+LOOP_TEST(reads_at_the_same_time_share_a_position)
 {
 	enter_scratch();
-	loop = test_loop();
 	make_file("f", LARGE);
 	for (unsigned int i = 0; i < 10; i++)
 		read_together(i % 2);
@@ -171,7 +169,7 @@ static void refuse_to_submit_only(void)
 }
 
 /* A thread's read of a large piece begins while a read by io_uring isn't over. */
-TEST(reads_share_a_position_while_the_kernel_takes_no_requests)
+LOOP_TEST(reads_share_a_position_while_the_kernel_takes_no_requests)
 {
 	enum { PIECE = 4 << 20 };
 	char *bytes = calloc(2, PIECE), *got[2] = { bytes, bytes + PIECE };
@@ -179,7 +177,6 @@ TEST(reads_share_a_position_while_the_kernel_takes_no_requests)
 	int fd;
 
 	enter_scratch();
-	loop = test_loop();
 	memset(got[1], 1, PIECE);
 	fd = open("f", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	CHECK_EQ(write(fd, bytes, 2 * PIECE), 2 * PIECE);
@@ -200,13 +197,12 @@ TEST(reads_share_a_position_while_the_kernel_takes_no_requests)
 	free(bytes);
 }
 
-TEST(a_position_that_was_moved_is_used)
+LOOP_TEST(a_position_that_was_moved_is_used)
 {
 	char got[8];
 	int fd, copy;
 
 	enter_scratch();
-	loop = test_loop();
 	make_file("f", LARGE);
 	fd = open_by_loop("f", O_RDONLY);
 	CHECK_EQ(DO(loop, SYS_lseek, fd, 5000, SEEK_SET), 5000);
@@ -224,13 +220,12 @@ TEST(a_position_that_was_moved_is_used)
 }
 
 /* The library doesn't see this move: a short read needn't be at the end. */
-TEST(a_position_that_was_moved_plainly_is_used)
+LOOP_TEST(a_position_that_was_moved_plainly_is_used)
 {
 	static const off_t places[] = { 1, 4095, 5000, 12287 };
 	static char got[LARGE];
 
 	enter_scratch();
-	loop = test_loop();
 	for (unsigned int i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		const off_t at = places[i];
 		int fd;
@@ -260,13 +255,12 @@ static bool is_resident(int fd, off_t at)
 }
 
 /* After that advice, a read brings one page into memory and none behind it. */
-TEST(the_advice_of_the_program_stays)
+LOOP_TEST(the_advice_of_the_program_stays)
 {
 	char byte;
 	int fd;
 
 	enter_scratch();
-	loop = test_loop();
 	make_file("f", LARGE);
 	touch("f", LARGE / 2);
 	fd = open_by_loop("f", O_RDONLY);
@@ -279,14 +273,13 @@ TEST(the_advice_of_the_program_stays)
 	CHECK(!is_resident(fd, getpagesize()));
 }
 
-TEST(fifos_opened_by_name_wait)
+LOOP_TEST(fifos_opened_by_name_wait)
 {
 	struct call reader = CALL_INIT, late = CALL_INIT;
 	char got[8] = "";
 	int fd;
 
 	enter_scratch();
-	loop = test_loop();
 	CHECK_EQ(mkfifo("fifo", 0600), 0);
 	/* So that the open doesn't wait. */
 	fd = open("fifo", O_RDWR | O_CLOEXEC);
@@ -425,10 +418,9 @@ static uint64_t cost_of_files(void)
 	return stats_of(loop).mode_switches - before;
 }
 
-TEST(files_cost_few_system_calls)
+LOOP_TEST(files_cost_few_system_calls)
 {
 	enter_scratch();
-	loop = test_loop();
 	make_file("f", 100);
 	touch("f", 0);
 	for (unsigned int i = 0; i < 2; i++) {

@@ -4,16 +4,9 @@
  * have. What the calls themselves return is in results_*.c.
  */
 #include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
 #include <linux/prctl.h>
-
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	(void)cb;
-	done++;
-}
 
 LOOP_TEST(the_callback_runs_once_and_never_inside_the_post)
 {

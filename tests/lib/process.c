@@ -4,6 +4,7 @@
  * user, it exits, it is killed.
  */
 #include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
 #include <grp.h>
 #include <sys/file.h>
@@ -13,14 +14,7 @@
 
 static struct call readers[READERS], lockers[LOCKERS], sleeper;
 static uint64_t values[READERS];
-static unsigned int done;
 static int event, holder;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	((struct call *)cb)->runs++;
-	done++;
-}
 
 /* Calls that wait in io_uring, in an epoll set, and on syscall threads. */
 static void post_waiting(void)
@@ -32,15 +26,15 @@ static void post_waiting(void)
 	holder = open("lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	CHECK_EQ(flock(holder, LOCK_EX), 0);
 	for (unsigned int i = 0; i < READERS; i++) {
-		readers[i].cb.callback = count_done;
+		readers[i].cb.callback = count_call;
 		POST(loop, &readers[i], SYS_read, event, &values[i], 8);
 	}
 	for (unsigned int i = 0; i < LOCKERS; i++) {
-		lockers[i].cb.callback = count_done;
+		lockers[i].cb.callback = count_call;
 		POST(loop, &lockers[i], SYS_flock,
 		     open("lock", O_RDWR | O_CLOEXEC), LOCK_SH);
 	}
-	sleeper.cb.callback = count_done;
+	sleeper.cb.callback = count_call;
 	POST(loop, &sleeper, SYS_nanosleep, &long_time, NULL);
 	run_for(loop, 100);
 	CHECK_EQ(done, 0);
@@ -135,7 +129,7 @@ TEST(changing_the_user_while_calls_run)
 		done = 0;
 		for (unsigned int i = 0; i < 16; i++) {
 			calls[i] = (struct call){
-				.cb = { .callback = count_done } };
+				.cb = { .callback = count_call } };
 			POST(loop, &calls[i],
 			     i & 1 ? SYS_nanosleep : SYS_getppid, &brief, NULL);
 		}

@@ -3,37 +3,20 @@
 #ifndef FLEXSC_READERS_H
 #define FLEXSC_READERS_H
 
-#include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
 #define PIPES	200
 
-/* A pipe with a read of one byte posted on it. */
-struct reader {
-	struct call call;	/* first: call_done() finds it here */
-	int p[2];
-	char c;
-};
-
 static struct reader readers[PIPES];
-static unsigned int finished;
-
-static inline void reader_done(struct flexsc_cb *cb)
-{
-	((struct call *)cb)->runs++;
-	finished++;
-}
 
 static inline void post_reads(unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
-		struct reader *r = &readers[i];
-
-		CHECK_EQ(pipe2(r->p, O_CLOEXEC), 0);
-		r->call.cb.callback = reader_done;
-		POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
+		reader_open(&readers[i]);
+		reader_post(&readers[i]);
 	}
 	run_for(loop, 10);
-	CHECK_EQ(finished, 0);
+	CHECK_EQ(done, 0);
 }
 
 static inline void feed(unsigned int i)

@@ -4,19 +4,12 @@
  * descriptors. The library falls back or says what is wrong; nothing is lost.
  */
 #include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
 #include <grp.h>
 #include <linux/seccomp.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	((struct call *)cb)->runs++;
-	done++;
-}
 
 static void forbid_call(int nr, int error)
 {
@@ -392,7 +385,7 @@ static void post_blocked(struct flexsc_loop *loop, struct call *calls,
 	static uint64_t value;
 
 	for (unsigned int i = 0; i < n; i++) {
-		calls[i] = (struct call){ .cb = { .callback = count_done } };
+		calls[i] = (struct call){ .cb = { .callback = count_call } };
 		POST(loop, &calls[i], SYS_read, event, &value, 8);
 	}
 }
@@ -479,14 +472,12 @@ static void post_reader(struct flexsc_loop *loop, struct call *reader, int fd)
 	CHECK_EQ(reader->runs, 0);
 }
 
-TEST(ioctl_is_forbidden_later)
+WAITING_TEST(ioctl_is_forbidden_later)
 {
 	int event = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	struct flexsc_loop *loop = test_loop();
 	struct call reader;
 	uint64_t one = 1;
 
-	NEEDS_WAITING_ENGINE();
 	post_reader(loop, &reader, event);
 	forbid_ioctl(false);
 	for (int i = 0; i < 10; i++)
@@ -494,28 +485,26 @@ TEST(ioctl_is_forbidden_later)
 	CHECK_EQ(DO(loop, SYS_write, event, &one, 8), 8);
 	CHECK_EQ(await_call(loop, &reader), 8);
 	post_reader(loop, &reader, event);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(reader.runs, 1);
 	CHECK(reader.cb.ret == -ECANCELED || reader.cb.ret == -EINTR);
 }
 
 /* Whatever is told to nobody ends, and the loop does. */
-TEST(ioctl_and_lseek_are_forbidden_later)
+WAITING_TEST(ioctl_and_lseek_are_forbidden_later)
 {
 	static const struct timespec brief = { 0, 1000000 };
 	int event = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	struct call reader, sleeper = CALL_INIT, other = CALL_INIT;
-	struct flexsc_loop *loop = test_loop();
 	int err;
 
-	NEEDS_WAITING_ENGINE();
 	post_reader(loop, &reader, event);
 	forbid_ioctl(true);
 	POST(loop, &sleeper, SYS_nanosleep, &brief, NULL);
 	POST(loop, &other, SYS_getppid);
 	err = flexsc_loop_wait(loop, FLEXSC_FOREVER);
 	CHECK(err == 1 || err == -EPERM);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	test_end_loop();
 	CHECK_EQ(reader.runs, 1);
 	CHECK_EQ(sleeper.runs, 1);
 	CHECK_EQ(other.runs, 1);
@@ -611,7 +600,7 @@ static void exhaust(struct flexsc_loop *loop, unsigned int max)
 	CHECK(max <= sizeof(calls) / sizeof(calls[0]));
 	memset(calls, 0, max * sizeof(calls[0]));
 	while (accepted < max && !err) {
-		calls[accepted].cb.callback = count_done;
+		calls[accepted].cb.callback = count_call;
 		err = flexsc_loop_call(loop, &calls[accepted].cb,
 				       ARGS(SYS_read, event, &value, 8));
 		accepted += !err;

@@ -4,16 +4,9 @@
  * what they can't show: that a loop without work uses no processor time.
  */
 #include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
 #include <dirent.h>
-
-static unsigned int done;
-
-static void count_done(struct flexsc_cb *cb)
-{
-	((struct call *)cb)->runs++;
-	done++;
-}
 
 #define CALLS	1000
 
@@ -27,7 +20,7 @@ static void post_mixture(unsigned int i)
 	static char byte[CALLS];
 	int p[2];
 
-	calls[i].cb.callback = count_done;
+	calls[i].cb.callback = count_call;
 	switch (i % 5) {
 	case 0:
 		POST(loop, &calls[i], SYS_getppid);
@@ -131,7 +124,7 @@ LOOP_TEST(cancelled_calls_are_counted_apart)
 	struct flexsc_stats s;
 
 	for (unsigned int i = 0; i < 100; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_getppid);
 		if (i % 4 == 0)
 			CHECK_EQ(flexsc_loop_cancel(loop, &calls[i].cb), 0);
@@ -150,7 +143,7 @@ LOOP_TEST(failures_without_a_cb_are_counted)
 	struct flexsc_stats s;
 
 	for (unsigned int i = 0; i < 10; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_close, -1);
 		CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_getppid)), 0);
 	}
@@ -180,10 +173,10 @@ LOOP_TEST(refused_posts_are_not_counted)
 LOOP_TEST(timers_and_deadlines_are_counted)
 {
 	for (unsigned int i = 0; i < 10; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		CHECK_EQ(flexsc_loop_timer(loop, &calls[i].cb, MS), 0);
 	}
-	calls[10].cb.callback = count_done;
+	calls[10].cb.callback = count_call;
 	POST(loop, &calls[10], SYS_getppid);
 	CHECK_EQ(flexsc_loop_deadline(loop, &calls[10].cb, 60 * SECOND), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
@@ -294,7 +287,7 @@ TEST(a_batch_costs_few_mode_switches)
 	CHECK_EQ(DO(loop, SYS_pread64, fd, page[0], 64, 0), 64);
 	before = stats_of(loop);
 	for (unsigned int i = 0; i < CALLS; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_pread64, fd, page[i], 64, i);
 	}
 	CHECK_EQ(flexsc_loop_run(loop), 0);
@@ -311,7 +304,7 @@ static void work_in_threads(unsigned int n)
 
 	done = 0;
 	for (unsigned int i = 0; i < n; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_nanosleep, &brief, NULL);
 	}
 	CHECK(run_until(loop, &done, n, 10000));
@@ -365,7 +358,7 @@ WAITING_TEST(threads_grow_on_demand_and_shrink_again)
 	unsigned int most = 0;
 
 	for (unsigned int i = 0; i < 32; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
 	}
 	while (most < 32) {
@@ -426,14 +419,14 @@ TEST(threads_that_get_no_processor_do_not_multiply)
 	snprintf(name, sizeof(name), "%d", core);
 	loop = NEW_LOOP(.kernel_cores = name);
 	/* Not while the core is held: the first thread's making waits for it. */
-	calls[0].cb.callback = count_done;
+	calls[0].cb.callback = count_call;
 	POST(loop, &calls[0], SYS_futex, &word, 0, 0, &brief);
 	CHECK(run_until(loop, &done, 1, 10000));
 	done = 0;
 	holder = test_thread(hold_core, (void *)(intptr_t)core);
 	sleep_ms(20);
 	for (unsigned int i = 0; i < 32; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
 	}
 	run_for(loop, 100);
@@ -451,7 +444,7 @@ WAITING_TEST(threads_stay_below_their_limit, .max_threads = 5)
 	static uint32_t word;
 
 	for (unsigned int i = 0; i < 100; i++) {
-		calls[i].cb.callback = count_done;
+		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
 	}
 	/* An engine may have a part of them, and the rest when it needs more. */

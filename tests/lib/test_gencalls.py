@@ -630,34 +630,6 @@ def test_compiled_table_says_what_the_table_says(
     assert run_ok(program).splitlines() == expected
 
 
-def test_compiled_table_builds_for_the_other_machine(
-    built: Path, tmp_path: Path
-) -> None:
-    tool = need("aarch64-linux-gnu-gcc")
-    run_ok(
-        *(tool, "-std=gnu11", "-Wall", "-Wextra", "-Werror", *INTERNAL),
-        *("-c", built / "table.c", "-o", tmp_path / "table.o"),
-    )
-
-
-def test_some_rows_are_what_everybody_knows() -> None:
-    read = BY_NAME["read"]
-    assert (read.numbers, read.kind, read.op) == (
-        {"x86-64": 0, "aarch64": 63},
-        "wait:in",
-        "READ",
-    )
-    assert [arg.declaration for arg in read.args] == [
-        "int fd",
-        "void *buf",
-        "size_t count",
-    ]
-    assert BY_NAME["fork"].kind == "never"
-    assert BY_NAME["gettid"].kind == "self"
-    assert BY_NAME["fsync"].op == "FSYNC"
-    assert [arg.fd for arg in BY_NAME["epoll_ctl"].args] == [True, False, True, False]
-
-
 # The manual page.
 
 

@@ -156,12 +156,11 @@ static void *nudge_later(void *arg)
 	return arg;
 }
 
-TEST(a_wake_up_without_cb_only_wakes)
+LOOP_TEST(a_wake_up_without_cb_only_wakes)
 {
 	uint64_t before = now_ns();
 	pthread_t thread;
 
-	loop = test_loop();
 	thread = test_thread(nudge_later, NULL);
 	CHECK_EQ(flexsc_loop_wait(loop, 3600 * SECOND), 1);
 	CHECK(now_ns() - before >= 50 * MS);
@@ -186,10 +185,9 @@ static void wake_again(struct flexsc_cb *cb)
 		CHECK_EQ(flexsc_loop_wake(loop, cb), 0);
 }
 
-TEST(a_callback_may_wake_its_own_loop)
+LOOP_TEST(a_callback_may_wake_its_own_loop)
 {
 	one.cb.callback = wake_again;
-	loop = test_loop();
 	CHECK_EQ(flexsc_loop_wake(loop, &one.cb), 0);
 	CHECK(run_until(loop, &done, 1000, 10000));
 	run_for(loop, 10);
