@@ -20,7 +20,6 @@
 #include "events/event/backend.h"
 #include "events/event/critical.h"
 #include "events/event/ecb.h"
-#include "events/upcall/xstate.h"
 #include "events/upcall/upcall.h"
 #include "backends.h"
 #include "notifier.h"

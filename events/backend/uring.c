@@ -24,8 +24,6 @@
 #include "backends.h"
 #include "notifier.h"
 #include "ring.h"
-#include "uring_accept.h"
-#include "uring_notify.h"
 
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U

@@ -26,6 +26,7 @@
 
 struct acceptor;
 struct flexsc_ecb;
+struct flexsc_ecb_watch;
 
 struct evring {
 	struct io_uring ring;
@@ -44,5 +45,35 @@ struct evring {
 	uint32_t completions;	/* that the ring has room for */
 	bool crowded;		/* it had none, for what is reaped now */
 };
+
+/* Listeners. Owner only, in a critical section. */
+
+/* Make the slot's listener. 0 or -errno. */
+int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,
+			  const struct flexsc_ecb_watch *watch);
+void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index);
+/* A connection, or -errno; "more": the request goes on. */
+void flexsc__evring_accepted(struct flexsc_ecb *ecb, uint32_t index, int res,
+			     bool more);
+/* Accept what may be accepted now, full listeners too; stop what may not. */
+void flexsc__evring_accept(struct flexsc_ecb *ecb);
+/* Is a listener full, so that it has to be tried again? */
+bool flexsc__evring_full(const struct flexsc_ecb *ecb);
+void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb);
+/* In a forked child: free their memory, touch nothing else. */
+void flexsc__evring_discard_listeners(struct evring *evring);
+/*
+ * Close connections whose events weren't handed out. At the end, or in a forked child,
+ * whose copies they are.
+ */
+void flexsc__evring_disown(const struct flexsc_ecb *ecb);
+
+/* How completions become SIGURG. Owner only, in a critical section. */
+
+/* Completions don't notify. */
+void flexsc__evring_hush(struct flexsc_ecb *ecb);
+/* The next completion notifies. 0 or -errno. */
+int flexsc__evring_notify(struct flexsc_ecb *ecb);
+void flexsc__evring_notify_close(struct evring *evring);
 
 #endif /* FLEXSC_EVENTS_URING_H */

@@ -10,7 +10,7 @@
  * What was accepted before the kernel saw a cancellation, and finds no slot, is
  * spare: it is delivered when a slot is free.
  */
-#include "uring_accept.h"
+#include "uring.h"
 
 #include <errno.h>
 #include <flexsc/ecb.h>
@@ -23,7 +23,6 @@
 #include "events/event/slot.h"
 #include "events/event/source.h"
 #include "ring.h"
-#include "uring.h"
 
 struct acceptor {
 	struct acceptor *next;

@@ -15,7 +15,7 @@
  * While the owner collects it has the kernel not count. What completes until it
  * counts again is found by one more look; see evring_collect().
  */
-#include "uring_notify.h"
+#include "uring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,6 @@
 #include "events/event/ecb.h"
 #include "notifier.h"
 #include "ring.h"
-#include "uring.h"
 
 void flexsc__evring_notify_close(struct evring *evring)
 {

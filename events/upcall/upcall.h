@@ -52,6 +52,13 @@ extern const char flexsc__upcall_entry[];
 extern const char flexsc__upcall_tail[];
 extern const char flexsc__upcall_tail_end[];
 
+/*
+ * Set "mask" and "compact" for this processor: everything but the tiles of AMX,
+ * which handlers don't use. Returns the size of the state; 0: the processor
+ * can't keep it from user mode, so there are no upcalls but with "room" zero. Any thread.
+ */
+size_t flexsc__upcall_probe(struct flexsc__upcall *upcall);
+
 #endif /* __ASSEMBLER__ */
 
 #endif /* FLEXSC_EVENTS_UPCALL_H */

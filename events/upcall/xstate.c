@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "xstate.h"
+#include "upcall.h"
 
 #include <cpuid.h>
-
-#include "upcall.h"
 
 #define XSTATE		0x0d		/* leaf of CPUID */
 #define XSTATE_LEGACY	576		/* the first two components, the header */

@@ -2,7 +2,6 @@
 #include "tests/harness/harness.h"
 
 #include "leaf.h"
-#include "events/upcall/xstate.h"
 
 #define FLAGS_KEPT	0xcd5	/* CF, PF, AF, ZF, SF, DF, OF */
 #define FLAG_DF		0x400

@@ -7,15 +7,10 @@
  * getting somewhere in time: pairs that differ are repeated, fewer at the same time
  * and with more of it, before they count.
  */
-#include "tests/harness/harness.h"
-
-#include <limits.h>
-#include <spawn.h>
+#include "beside.h"
 
 #define PASSES		3U
 #define RUNS		4096
-
-extern char **environ;
 
 struct run {
 	char call[32], event[32];
@@ -26,9 +21,7 @@ struct run {
 };
 
 static struct run runs[RUNS];
-static char program[PATH_MAX];
 static unsigned int count, running, differ;
-static char *native_environment[256];
 static bool posts;
 
 /* Pairs that are documented to differ, for posted calls of an engine. */
@@ -85,7 +78,7 @@ static void begin(struct run *run, unsigned int slower)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, p[1], 1);
 	CHECK_EQ(posix_spawn(&run->pid, program, &actions, NULL, argv,
-			     run->native ? native_environment : environ), 0);
+			     run->native ? native_environment() : environ), 0);
 	posix_spawn_file_actions_destroy(&actions);
 	close(p[1]);
 	run->out = p[0];
@@ -173,19 +166,6 @@ static void add(const char *call, const char *event)
 	}
 }
 
-/* The program "pair" lies beside this one, in a guest as well. */
-static void find_program(void)
-{
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	char *name;
-
-	CHECK(n > 0);
-	program[n] = 0;
-	name = strrchr(program, '/') + 1;
-	CHECK(name + sizeof("pair") <= program + sizeof(program));
-	strcpy(name, "pair");
-}
-
 static void add_all(void)
 {
 	char command[PATH_MAX + 32], call[32], event[32];
@@ -201,21 +181,11 @@ static void add_all(void)
 	CHECK_EQ(pclose(list), 0);
 }
 
-static void strip_environment(void)
-{
-	unsigned int n = 0;
-
-	for (char **e = environ; *e && n < 255; e++)
-		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "FLEXSC_", 7))
-			native_environment[n++] = *e;
-}
-
 TEST_LIMIT(what_waits_ends_as_it_does_natively, 200)
 {
 	posts = test_parameter("loop", 0);
 	NEEDS_WAITING_ENGINE();
-	strip_environment();
-	find_program();
+	find_program("pair");
 	enter_scratch();
 	add_all();
 	for (unsigned int number = 0; number < PASSES; number++)

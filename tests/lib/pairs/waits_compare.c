@@ -3,40 +3,9 @@
  * All calls of waits.h natively and as this test is run: preloaded, with one
  * carrier and with two, or posted to a loop with "loop=1".
  */
-#include "tests/harness/harness.h"
-
-#include <limits.h>
-#include <spawn.h>
+#include "beside.h"
 
 #define DESCRIPTORS	8192U
-
-extern char **environ;
-
-static char program[PATH_MAX];
-
-/* The program "waits" lies beside this one. */
-static void find_program(void)
-{
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	char *name;
-
-	CHECK(n > 0);
-	program[n] = 0;
-	name = strrchr(program, '/') + 1;
-	CHECK(name + sizeof("waits") <= program + sizeof(program));
-	strcpy(name, "waits");
-}
-
-static char **native_environment(void)
-{
-	static char *kept[256];
-	unsigned int n = 0;
-
-	for (char **e = environ; *e && n < 255; e++)
-		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "FLEXSC_", 7))
-			kept[n++] = *e;
-	return kept;
-}
 
 /* A process of "waits", with its output in a file. */
 struct run {
@@ -100,7 +69,7 @@ TEST_LIMIT(each_call_waits_as_it_does_natively, 120)
 	NEEDS_WAITING_ENGINE();
 	if (!raise_fd_limit(DESCRIPTORS))
 		SKIP("%u descriptors aren't allowed", DESCRIPTORS);
-	find_program();
+	find_program("waits");
 	enter_scratch();
 	native = begin("natively", "reference", native_environment());
 	CHECK_EQ(end(&native), 0);
