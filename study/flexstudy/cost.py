@@ -35,7 +35,6 @@ LOST_CALLS = [NONE, "getppid", "stat", "pwrite"]
 SHOWN = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]  # numbers of slices in the table
 WINDOW = 2  # slices whose mean speed is taken as the program's speed there
 SPEEDS = [0.95, 0.98, 1.00]
-LOST_PAPER = {"pwrite": "up to 14,000 cycles until 1.00"}
 
 POLLUTING = "pwrite"
 EVERY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
@@ -44,11 +43,6 @@ LEAST = 0.001  # the least resolution of a relative speed
 WORKS = {
     "tree": "figure 2, the paper's is Xalan",
     "heap": "figure 3, the paper's is SPEC JBB",
-}
-# Instructions between two calls, from and to, and the paper's relative speed there.
-POLLUTE_PAPER = {
-    "tree": [(1000, 2000, "0.34-0.40"), (2445, 12435, "0.40-0.80")],
-    "heap": [(0, 2000, "0.55"), (2445, 12435, "0.40-0.80")],
 }
 
 FOOTPRINT_CALLS = [
@@ -63,23 +57,6 @@ FOOTPRINT_CALLS = [
 SCALE = 17
 # Caches, and repetitions of each.
 LEVELS = {"l1i": 500, "l1d": 500, "l2": 60, "dtlb": 1000}
-INSTRUCTIONS_PAPER = {
-    "stat": 4972,
-    "pread": 3739,
-    "pwrite": 5689,
-    "open-close": 6631,
-    "mmap-munmap": 8977,
-    "open-write-close": 9921,
-}
-# By call: cycles, and lines of each level; of the data TLB entries.
-FOOTPRINT_PAPER = {
-    "stat": (13585, 32, 186, 660, 21),
-    "pread": (12300, 32, 294, 679, 20),
-    "pwrite": (31285, 50, 373, 985, 44),
-    "open-close": (19162, 47, 240, 900, 28),
-    "mmap-munmap": (19079, 41, 233, 869, 7),
-    "open-write-close": (32815, 78, 481, 1462, 49),
-}
 
 
 # Measuring.
@@ -253,10 +230,8 @@ def show_lost(run: Run) -> list[str]:
             for s in SPEEDS
         ]
         call = str(m.settings["call"])
-        rows.append(
-            [call, *until, ranged(lost_in_all(m), least), LOST_PAPER.get(call, "")]
-        )
-    head = ["call", *(f"until {s:.2f}" for s in SPEEDS), "ticks lost in all", "paper"]
+        rows.append([call, *until, ranged(lost_in_all(m), least)])
+    head = ["call", *(f"until {s:.2f}" for s in SPEEDS), "ticks lost in all"]
     return [
         "lost: a program's speed after a call, beside its speed without one (figure 1), "
         "work=tree\n" + lost_slices(found),
@@ -272,13 +247,6 @@ def tick_ns(measurement: Measurement) -> float:
 
 
 # Figures 2 to 4.
-
-
-def paper_speed(work: str, instructions: float | None) -> str:
-    for low, high, says in POLLUTE_PAPER[work]:
-        if instructions is not None and low <= instructions <= high:
-            return says
-    return ""
 
 
 def net_call(measurement: Measurement) -> list[float]:
@@ -328,7 +296,6 @@ def pollute_row(run: Run, work: str, every: int) -> list[str]:
         part(1 - direct.median, unsure),
         part(direct.median - user.median, unsure),
         f"{nothing.low:.3f}-{nothing.high:.3f}",
-        paper_speed(work, between),
     ]
 
 
@@ -343,7 +310,6 @@ def show_pollute(run: Run, work: str) -> str:
         "direct, %",
         "indirect, %",
         NONE,
-        "paper's speed",
     ]
     return (
         f"pollute: a program's speed between calls of {POLLUTING}, beside its speed "
@@ -456,11 +422,8 @@ def call_ticks(found: list[Measurement], call: str) -> str:
 
 
 def footprint_row(levels: dict[str, list[Measurement]], call: str) -> list[str]:
-    cycles, *papers = FOOTPRINT_PAPER[call]
-    row = [call, call_ticks(levels[next(iter(levels))], call), f"{cycles:,}"]
-    for level, paper in zip(LEVELS, papers, strict=True):
-        row += [lines_cell(levels.get(level, []), call), f"{paper:,}"]
-    return row
+    ticks = call_ticks(levels[next(iter(levels))], call)
+    return [call, ticks, *(lines_cell(levels.get(x, []), call) for x in LEVELS)]
 
 
 def show_scale(level: str, found: list[Measurement]) -> str:
@@ -484,9 +447,7 @@ def show_footprint(run: Run) -> list[str]:
     if not levels:
         return []
     rows = [footprint_row(levels, call) for call in FOOTPRINT_CALLS if call != NONE]
-    head = ["call", "ticks", "paper's cycles"]
-    for level in LEVELS:
-        head += [level, "paper"]
+    head = ["call", "ticks", *LEVELS]
     return [
         "footprint: lines of caches, and entries of the TLB, that a call takes from the "
         "program, as a function that touches so many (table 1)\n"
@@ -504,13 +465,13 @@ def show_instructions(run: Run) -> list[str]:
     if not found:
         return []
     rows = [
-        [call, instructions_cell(run.of(INSTRUCTIONS, call=call)), f"{paper:,}"]
-        for call, paper in INSTRUCTIONS_PAPER.items()
+        [call, instructions_cell(run.of(INSTRUCTIONS, call=call))]
+        for call in FOOTPRINT_CALLS[1:]
     ]
     return [
         "instructions: a call's, counted in a guest of Linux "
         f"{found[0].settings['kernel']} (table 1)\n"
-        + table.table(["call", "instructions", "paper"], rows)
+        + table.table(["call", "instructions"], rows)
     ]
 
 

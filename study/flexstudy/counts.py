@@ -26,9 +26,8 @@ from flexbench.runner import Plan, progress
 from flexbench.running import NATIVE
 from flexbench.samples import BenchError, Measurement, Run, distinct
 
-from . import apache, looping, loops, mariadb, papers
+from . import apache, looping, loops, mariadb
 from .looping import Asked
-from .papers import Frequency, Profile
 
 BENCH = "counts"
 CALLS, INSTRUCTIONS = "calls_per_request", "instructions_per_request"
@@ -304,36 +303,16 @@ def measure(run: Run, plan: Plan) -> None:
 # The table.
 
 
-def paper_calls(name: str) -> str:
-    """The papers' calls for a request to a program; empty: they have no number."""
-    found = [p for p in papers.read("atc-t1.csv").of(Profile) if p.server == name]
-    return str(found[0].syscalls_per_request) if found else ""
-
-
-def paper_between(name: str) -> str:
-    """The papers' instructions between two calls of a program, by its name there."""
-    for row in papers.read("osdi-t2.csv").of(Frequency):
-        if row.server == name:
-            return f"{row.instructions_per_syscall:,}"
-    for profile in papers.read("atc-t1.csv").of(Profile):
-        if profile.server == name:
-            return f"{profile.user_instructions_per_syscall:,}"
-    return ""
-
-
 def row(measurement: Measurement) -> list[str]:
     settings = measurement.settings
-    name = KINDS[str(settings["program"])].paper
     cells = [
         table.number(measurement.median(s)) for s in (CALLS, INSTRUCTIONS, BETWEEN)
     ]
     return [
         f"{settings['program']} {settings['mode']}, {settings['connections']}",
         cells[0],
-        paper_calls(name),
         cells[1],
         cells[2],
-        paper_between(name),
     ]
 
 
@@ -349,10 +328,8 @@ def show(run: Run) -> list[str]:
     head = [
         "program, clients",
         "calls",
-        "paper",
         "instructions",
         "between calls",
-        "paper",
     ]
     return [
         "counts: system calls and user instructions for a request (of mariadb: a "

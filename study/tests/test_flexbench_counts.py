@@ -105,27 +105,6 @@ def run_of(program: str, mode: str, calls: float, executed: float) -> Run:
     return Run({}, [], [Measurement(counts.BENCH, settings, rounds)])
 
 
-@pytest.mark.parametrize(
-    ("program", "papers"),
-    [
-        ("apache", ["3,368"]),
-        ("mariadb", ["12,435"]),
-        ("bind", ["2,445"]),
-        ("memcached", ["2", "3,750"]),
-        ("nginx", ["12", "1,460"]),
-    ],
-)
-def test_the_papers_number_stands_beside_ours(program: str, papers: list[str]) -> None:
-    (text,) = counts.show(run_of(program, "kept", 5, 12000))
-    words = text.splitlines()[-1].split()
-    first, between = (papers[0], papers[1]) if len(papers) > 1 else ("", papers[0])
-    assert words == [
-        *(program, "kept,", "8", "5.00"),
-        *([first] if first else []),
-        *("12,000", "2,400", between),
-    ]
-
-
 def rows_of(figure: str, run: Run) -> list[Row]:
     (item,) = [item for item in index() if item.id == figure]
     rows = counted.frequency_rows if figure == "osdi-t2" else counted.profile_rows

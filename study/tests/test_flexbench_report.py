@@ -7,6 +7,7 @@ import html
 import json
 import re
 import sys
+from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from flexstudy.report import __main__ as command
 from flexstudy.report import draw, figures, measure, runs
 from flexstudy.report.figure import Bench, State, Verdict, gain_of, judge
 from measured import CALLS, calls, kept
+from test_flexbench_overload import a_run
 
 VOID = {"meta", "br"}
 
@@ -103,12 +105,6 @@ def test_points_are_gains_if_they_are_ratios(
 
 
 # Figures.
-
-
-def test_each_row_of_the_index_is_a_figure() -> None:
-    ids = [item.id for item in papers.index()]
-    assert [item.id for item, _ in figures.chosen([])][: len(ids)] == ids
-    assert sorted(figures.FIGURES) == sorted(ids)
 
 
 # The page.
@@ -232,12 +228,6 @@ def test_the_page_has_no_path_of_this_machine(tmp_path: Path) -> None:
     assert "flexsc bench calls --quick\n" in page
     assert "/somewhere" not in page
     assert str(tmp_path) not in page
-
-
-def test_only_some_figures(tmp_path: Path) -> None:
-    page = report(tmp_path, "--from", CALLS, "--only", "osdi-f10,osdi-t1")
-    assert list(recorded(tmp_path)) == ["osdi-t1", "osdi-f10"]
-    checked(page)
 
 
 @pytest.mark.parametrize(("percent", "said"), [(5.0, False), (12.4, True)])
@@ -370,12 +360,6 @@ def test_a_number_of_clients_is_compared_with_the_same_one(tmp_path: Path) -> No
         *["flexsc serve, 1000 connections", "nginx with the module, 256 connections"],
         "flexsc/epoll, 2 cores, connections 16 and more",
     ]
-
-
-def test_the_time_of_a_core_is_on_the_page(tmp_path: Path) -> None:
-    page = report(tmp_path, "--from", swept(tmp_path))
-    assert "apache kept, 1 core, native, 1000 connections" in part(page, "osdi-f12")
-    assert "user 30 %, system 60 %, idle 10 %" in part(page, "osdi-f12")
 
 
 def test_enough_entries_are_those_near_the_best(tmp_path: Path) -> None:
@@ -532,15 +516,6 @@ def test_without_matplotlib_there_are_tables_and_a_line(tmp_path: Path) -> None:
     assert list((tmp_path / "figures").iterdir()) == []
 
 
-def test_without_a_file_there_is_a_page(tmp_path: Path) -> None:
-    page = report(tmp_path)
-    checked(page)
-    assert "There is no file of measurements." in page
-    assert {f["state"] for f in recorded(tmp_path).values()}.isdisjoint(
-        {"measured", "stand-in", "recorded"}
-    )
-
-
 def broken(run: Json, how: str) -> None:
     for m in run["measurements"]:
         if how == "settings":
@@ -615,15 +590,6 @@ def test_what_is_missing_is_measured_once(tmp_path: Path) -> None:
     assert said[0].startswith("bench calls --quick --out ")
 
 
-def test_quickly_what_takes_long_is_left_out(tmp_path: Path) -> None:
-    path, log = flexsc(tmp_path, f'cp {CALLS} "$2"')
-    args = ["--measure", "--flexsc", path, "--only", "osdi-f16"]
-    report(tmp_path / "out", *args, "--quick")
-    assert "threads" not in log.read_text()
-    report(tmp_path / "out", *args)
-    assert "bench threads --out " in log.read_text()
-
-
 def test_what_cannot_be_measured_is_a_reason_on_the_page(tmp_path: Path) -> None:
     then = 'echo "flexsc: bench: wrk isn\'t here" >&2; exit 1'
     path, _ = flexsc(tmp_path, then)
@@ -643,13 +609,6 @@ def test_the_notes_of_a_run_without_measurements_are_its_reason(tmp_path: Path) 
     out = tmp_path / "out"
     report(out, "--measure", "--flexsc", path, "--only", "atc-f8")
     assert recorded(out)["atc-f8"]["why"] == "serve: wrk isn't installed"
-
-
-def test_thorough_files_come_before_quick_ones(tmp_path: Path) -> None:
-    for name in ("serve-quick.json", "calls-quick.json", "serve.json", "a.txt"):
-        (tmp_path / name).touch()
-    names = [path.name for path in measure.kept(tmp_path)]
-    assert names == ["serve.json", "calls-quick.json", "serve-quick.json"]
 
 
 def test_a_command_is_measured_once_for_all_its_figures() -> None:
@@ -702,6 +661,17 @@ def test_the_study_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     checked(report(tmp_path, "--from", studied(tmp_path)))
     drawings = {p.stem for p in (tmp_path / "figures").iterdir()}
     assert drawings == {"geneves-f1", "atc-f9"}
+
+
+def test_send_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_drawings(monkeypatch)
+    run = calls()
+    run["measurements"] = [asdict(m) for m in a_run().measurements]
+    run["machine"]["models"] = a_run().machine["models"]
+    checked(report(tmp_path, "--from", kept(tmp_path / "run.json", run)))
+    svg = (tmp_path / "figures" / "send.svg").read_text(encoding="utf-8")
+    for text in ("figure 4.5", "figure 4.10", "answers a second", "epoll, 1 KiB"):
+        assert text in svg
 
 
 def test_an_svg_on_the_page_has_ids_of_its_own() -> None:

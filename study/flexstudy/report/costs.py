@@ -87,13 +87,27 @@ def between(run: Run, work: str, every: int) -> str:
     return f"{table.number(unit * every)} instructions between calls"
 
 
+# Instructions between two calls, from and to, and the paper's relative speed there.
+PAPER = {
+    "tree": [(1000, 2000, "0.34-0.40"), (2445, 12435, "0.40-0.80")],
+    "heap": [(0, 2000, "0.55"), (2445, 12435, "0.40-0.80")],
+}
+
+
+def paper_speed(work: str, unit: float | None, every: int) -> str:
+    for low, high, says in PAPER[work]:
+        if unit and low <= unit * every <= high:
+            return says
+    return ""
+
+
 def speed_rows(work: str, runs: Runs, data: Data) -> list[Row]:
     run = run_of(runs, POLLUTE)
     unit = cost.instructions_of(run, work)
     rows = []
     for m in run.of(cost.POLLUTE, work=work, call=cost.POLLUTING):
         every = int(m.settings["every"])
-        paper = cost.paper_speed(work, unit * every if unit else None)
+        paper = paper_speed(work, unit, every)
         speed = table.ratio(cost.speed_of(m, "called_ticks"))
         here = f"{speed} of the speed without calls"
         rows.append(Row(between(run, work, every), paper=paper, here=here))

@@ -131,6 +131,9 @@ def sized(m: Measurement) -> str:
 
 def dequeue_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
     found = runs.of(send.BENCH, scenario="dequeue")
+    if not found:
+        axes.set_axis_off()
+        return
     scale = Scale("events queued", "nanoseconds an event", log_x=False)
     chart.curves(axes, curves_of(found, "batch", send.DEQUEUE), scale)
     axes.set_title("figure 4.1")
@@ -148,6 +151,9 @@ def overload_panel(
 ) -> None:
     part, series, y = line
     found = runs.of(overload_plan.BENCH, part=part)
+    if not found:
+        axes.set_axis_off()
+        return
     scale = Scale("requests a second", y, log_x=False, log_y=series.endswith("_us"))
     chart.curves(axes, curves_of(found, "rate", series, sized), scale)
 

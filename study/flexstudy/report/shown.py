@@ -44,7 +44,7 @@ def too_small(figure: Figure, runs: Runs) -> str:
     if not runs.sources or not figure.cores:
         return ""
     machine = runs.sources[0].machine
-    cores = machine.get("physical", machine.get("online", 0))
+    cores = int(machine.get("physical") or machine.get("online") or 0)
     few = f"{cores} physical cores, and it takes {figure.cores}"
     return few if cores < figure.cores else ""
 
