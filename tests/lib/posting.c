@@ -71,7 +71,6 @@ LOOP_TEST(surplus_arguments_are_ignored)
 	CHECK_EQ(DO(loop, SYS_close, fd, -1, -1, -1, -1, -1), 0);
 }
 
-/* The upper half of an int argument is not part of it. */
 /* What isn't passed is 0. */
 LOOP_TEST(a_call_is_posted_with_three_arguments)
 {
@@ -106,6 +105,7 @@ LOOP_TEST(a_call_is_posted_with_three_arguments)
 	CHECK_EQ(flexsc_loop_call(loop, NULL, 511, 0, 0, 0, 0, 0, 0), -ENOSYS);
 }
 
+/* The upper half of an int argument is not part of it. */
 LOOP_TEST(int_arguments_may_have_garbage_above)
 {
 	uint64_t garbage = 0xdeadbeef00000000ULL;
@@ -275,22 +275,6 @@ TEST(the_paper_s_functions_use_the_default_loop)
 	CHECK_EQ(done, 2);
 	CHECK_EQ(flexsc_fini(), 0);
 	CHECK(!flexsc_loop_default());
-}
-
-LOOP_TEST(the_paper_s_functions_take_a_loop_explicitly)
-{
-	struct flexsc_cb cb = { .callback = count_done };
-	char buf[5] = "";
-	int p[2];
-
-	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
-	CHECK_EQ(flexsc_loop_write(loop, NULL, p[1], "four", 4), 0);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(flexsc_loop_read(loop, &cb, p[0], buf, 4), 0);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(cb.ret, 4);
-	CHECK_EQ(strcmp(buf, "four"), 0);
-	CHECK_EQ(flexsc_getpid(&cb), -ENXIO);
 }
 
 #ifdef PR_SET_SYSCALL_USER_DISPATCH

@@ -161,15 +161,6 @@ LOOP_TEST(failures_without_a_cb_are_counted)
 	CHECK_EQ(s.completed, 24);
 }
 
-LOOP_TEST(refused_posts_are_not_counted)
-{
-	struct flexsc_cb cb = { .callback = NULL };
-
-	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(SYS_exit)), -EOPNOTSUPP);
-	CHECK_EQ(flexsc_loop_call(loop, &cb, ARGS(60000)), -ENOSYS);
-	CHECK_EQ(stats_of(loop).posted, 0);
-}
-
 LOOP_TEST(timers_and_deadlines_are_counted)
 {
 	for (unsigned int i = 0; i < 10; i++) {

@@ -179,21 +179,6 @@ LOOP_TEST(a_wake_up_before_the_sleep_is_not_lost)
 	CHECK_EQ(done, 1);
 }
 
-static void wake_again(struct flexsc_cb *cb)
-{
-	if (++done < 1000)
-		CHECK_EQ(flexsc_loop_wake(loop, cb), 0);
-}
-
-LOOP_TEST(a_callback_may_wake_its_own_loop)
-{
-	one.cb.callback = wake_again;
-	CHECK_EQ(flexsc_loop_wake(loop, &one.cb), 0);
-	CHECK(run_until(loop, &done, 1000, 10000));
-	run_for(loop, 10);
-	CHECK_EQ(done, 1000);
-}
-
 /* A thread and the loop take turns: a lost wake-up would stop both. */
 static int ball[2];
 
@@ -261,14 +246,6 @@ LOOP_TEST(signal_handlers_may_wake)
 	CHECK_EQ(setitimer(ITIMER_REAL, &off, NULL), 0);
 	for (unsigned int i = 0; i < ALARMS; i++)
 		CHECK_EQ(letters_of_alarm[i].runs, 1);
-}
-
-/* Its callback runs, as every callback does. */
-LOOP_TEST(a_wake_up_that_waits_runs_when_the_loop_is_destroyed)
-{
-	send_one(5);
-	test_end_loop();
-	CHECK_EQ(done, 1);
 }
 
 /* Wake-ups of a cb that is queued already. */

@@ -3,7 +3,7 @@
  * The program's own functions on syscall threads: each runs once or not at all,
  * beside the calls, and nothing interrupts it.
  */
-#include "tests/harness/harness.h"
+#include "tests/lib/counted.h"
 
 #include <flexsc/netdb.h>
 
@@ -11,11 +11,9 @@
 
 #define CROWD	200U
 
-static unsigned int done;
-
 /* A function that waits for a byte, and is told to begin with one. */
 struct job {
-	struct call call;	/* first: job_done() finds it here */
+	struct call call;	/* first: count_call() finds it here */
 	int gate[2];
 	_Atomic unsigned int begun, ended;
 	int64_t ret;
@@ -33,15 +31,9 @@ static int64_t job_run(void *arg)
 	return job->ret;
 }
 
-static void job_done(struct flexsc_cb *cb)
-{
-	((struct job *)cb)->call.runs++;
-	done++;
-}
-
 static void job_post(struct job *job, int64_t ret)
 {
-	*job = (struct job){ .call.cb.callback = job_done, .ret = ret };
+	*job = (struct job){ .call.cb.callback = count_call, .ret = ret };
 	CHECK_EQ(pipe2(job->gate, O_CLOEXEC), 0);
 	CHECK_EQ(flexsc_loop_work(loop, &job->call.cb, job_run, job), 0);
 }
@@ -192,16 +184,14 @@ LOOP_TEST(a_function_may_wake_its_loop)
 }
 
 /* Functions that wait take all threads but one, and calls go on. */
-TEST(calls_go_on_beside_functions_that_wait)
+WAITING_TEST(calls_go_on_beside_functions_that_wait, .max_threads = 3)
 {
 	static struct job jobs[10];
 	struct call read_call = CALL_INIT;
 	char c;
 	int p[2];
 
-	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(pipe(p), 0);
-	loop = NEW_LOOP(.max_threads = 3);
 	for (unsigned int i = 0; i < 10; i++)
 		job_post(&jobs[i], i);
 	run_until_begun(&jobs[0]);
