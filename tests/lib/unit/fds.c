@@ -200,7 +200,7 @@ TEST(flags_that_a_call_has_set_need_no_query)
 	const struct flexsc_entry made = { .nr = SYS_socket,
 					   .args = { AF_UNIX, SOCK_STREAM, 0 } };
 
-	CHECK_EQ(flexsc__fds_init(), 0);
+	CHECK_EQ(flexsc__plan_init(), 0);
 	fd = (uint32_t)socket(AF_UNIX, SOCK_STREAM, 0);
 	flexsc__fds_note_made(&made, fd);
 	set_flags(O_NONBLOCK, NULL);
