@@ -8,21 +8,9 @@ static const struct flexsc_ecb_inherit plain = {
 	.flags = SOCK_NONBLOCK | SOCK_CLOEXEC,
 };
 
-/* A listener on loopback. */
 static int listener(struct sockaddr_in *address, int backlog)
 {
-	socklen_t size = sizeof(*address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	*address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	CHECK(fd >= 0);
-	CHECK_EQ(bind(fd, (struct sockaddr *)address, size), 0);
-	CHECK_EQ(listen(fd, backlog), 0);
-	CHECK_EQ(getsockname(fd, (struct sockaddr *)address, &size), 0);
-	return fd;
+	return listening_socket(address, SOCK_NONBLOCK, backlog);
 }
 
 static int connected(const struct sockaddr_in *address)

@@ -235,32 +235,18 @@ static void post_owners_accept(void)
 	post_accept(owner.loop, &reads[0]);
 }
 
-static struct sockaddr_in listen_on_loopback(void)
-{
-	struct sockaddr_in address = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	socklen_t size = sizeof(address);
-
-	listener = socket(AF_INET, SOCK_STREAM, 0);
-	CHECK_EQ(bind(listener, (struct sockaddr *)&address, size), 0);
-	CHECK_EQ(listen(listener, 8), 0);
-	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-	return address;
-}
-
 /* A connection wakes only the oldest request that waits for one. */
 TEST(a_ward_that_is_back_takes_no_connection_from_others)
 {
-	const struct sockaddr_in address = listen_on_loopback();
 	struct flexsc_loop *heir = test_loop();
+	struct sockaddr_in address;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	struct call accepted;
 	uint64_t ns;
 
 	if (!flexsc__handover_possible(heir))
 		return;
+	listener = listening_socket(&address, 0, 8);
 	begin(post_owners_accept);
 	flexsc__handover_begin(owner.loop, heir);
 	flexsc__handover_results(owner.loop);

@@ -117,17 +117,7 @@ static void await_cancelled(struct shots *shots)
 
 static int listener(struct sockaddr_in *address, int flags)
 {
-	socklen_t size = sizeof(*address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
-
-	*address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	CHECK_EQ(bind(fd, (struct sockaddr *)address, size), 0);
-	CHECK_EQ(listen(fd, 1024), 0);
-	CHECK_EQ(getsockname(fd, (struct sockaddr *)address, &size), 0);
-	return fd;
+	return listening_socket(address, flags, 1024);
 }
 
 static int connected(const struct sockaddr_in *address)

@@ -76,22 +76,18 @@ static void receive_as_sockets_say(void)
 
 WAITING_TEST(a_receive_waits_for_as_much_as_the_socket_says)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	socklen_t size = sizeof(addr);
+	struct sockaddr_in addr;
 	const int four = 4;
 	int listener, client, server;
 
 	receive_as_sockets_say();
 	/* And one that is inherited. */
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	listener = (int)DO(loop, SYS_socket, AF_INET, SOCK_STREAM, 0);
+	listener = listening_socket(&addr, 0, 1);
 	CHECK_EQ(DO(loop, SYS_setsockopt, listener, SOL_SOCKET, SO_RCVLOWAT,
 		    &four, sizeof(four)), 0);
-	CHECK_EQ(bind(listener, (struct sockaddr *)&addr, size), 0);
-	CHECK_EQ(listen(listener, 1), 0);
-	CHECK_EQ(getsockname(listener, (struct sockaddr *)&addr, &size), 0);
 	client = socket(AF_INET, SOCK_STREAM, 0);
-	CHECK_EQ(connect(client, (struct sockaddr *)&addr, size), 0);
+	CHECK_EQ(connect(client, (struct sockaddr *)&addr, sizeof(addr)),
+		 0);
 	server = (int)DO(loop, SYS_accept4, listener, NULL, NULL, 0);
 	CHECK(server >= 0);
 	receive_six(client, server, false);

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-
 import arrows
-
-ROOT = Path(__file__).resolve().parents[2]
 
 STORE = "entry->status = FLEXSC_DONE;\n"
 
@@ -69,7 +66,3 @@ def test_who_writes(tmp_path: Path) -> None:
         "lib/other.c:3 writes a status, and isn't lib/loop/entry.h",
         "kmod/base/entry.h has no arrows",
     ]
-
-
-def test_the_tree() -> None:
-    assert not list(arrows.wrong(ROOT))

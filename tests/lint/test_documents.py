@@ -49,7 +49,3 @@ def test_a_file_that_does_not_exist_is_found(
 def test_the_changelog_may_name_old_files(tmp_path: Path) -> None:
     (tmp_path / "CHANGELOG.md").write_text("lib/loop/held.c")
     assert documents.main(tmp_path) == 0
-
-
-def test_the_documents_name_files_that_exist() -> None:
-    assert documents.main() == 0

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-
 import floors
-
-ROOT = Path(__file__).resolve().parents[2]
 
 FLOORS = "# The lowest first.\n\nlow\twhat all use\nhigh\twhat uses it\n"
 
@@ -229,11 +226,3 @@ def test_a_circle_of_files_is_small(tmp_path: Path, files: int) -> None:
         },
     )
     assert len(said) == (files > floors.LARGEST)
-
-
-@pytest.mark.parametrize("name", ["lib", "runtime", "kmod"])
-def test_our_own_houses(name: str) -> None:
-    house = floors.read(ROOT / name)
-    assert len(house.home) > 100
-    assert sum(map(len, floors.uses(house).values())) > 70
-    assert not list(floors.wrong(house))
