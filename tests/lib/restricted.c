@@ -82,40 +82,6 @@ static void falls_back(const char *reason)
 	CHECK(!flexsc_loop_default());
 }
 
-TEST(a_filter_that_forbids_io_uring_is_named)
-{
-	ONLY_FOR("uring");
-	forbid_call(SYS_io_uring_setup, EPERM);
-	falls_back("seccomp");
-}
-
-TEST(a_filter_that_denies_io_uring_exists_is_named)
-{
-	ONLY_FOR("uring");
-	forbid_call(SYS_io_uring_setup, ENOSYS);
-	falls_back("seccomp");
-}
-
-/*
- * Filters look at io_uring_enter or io_uring_register, too: the loop is made
- * by the first call's grace only.
- */
-TEST(a_filter_that_forbids_to_enter_is_found_when_opening)
-{
-	struct flexsc_loop *loop;
-	char why[256] = "";
-
-	ONLY_FOR("uring");
-	forbid_call(SYS_io_uring_enter, EPERM);
-	unsetenv("FLEXSC_ENGINE");
-	CHECK_EQ(flexsc_loop_create(&loop, NULL), 0);
-	CHECK_EQ(strcmp(flexsc_loop_engine(loop), "threads"), 0);
-	works(loop);
-	CHECK_EQ(flexsc_loop_destroy(loop), 0);
-	CHECK_EQ(flexsc_engine_probe("uring", why, sizeof(why)), -EOPNOTSUPP);
-	CHECK(strstr(why, "seccomp"));
-}
-
 TEST(a_filter_that_forbids_to_register_is_survived)
 {
 	struct flexsc_loop *loop;
@@ -131,8 +97,20 @@ TEST(a_filter_that_forbids_to_register_is_survived)
 		CHECK(strstr(why, "seccomp"));
 }
 
+static void falls_back_under(int call, uint32_t action, const char *reason)
+{
+	int pid = test_fork();
+
+	if (!pid) {
+		filter_calls(&call, 1, action);
+		falls_back(reason);
+		test_leave();
+	}
+	test_reap(pid);
+}
+
 /* The default action of systemd's SystemCallFilter= is to end the process. */
-TEST(a_filter_that_kills_at_io_uring_is_named)
+TEST(a_filter_is_named)
 {
 	static const int calls[] = {
 		SYS_io_uring_setup, SYS_io_uring_register, SYS_io_uring_enter,
@@ -143,19 +121,14 @@ TEST(a_filter_that_kills_at_io_uring_is_named)
 	};
 
 	ONLY_FOR("uring");
+	falls_back_under(calls[0], SECCOMP_RET_ERRNO | EPERM, "seccomp");
+	falls_back_under(calls[0], SECCOMP_RET_ERRNO | ENOSYS, "seccomp");
+	/* Found when the loop opens the ring. */
+	falls_back_under(calls[2], SECCOMP_RET_ERRNO | EPERM, "seccomp");
 	for (unsigned int call = 0; call < 3; call++)
-		for (unsigned int action = 0; action < 3; action++) {
-			pid_t child = fork();
-			int status;
-
-			if (!child) {
-				filter_calls(&calls[call], 1, actions[action]);
-				falls_back("seccomp filter ends");
-				_exit(0);
-			}
-			CHECK_EQ(waitpid(child, &status, 0), child);
-			CHECK_EQ(status, 0);
-		}
+		for (unsigned int action = 0; action < 3; action++)
+			falls_back_under(calls[call], actions[action],
+					 "seccomp filter ends");
 }
 
 /* /proc shows a thread's filters after its groups. */
@@ -295,24 +268,24 @@ static void pretend_sysctl(const char *value)
 		SKIP("bind mounts are not permitted: %s", strerror(errno));
 }
 
-TEST(io_uring_disabled_for_all_is_named)
+static void falls_back_if_disabled(const char *value, const char *reason)
 {
 	ONLY_FOR("uring");
-	pretend_sysctl("2\n");
+	pretend_sysctl(value);
 	forbid_call(SYS_io_uring_setup, EPERM);
-	falls_back("io_uring_disabled is 2");
+	falls_back(reason);
 	CHECK_EQ(umount("/proc/sys/kernel/io_uring_disabled"), 0);
 	leave_scratch();
 }
 
+TEST(io_uring_disabled_for_all_is_named)
+{
+	falls_back_if_disabled("2\n", "io_uring_disabled is 2");
+}
+
 TEST(io_uring_disabled_for_most_is_named)
 {
-	ONLY_FOR("uring");
-	pretend_sysctl("1\n");
-	forbid_call(SYS_io_uring_setup, EPERM);
-	falls_back("io_uring_disabled is 1");
-	CHECK_EQ(umount("/proc/sys/kernel/io_uring_disabled"), 0);
-	leave_scratch();
+	falls_back_if_disabled("1\n", "io_uring_disabled is 1");
 }
 
 static void set_limit(int what, rlim_t value)
