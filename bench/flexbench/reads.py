@@ -5,8 +5,6 @@ very many; by the library, and by io_uring used by hand.
 
 from __future__ import annotations
 
-import resource
-
 from . import table
 from .compare import Interval, ratio
 from .runner import Plan, measure_all_raw
@@ -18,7 +16,6 @@ WRITING = "ns_per_write"
 
 FEW = 1000
 MANY = 100000
-OTHER_FDS = 100
 
 SCENARIOS = {
     "dormant": "1,000 complete again and again",
@@ -26,22 +23,12 @@ SCENARIOS = {
 }
 
 
-def sharing() -> int:
-    """Reads of one descriptor, where too few descriptors are allowed."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if limit == resource.RLIM_INFINITY:
-        return 1
-    return max(1, -(-MANY // max(1, limit - OTHER_FDS)))
-
-
 def variants(plan: Plan, scenario: str) -> list[Settings]:
-    each = sharing()
     return [
         {
             "variant": variant,
             "scenario": scenario,
-            "outstanding": -(-outstanding // each) * each,
-            "sharing": each,
+            "outstanding": outstanding,
             "core": plan.cores.measured,
             "cores": str(plan.cores.measured),
             "calls": 50000,
@@ -110,9 +97,6 @@ def show(run: Run) -> list[str]:
     rows = []
     for scenario in distinct(run.of(BENCH), "scenario"):
         rows += rows_of(run, scenario, sizes)
-    each = distinct(run.of(BENCH), "sharing")[0]
     head = ["reads outstanding", *(f"{n:,}" for n in sizes), "ratio", "write"]
     title = "reads: nanoseconds a completion; the write that causes it apart"
-    if each > 1:
-        title += f"\n({each} reads wait on each descriptor: no more are allowed here)"
     return ["\n".join([title, table.table(head, rows), *memory(run, sizes[1])])]

@@ -238,17 +238,6 @@ static int connect_all(struct client *clients, size_t threads, uint32_t count)
 	return 0;
 }
 
-static int allow_descriptors(size_t count)
-{
-	size_t limit = bench_descriptors(count);
-
-	if (limit >= count)
-		return 0;
-	fprintf(stderr, "flexsc: bench: load: that takes %zu descriptors, %zu "
-		"are allowed\n", count, limit);
-	return 1;
-}
-
 /* The measurement. */
 
 static int run(struct client *clients, size_t threads, struct load *load)
@@ -365,7 +354,7 @@ int bench_load(const struct bench_settings *settings)
 		fputs("flexsc: bench: load: give port=N\n", stderr);
 		return 1;
 	}
-	if (allow_descriptors((size_t)settings->connections + OTHER_FDS))
+	if (bench_allow("load", (size_t)settings->connections + OTHER_FDS))
 		return 1;
 	err = bench_question_init(&load.question, "load", settings) ||
 	      run_clients(&load, threads);

@@ -119,6 +119,17 @@ size_t bench_descriptors(size_t wanted)
 	return limit.rlim_cur;
 }
 
+int bench_allow(const char *name, size_t wanted)
+{
+	size_t limit = bench_descriptors(wanted);
+
+	if (limit >= wanted)
+		return 0;
+	fprintf(stderr, "%s: %s: that takes %zu descriptors, %zu are allowed "
+		"(ulimit -Hn)\n", bench_who, name, wanted, limit);
+	return 1;
+}
+
 double bench_resident(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");

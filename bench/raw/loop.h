@@ -37,6 +37,9 @@ uint32_t *bench_order(uint64_t outstanding, uint64_t active);
 /* Allow so many descriptors, or as many as may be. Returns the limit. */
 size_t bench_descriptors(size_t wanted);
 
+/* The same; 1 after a line on stderr, if so many aren't allowed. */
+int bench_allow(const char *name, size_t wanted);
+
 /* Bytes of this process in memory now. */
 double bench_resident(void);
 

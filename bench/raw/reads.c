@@ -8,9 +8,7 @@
  *	dormant		the active ones are always the same
  *	uniform		all, one after the other, in random order
  *
- * The writes, with what the kernel does in them, are measured apart. Where
- * descriptors are few, "sharing" reads wait on each: it counts like a
- * semaphore, and one write completes them all.
+ * The writes, with what the kernel does in them, are measured apart.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,10 +39,8 @@ struct reads {
 	const struct bench_settings *settings;
 	struct reader *readers;
 	uint64_t outstanding;
-	uint64_t sharing;	/* reads of a descriptor */
-	uint64_t fds;
-	uint64_t active;	/* descriptors that are written to */
-	uint32_t *order;	/* of the descriptors, the active ones first */
+	uint64_t active;	/* reads that complete */
+	uint32_t *order;	/* the active ones first */
 	uint64_t next;		/* in order, to be written to */
 	uint64_t left;		/* completions until the round ends */
 	uint64_t wrong;		/* results that weren't as expected */
@@ -127,22 +122,22 @@ static void turn_raw(struct reads *reads)
 
 static void write_some(struct reads *reads, uint64_t of)
 {
-	const uint64_t each = reads->sharing;
+	const uint64_t one = 1;
 
 	for (uint64_t i = 0; i < reads->active; i++) {
-		uint64_t first = reads->order[reads->next] * each;
+		uint32_t first = reads->order[reads->next];
 
 		reads->next = reads->next + 1 < of ? reads->next + 1 : 0;
-		reads->wrong += write(reads->readers[first].fd, &each,
-				      sizeof(each)) != sizeof(each);
+		reads->wrong += write(reads->readers[first].fd, &one,
+				      sizeof(one)) != sizeof(one);
 	}
 }
 
 static void run(struct reads *reads)
 {
 	bool all = bench_is(reads->settings->scenario, "uniform");
-	uint64_t of = all ? reads->fds : reads->active;
-	uint64_t each = reads->active * reads->sharing;
+	uint64_t of = all ? reads->outstanding : reads->active;
+	uint64_t each = reads->active;
 	uint64_t rounds = (uint64_t)reads->settings->calls / each + 1;
 	uint64_t writing = 0, reading = 0;
 
@@ -165,25 +160,6 @@ static void run(struct reads *reads)
 			 (double)reading / (double)(rounds * each));
 }
 
-static int allow_descriptors(uint64_t count)
-{
-	struct rlimit limit;
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur >= count)
-		return 0;
-	limit.rlim_cur = count;
-	if (limit.rlim_max < count)
-		limit.rlim_max = count;
-	if (!setrlimit(RLIMIT_NOFILE, &limit))
-		return 0;
-	getrlimit(RLIMIT_NOFILE, &limit);
-	fprintf(stderr, "flexsc: bench: reads: that takes %lu descriptors, "
-		"%lu are allowed: give sharing=N, or raise the limit\n",
-		(unsigned long)count, (unsigned long)limit.rlim_max);
-	return 1;
-}
-
 static int open_all(struct reads *reads)
 {
 	for (uint64_t i = 0; i < reads->outstanding; i++) {
@@ -192,9 +168,7 @@ static int open_all(struct reads *reads)
 		reader->reads = reads;
 		reader->cb.arg = reader;
 		reader->cb.callback = reads->loop ? was_read : was_read_raw;
-		reader->fd = i % reads->sharing ?
-				     reads->readers[i - 1].fd :
-				     eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+		reader->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 		if (reader->fd < 0)
 			return bench_failed("eventfd", -errno);
 	}
@@ -287,35 +261,20 @@ static int ready(struct reads *reads)
 	       bench_ring_init(&reads->ring);
 }
 
-/* Divide the reads among descriptors, which are whole. */
-static void divide(struct reads *reads)
-{
-	const struct bench_settings *settings = reads->settings;
-
-	reads->sharing = (uint64_t)settings->sharing;
-	reads->fds = (uint64_t)settings->outstanding / reads->sharing;
-	reads->active = (uint64_t)settings->active / reads->sharing;
-	if (!reads->fds)
-		reads->fds = 1;
-	if (!reads->active)
-		reads->active = 1;
-	if (reads->active > reads->fds)
-		reads->active = reads->fds;
-	reads->outstanding = reads->fds * reads->sharing;
-}
-
 int bench_reads(const struct bench_settings *settings)
 {
-	struct reads reads = { .settings = settings };
+	struct reads reads = {
+		.settings = settings,
+		.outstanding = (uint64_t)settings->outstanding,
+		.active = (uint64_t)(settings->active < settings->outstanding ?
+				     settings->active : settings->outstanding),
+	};
 	int err = 1;
 
-	if (check(settings))
-		return 1;
-	divide(&reads);
-	if (allow_descriptors(reads.fds + OTHER_FDS))
+	if (check(settings) || bench_allow("reads", reads.outstanding + OTHER_FDS))
 		return 1;
 	reads.readers = bench_memory(reads.outstanding, sizeof(*reads.readers));
-	reads.order = bench_order(reads.fds, reads.active);
+	reads.order = bench_order(reads.outstanding, reads.active);
 	if (reads.readers && reads.order &&
 	    !ready(&reads) &&
 	    !bench_series_init(&reads.cost, "ns_per_completion", settings) &&

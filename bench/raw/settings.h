@@ -25,8 +25,6 @@ struct bench_settings {
 	long reps;
 	long outstanding;
 	long active;		/* outstanding ones that complete */
-	long sharing;		/* reads that wait on one descriptor */
-	long spacing;		/* nanoseconds between timers that expire */
 	const char *work;	/* between calls: tree, heap */
 	long every;		/* units of work between two calls */
 	long mib;		/* of memory, for each core */

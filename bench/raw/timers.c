@@ -9,7 +9,7 @@
  *			again, as read timeouts are
  *	cancel-all	the same with all of them, in random order
  *
- * One expires every "spacing" nanoseconds on average, however many there are,
+ * One expires every SPACING nanoseconds on average, however many there are,
  * so that the loop wakes up for equally many. Counted is the thread's time on
  * its core: while nothing is due it sleeps.
  */
@@ -24,6 +24,7 @@
 #include "report.h"
 
 #define FAR		3600000000000ULL	/* an hour */
+#define SPACING		1000ULL		/* ns between timers that expire */
 #define ARM_NS		500	/* arming takes less than that, each */
 
 struct timers {
@@ -50,11 +51,11 @@ static uint64_t far_away(struct timers *timers)
 	return FAR + bench_random(&timers->seed) % FAR;
 }
 
-/* The time of n timers, one of which expires every "spacing". */
+/* The time of n timers, one of which expires every SPACING. */
 static uint64_t soon(struct timers *timers, uint64_t n)
 {
 	return bench_random(&timers->seed) %
-	       (n * (uint64_t)timers->settings->spacing);
+	       (n * SPACING);
 }
 
 static void counted(struct timers *timers)

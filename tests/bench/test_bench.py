@@ -82,7 +82,7 @@ def test_raw_timers(scenario: str) -> None:
 @pytest.mark.parametrize("scenario", ["dormant", "uniform"])
 def test_raw_reads(variant: str, scenario: str) -> None:
     found = raw(
-        *("reads", f"variant={variant}", f"scenario={scenario}", "sharing=3"),
+        *("reads", f"variant={variant}", f"scenario={scenario}"),
         *("outstanding=600", "active=60", "calls=600"),
     )
     assert all(t > 0 for t in found["samples"]["ns_per_completion"])
