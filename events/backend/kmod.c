@@ -16,7 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/syscall.h"
 #include "lib/files/private_fd.h"
-#include "lib/engine/kmod_why.h"
+#include "lib/engine/why.h"
 #include "events/event/backend.h"
 #include "events/event/critical.h"
 #include "events/event/ecb.h"

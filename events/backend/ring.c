@@ -5,6 +5,7 @@
 #include <liburing.h>
 
 #include "events/event/ecb.h"
+#include "lib/engine/why.h"
 #include "uring.h"
 
 /*
@@ -24,17 +25,8 @@ uint64_t flexsc__evring_name(const struct flexsc_ecb *ecb,
 
 int flexsc__evring_error(struct evring *evring, int err)
 {
-	switch (err) {
-	case -ETIME:
-	case -EINTR:
-	case -EAGAIN:
-	case -EBUSY:
-	case -ENOMEM:
-	case -EBADR:
-		break;
-	default:
+	if (!flexsc__uring_passes(err))
 		evring->failed = err;
-	}
 	return err;
 }
 

@@ -16,7 +16,7 @@
 #include "lib/base/syscall.h"
 #include "lib/files/private_fd.h"
 #include "lib/engine/uring_kills.h"
-#include "lib/engine/uring_why.h"
+#include "lib/engine/why.h"
 #include "events/event/backend.h"
 #include "events/event/ecb.h"
 #include "events/event/slot.h"

@@ -31,7 +31,7 @@
 #include "kmod_bounce.h"
 #include "kmod_reap.h"
 #include "kmod_threads.h"
-#include "kmod_why.h"
+#include "why.h"
 #include "lib/base/compiler.h"
 #include "lib/loop/stats.h"
 #include "sleep.h"

@@ -9,6 +9,7 @@
 #include "lib/files/private_fd.h"
 #include "lib/base/syscall.h"
 #include "uring_kills.h"
+#include "why.h"
 
 #define SQ_IDLE_MS	1
 
@@ -190,22 +191,12 @@ void flexsc__ring_fini(struct ring *ring)
 
 /*
  * Note an error of io_uring_enter(), unless it passes. -EEXIST: the thread isn't
- * the ring's; -EBADR: the kernel had no memory for a result.
+ * the ring's.
  */
 static COLD int ring_error(struct ring *ring, int err)
 {
-	switch (err) {
-	case -ETIME:
-	case -EINTR:
-	case -EAGAIN:
-	case -EBUSY:
-	case -ENOMEM:
-	case -EBADR:
-	case -EEXIST:
-		break;
-	default:
+	if (err != -EEXIST && !flexsc__uring_passes(err))
 		ring->failed = err;
-	}
 	return err;
 }
 

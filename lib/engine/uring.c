@@ -30,7 +30,7 @@
 #include "uring_fixed.h"
 #include "uring_ops.h"
 #include "uring_route.h"
-#include "uring_why.h"
+#include "why.h"
 
 /* The ring has failed: see uring_failed.h. */
 

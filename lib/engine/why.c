@@ -1,16 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Why there is no io_uring here. A few error codes have very different causes,
- * and the user who has to change something needs the real one.
- */
+#include "why.h"
+
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "uring_kills.h"
-#include "uring_why.h"
+
+int flexsc__kmod_why(int err, char *why, size_t size)
+{
+	const char *text;
+
+	switch (err) {
+	case -ENOENT:
+	case -ENXIO:
+	case -ENODEV:
+		text = "there is no " KMOD_DEVICE
+		       ": load the kernel module flexsc";
+		break;
+	case -EACCES:
+		text = KMOD_DEVICE " is not for this user: join its group, "
+		       "flexsc";
+		break;
+	case -EPERM:
+		text = "a seccomp filter is in force, which the module would "
+		       "pass by";
+		break;
+	case -EPROTONOSUPPORT:
+	case -E2BIG:
+	case -ENOTTY:
+	case -ENOTCONN:
+		text = "the kernel module is of another version than libflexsc";
+		break;
+	case -ENOMEM:
+		text = "too little memory may be locked: raise RLIMIT_MEMLOCK "
+		       "or set fewer entries";
+		break;
+	default:
+		return err;
+	}
+	snprintf(why, size, "%s", text);
+	return -EOPNOTSUPP;
+}
 
 static int sysctl_disabled(void)
 {
@@ -73,4 +105,19 @@ void flexsc__uring_why(int err, char *why, size_t size)
 		snprintf(why, size, "%s", text);
 	else
 		snprintf(why, size, "io_uring_setup: %s", strerror(-err));
+}
+
+bool flexsc__uring_passes(int err)
+{
+	switch (err) {
+	case -ETIME:
+	case -EINTR:
+	case -EAGAIN:
+	case -EBUSY:
+	case -ENOMEM:
+	case -EBADR:
+		return true;
+	default:
+		return false;
+	}
 }
