@@ -9,7 +9,7 @@ extern const struct engine flexsc__engine_sync;
 extern const struct engine flexsc__engine_threads;
 extern const struct engine flexsc__engine_uring;
 extern const struct engine flexsc__engine_kmod;
-/* The engine of a loop whose ring has failed: uring_failed.h. */
+/* The engine of a loop whose ring has failed: uring_failed.c. */
 extern const struct engine flexsc__engine_uring_failed;
 
 /* Choose and open an engine as loop->options say. */

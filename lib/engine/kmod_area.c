@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "kmod_area.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -22,8 +22,7 @@
 #include <unistd.h>
 
 #include "engine.h"
-#include "kmod_bounce.h"
-#include "kmod_threads.h"
+#include "kmod.h"
 #include "sleep.h"
 #include "lib/base/clock.h"
 #include "lib/base/plain.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "kmod_reap.h"
 
 #include <errno.h>
 
@@ -8,8 +7,6 @@
 #include "lib/calls/call_info.h"
 #include "lib/files/closing.h"
 #include "kmod.h"
-#include "kmod_bounce.h"
-#include "kmod_threads.h"
 
 void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index)
 {

@@ -30,7 +30,7 @@
 #include "lib/pool/pool.h"
 #include "lib/base/ask.h"
 #include "lib/calls/call_info.h"
-#include "kmod_threads.h"
+#include "kmod.h"
 #include "lib/base/compiler.h"
 
 #define POOL_THREADS	16U

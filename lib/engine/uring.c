@@ -23,16 +23,12 @@
 #include "lib/pool/pool.h"
 #include "engine.h"
 #include "sleep.h"
-#include "uring_buffers.h"
 #include "uring_direct.h"
 #include "uring_reap.h"
-#include "uring_failed.h"
-#include "uring_fixed.h"
 #include "uring_ops.h"
-#include "uring_route.h"
 #include "why.h"
 
-/* The ring has failed: see uring_failed.h. */
+/* The ring has failed: see uring_failed.c. */
 
 /* Results may come by themselves, but nothing wakes the owner for them. */
 #define LOST_NS		10000000ULL

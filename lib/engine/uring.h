@@ -12,6 +12,7 @@
 
 #include "lib/loop/direct.h"
 #include "lib/loop/guarded.h"
+#include "lib/loop/buffers.h"
 #include "lib/loop/loop.h"
 #include "ring.h"
 
@@ -56,7 +57,7 @@ struct uring {
 	bool armed;
 	uint64_t rung;
 	void (*make_room)(struct flexsc_loop *loop);	/* the ring is full */
-	uint32_t living;	/* see uring_failed.h */
+	uint32_t living;	/* see uring_failed.c */
 	bool tells;		/* the next wait returns ring.failed */
 	struct uring *left;	/* see uring_close() */
 };
@@ -85,5 +86,47 @@ static inline void uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
  * with err (-errno). The ring still works, so no request is lost.
  */
 void flexsc__uring_quit(struct flexsc_loop *loop, int err);
+
+/* uring_route.c: calls by their entries. */
+
+/* What was submitted becomes requests, or goes where it is executed. */
+void flexsc__uring_route(struct flexsc_loop *loop);
+
+/* uring_failed.c: a ring that fails for good. */
+
+/*
+ * The ring has failed: have its requests and all later calls go another way. To be
+ * called again if requests were filled since.
+ */
+void flexsc__uring_fail(struct flexsc_loop *loop);
+
+/* Give the requests that the kernel hasn't taken to threads, which empties the ring. */
+void flexsc__uring_rescue(struct flexsc_loop *loop);
+
+/* Collect late results, and try again to take back lost requests. */
+void flexsc__uring_take_back(struct flexsc_loop *loop);
+
+/* uring_fixed.c: fixed descriptors. */
+
+/* See loop/engine.h. */
+int flexsc__uring_fix(struct flexsc_loop *loop, int fd);
+void flexsc__uring_unfix(struct flexsc_loop *loop, int fd);
+
+/*
+ * Requests are about to be submitted, of a ring that has fixed descriptors. If
+ * one closes such a descriptor they are submitted here, and the file is let go
+ * of: the owner may sleep long after this.
+ */
+void flexsc__uring_use_fixed(struct flexsc_loop *loop);
+
+void flexsc__uring_fixed_fini(struct uring *uring);
+
+/* uring_buffers.c: multishot requests, and buffers lent to the kernel. */
+
+/* See loop/engine.h. */
+bool flexsc__uring_accepts_many(const struct flexsc_loop *loop);
+int flexsc__uring_buffers_lend(struct flexsc_buffers *buffers);
+void flexsc__uring_buffers_unlend(struct flexsc_buffers *buffers);
+void flexsc__uring_buffer_put(struct flexsc_buffers *buffers, uint32_t which);
 
 #endif /* FLEXSC_URING_H */

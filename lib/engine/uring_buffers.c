@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "uring_buffers.h"
-
+/*
+ * Multishot requests of the uring engine, and the rings by which the kernel is
+ * lent buffers for them: the owner puts a free buffer at a ring's tail, the
+ * kernel takes one from its head when something has come. Owner only.
+ */
 #include <errno.h>
 #include <sys/mman.h>
 

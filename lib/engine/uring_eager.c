@@ -15,7 +15,6 @@
 #include "uring.h"
 #include "uring_reap.h"
 #include "uring_ops.h"
-#include "uring_route.h"
 
 #define PAGE	4096U	/* a page's size is a multiple */
 

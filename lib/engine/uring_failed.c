@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-#include "uring_failed.h"
-
+/*
+ * A ring where io_uring_enter() fails for good, for example because the program has
+ * installed a seccomp filter that forbids it. The loop goes on with syscall threads, as
+ * if its engine were "threads". Owner only.
+ *
+ * Each request of the ring is then one of these:
+ *
+ *	complete	its result is in the ring, and is collected as before
+ *	unseen		the kernel hasn't taken it: a thread makes the call
+ *	taken back	the kernel has cancelled it, by io_uring_register(). The call
+ *			ends with -ERESTART, because its ring executes requests
+ *			only when the owner enters, so it touches no memory
+ *	living		its ring executes it without the owner; the result
+ *			comes late. uring->living is their number
+ *	lost		its call stays pending, because the kernel may still use its
+ *			memory. loop->lost is their number
+ *
+ * A wait returns the error once if calls are lost, and each time if nothing but lost
+ * calls is pending. Destroying the loop leaves lost calls behind.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +33,7 @@
 #include "engine.h"
 #include "uring_direct.h"
 #include "uring_reap.h"
-#include "uring_route.h"
+#include "uring.h"
 
 /* Time between two looks at the kernel thread that polls, in ns, and their number. */
 #define POLLER_NS	500000

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "uring_fixed.h"
-
+/*
+ * Fixed descriptors of the uring engine: files that the ring has in slots of its
+ * own. Requests are written with the descriptor, and get its slot when they are
+ * about to be submitted. Owner only.
+ *
+ *	free	-> fixed	flexsc_loop_fix_fd()
+ *	fixed	-> leaving	it is unfixed, or a request closes the descriptor:
+ *				no request gets the slot from here on
+ *	leaving	-> free		the kernel has taken all requests with the slot,
+ *				and is told to let go of the file
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +17,15 @@
 #include "lib/base/compiler.h"
 #include "uring.h"
 #include "uring_reap.h"
+
+#define FIXED_MAX	1024U
+
+struct fixed {
+	uint32_t size;		/* of slots */
+	uint32_t frees, leaves;
+	uint16_t *slots;	/* by descriptor: its slot plus 1, or 0 */
+	uint16_t free[FIXED_MAX], leaving[FIXED_MAX];
+};
 
 #define OP(name)	(1ULL << IORING_OP_##name)
 

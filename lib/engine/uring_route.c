@@ -3,7 +3,7 @@
  * The uring engine's routes: what was submitted becomes requests, or is
  * executed inline or by the pool. Owner only.
  */
-#include "uring_route.h"
+#include "uring.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,6 @@
 #include "uring_direct.h"
 #include "uring_reap.h"
 #include "uring_eager.h"
-#include "uring_fixed.h"
 #include "uring_ops.h"
 
 /* Does uring_follow() have something to do for this operation's calls? */
