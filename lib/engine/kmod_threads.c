@@ -26,7 +26,6 @@
 #include "lib/pool/cancelpoint.h"
 #include "lib/pool/attempt.h"
 #include "lib/pool/own_thread.h"
-#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "lib/base/ask.h"
 #include "lib/calls/call_info.h"

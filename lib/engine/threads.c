@@ -11,7 +11,6 @@
 #include "lib/files/fds.h"
 #include "lib/files/plan.h"
 #include "lib/loop/loop.h"
-#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"

@@ -10,7 +10,6 @@
 #include "lib/calls/partial.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
-#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "uring.h"
 #include "uring_reap.h"

@@ -28,7 +28,6 @@
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/direct.h"
-#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "engine.h"
 #include "uring_direct.h"

@@ -15,7 +15,6 @@
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
 #include "lib/files/closing.h"
-#include "lib/pool/create.h"
 #include "lib/pool/pool.h"
 #include "sleep.h"
 #include "uring_direct.h"

@@ -329,4 +329,14 @@ static inline bool loop_is_quiet(struct flexsc_loop *loop)
 	       !loop->wheel.armed && !loop->signals;
 }
 
+/* registry.c: all loops of the process. Any thread. */
+
+void flexsc__all_add(struct flexsc_loop *loop);
+void flexsc__all_remove(struct flexsc_loop *loop);
+
+/* Around a fork(); the child has no loops here afterwards. */
+void flexsc__all_lock(void);
+void flexsc__all_unlock(void);
+void flexsc__all_forked(void (*each)(struct flexsc_loop *loop));
+
 #endif /* FLEXSC_INTERNAL_LOOP_H */

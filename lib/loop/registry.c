@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "registry.h"
-
 #include <pthread.h>
 
 #include "loop.h"

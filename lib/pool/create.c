@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "create.h"
-
 #include "lib/loop/loop.h"
 #include "pool.h"
 #include "syscall_thread.h"

@@ -195,4 +195,15 @@ void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
 uint64_t flexsc__pool_check_progress(struct pool *pool,
 				     struct progress *progress);
 
+/* create.c: a loop gets its pool. Owner only. */
+
+/*
+ * Of at most max threads, but at least two. -EAGAIN: not one could be made; -EINVAL:
+ * options.cores is no list of usable cores.
+ */
+int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max);
+
+/* Has the loop a pool? It gets one, if it can, of options.max_threads. */
+bool flexsc__pool_ensure(struct flexsc_loop *loop);
+
 #endif /* FLEXSC_POOL_H */

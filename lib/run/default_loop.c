@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "default_loop.h"
+#include "run.h"
 
 #include <errno.h>
 #include <flexsc/default.h>

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "make.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +12,6 @@
 #include "lib/files/fds.h"
 #include "lib/files/plan.h"
 #include "lib/engine/engine.h"
-#include "lib/loop/registry.h"
 #include "lib/loop/buffers.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/signal.h"
@@ -23,7 +20,6 @@
 #include "lib/loop/page.h"
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
-#include "default_loop.h"
 #include "run.h"
 
 #define MAX_ENTRIES	(1U << 20)

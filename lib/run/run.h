@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* What the files of this folder need of each other. Owner only, if they don't say more. */
 #ifndef FLEXSC_RUN_H
 #define FLEXSC_RUN_H
 
+#include <flexsc/flexsc.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct flexsc_loop;
 
@@ -14,5 +17,16 @@ void flexsc__drain(struct flexsc_loop *loop);
  * "timed", also those of timers, deadlines and signals. The owner, or its heir: handover.h.
  */
 void flexsc__run_results(struct flexsc_loop *loop, bool timed);
+
+/* make.c: why, if there is one, gets the reason for a failure as one line. */
+int flexsc__loop_create(struct flexsc_loop **out,
+			const struct flexsc_options *options, char *why,
+			size_t size);
+
+/* default_loop.c: the loop is about to be destroyed. */
+void flexsc__default_loop_forget(const struct flexsc_loop *loop);
+
+/* default_loop.c, in a forked child: the thread that lives on has no loop. */
+void flexsc__default_loop_forked(void);
 
 #endif /* FLEXSC_RUN_H */

@@ -12,7 +12,7 @@
 #include "lib/loop/event.h"
 #include "lib/loop/loop.h"
 #include "lib/pool/own_thread.h"
-#include "lib/run/make.h"
+#include "lib/run/run.h"
 #include "runtime/counters/counters.h"
 #include "adopt.h"
 #include "carrier.h"
