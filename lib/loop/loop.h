@@ -217,7 +217,7 @@ static inline void callback(struct flexsc_cb *cb, int64_t ret)
 
 /*
  * The loop's pool of syscall threads; NULL until an engine needs one. Any
- * thread, if the loop is one that lasts: see registry.h.
+ * thread, if the loop is one that lasts: see registry.c.
  */
 static inline struct pool *loop_pool(const struct flexsc_loop *loop)
 {
