@@ -7,9 +7,10 @@
 
 #define MOST	512U
 
-/* A multishot call, and what its completions were. */
+/* A multishot call, and what its completions were. It lasts as long as the test. */
 struct shots {
 	struct flexsc_cb cb;
+	struct shots *next;
 	struct flexsc_buffers *buffers;
 	unsigned int n;		/* completions */
 	unsigned int good;	/* of these, with a descriptor or with bytes */
@@ -63,6 +64,8 @@ static void shot(struct flexsc_cb *cb)
 	}
 }
 
+static struct shots *all;
+
 static struct shots *new_shots(struct flexsc_loop *loop,
 			       struct flexsc_buffers *buffers)
 {
@@ -72,14 +75,15 @@ static struct shots *new_shots(struct flexsc_loop *loop,
 	shots->cb.callback = shot;
 	shots->buffers = buffers;
 	shots->loop = loop;
+	shots->next = all;
+	all = shots;
 	return shots;
 }
 
-static void free_shots(struct shots *shots)
+static void close_accepted(const struct shots *shots)
 {
-	for (unsigned int i = 0; !shots->buffers && i < shots->good; i++)
+	for (unsigned int i = 0; i < shots->good; i++)
 		CHECK_EQ(close(shots->fds[i]), 0);
-	free(shots);
 }
 
 static void receive(struct shots *shots, int fd)
@@ -184,7 +188,6 @@ static void accepts(int listener_flags, int flags)
 	await_cancelled(shots);
 	CHECK_EQ(shots->good, 40);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	free_shots(shots);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 	close(fd);
 }
@@ -220,7 +223,6 @@ WAITING_TEST(what_a_listener_lacks_ends_it)
 	CHECK_EQ(flexsc_loop_accept_multishot(loop, NULL, p[0], 0), -EINVAL);
 	CHECK_EQ(flexsc_loop_accept_multishot(NULL, &shots->cb, p[0], 0),
 		 -ENXIO);
-	free(shots);
 }
 
 /* The limit of when it is posted. */
@@ -251,7 +253,6 @@ WAITING_TEST(too_many_descriptors_end_it_and_no_connection_is_lost)
 	accept_all(shots, fd, 0);
 	await_good(shots, 9);
 	await_cancelled(shots);
-	free_shots(shots);
 }
 
 WAITING_TEST(it_is_cancelled_from_its_own_callback)
@@ -266,7 +267,6 @@ WAITING_TEST(it_is_cancelled_from_its_own_callback)
 		connected(&address);
 	CHECK(run_until(loop, &shots->ended, 1, 10000));
 	CHECK(is_cancelled(shots->last) || shots->good > 3);
-	free_shots(shots);
 }
 
 /* Receiving. */
@@ -308,7 +308,6 @@ static void receives(unsigned int count, size_t size, int p[2])
 	CHECK_EQ(shots->received, sizeof(bytes));
 	CHECK(!memcmp(shots->bytes, bytes, sizeof(bytes)));
 	close(p[0]);
-	free(shots);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
@@ -364,7 +363,6 @@ WAITING_TEST(datagrams_keep_their_limits)
 	send_all(p[1], "more", 4);
 	await_good(shots, 3);
 	await_cancelled(shots);
-	free(shots);
 }
 
 WAITING_TEST(without_a_buffer_it_ends_and_nothing_is_lost)
@@ -387,7 +385,6 @@ WAITING_TEST(without_a_buffer_it_ends_and_nothing_is_lost)
 	CHECK(!memcmp(shots->bytes, "abcdefghijkl", 12));
 	if (!shots->ended)
 		await_cancelled(shots);
-	free(shots);
 }
 
 WAITING_TEST(idle_sockets_take_no_buffers)
@@ -410,7 +407,6 @@ WAITING_TEST(idle_sockets_take_no_buffers)
 	for (unsigned int i = 0; i < 64; i++) {
 		CHECK_EQ(shots[i]->received, 15);
 		await_cancelled(shots[i]);
-		free(shots[i]);
 	}
 	CHECK_EQ(flexsc_buffers_destroy(buffers), 0);
 }
@@ -447,7 +443,6 @@ TEST(bad_buffers_are_refused)
 	CHECK_EQ(flexsc_buffers_return(NULL, shots->kept[0]), -EINVAL);
 	await_cancelled(shots);
 	CHECK(!flexsc_buffers_data(buffers, &shots->cb));
-	free(shots);
 	CHECK_EQ(flexsc_loop_destroy(other), 0);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
@@ -471,10 +466,8 @@ WAITING_TEST(more_are_idle_than_there_are_threads)
 	}
 	CHECK(count_tasks() < 20 + TSAN_TASKS);
 	test_end_loop();
-	for (unsigned int i = 0; i < 200; i++) {
+	for (unsigned int i = 0; i < 200; i++)
 		CHECK(is_cancelled(shots[i]->last));
-		free(shots[i]);
-	}
 }
 
 /* ... from one on which something has come. */
@@ -497,9 +490,7 @@ WAITING_TEST(a_silent_socket_waits_although_no_buffer_is_free)
 	send_all(q[1], "y", 1);
 	await_good(silent, 1);
 	await_cancelled(silent);
-	free(silent);
 	test_end_loop();
-	free(shots);
 }
 
 WAITING_TEST(what_cant_be_received_from_ends_at_once)
@@ -520,7 +511,6 @@ WAITING_TEST(what_cant_be_received_from_ends_at_once)
 	await_end(shots, -ENOTCONN);
 	receive(shots, listener(&address, SOCK_NONBLOCK));
 	await_end(shots, -ENOTCONN);
-	free(shots);
 }
 
 /* A message in the error queue makes a poll say that there is an error. */
@@ -545,7 +535,6 @@ WAITING_TEST(an_error_queue_burns_nothing)
 	send_all(peer, "hello", 5);
 	await_good(shots, 1);
 	await_cancelled(shots);
-	free(shots);
 }
 
 WAITING_TEST(a_receive_that_found_nothing_is_cancelled)
@@ -563,7 +552,6 @@ WAITING_TEST(a_receive_that_found_nothing_is_cancelled)
 		sleep_ms(2);
 		await_cancelled(shots);
 	}
-	free(shots);
 }
 
 /* Buffers come and go, and so do their engine's names. */
@@ -603,9 +591,6 @@ WAITING_TEST(cancelling_a_descriptor_ends_its_calls)
 	CHECK(is_cancelled(one->last) && is_cancelled(other->last) &&
 	      is_cancelled(third->last));
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	free(one);
-	free(other);
-	free(third);
 }
 
 /* The number is another file's soon, which must not be received from. */
@@ -636,7 +621,6 @@ static void outlives_its_descriptor(bool by_loop)
 	close(p[1]);
 	await_end(shots, 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	free(shots);
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 	close(q[0]);
 	close(q[1]);
@@ -676,8 +660,7 @@ TEST(a_loop_is_destroyed_while_they_are_pending)
 		CHECK_EQ(accepting->ended, 1);
 		for (unsigned int j = 0; j < 3; j++)
 			close(peer[j]);
-		free(shots);
-		free_shots(accepting);
+		close_accepted(accepting);
 		close(p[0]);
 		close(p[1]);
 		close(fd);
@@ -707,7 +690,6 @@ WAITING_TEST(a_child_has_none_and_its_parent_goes_on)
 	await_good(shots, 1);
 	close(p[1]);
 	await_end(shots, 0);
-	free(shots);
 }
 
 /* Beside other calls. */
@@ -723,7 +705,6 @@ WAITING_TEST(no_call_follows_one)
 	CHECK_EQ(flexsc_loop_getppid_after(loop, &next.cb, &shots->cb, 0), -ENOENT);
 	CHECK_EQ(flexsc_loop_deadline(loop, &shots->cb, SECOND), -ENOENT);
 	await_cancelled(shots);
-	free(shots);
 }
 
 WAITING_TEST(results_need_no_free_entry, .max_entries = 64)
@@ -751,7 +732,6 @@ WAITING_TEST(results_need_no_free_entry, .max_entries = 64)
 	connected(&address);
 	await_good(shots, 2);
 	await_cancelled(shots);
-	free_shots(shots);
 }
 
 WAITING_TEST(a_harvest_has_each_once)
@@ -786,8 +766,6 @@ WAITING_TEST(a_harvest_has_each_once)
 	CHECK_EQ(shots->received, 80);
 	CHECK_EQ(other->received, 80);
 	CHECK_EQ(flexsc_loop_harvest(loop, done, 8), 0);
-	free(shots);
-	free(other);
 }
 
 WAITING_TEST(a_busy_one_leaves_others_in_the_harvest)
@@ -821,8 +799,6 @@ WAITING_TEST(a_busy_one_leaves_others_in_the_harvest)
 	for (size_t i = 0; i < 800; i++)
 		CHECK_EQ(busy->bytes[i], '1' + (char)(i % 8));
 	test_end_loop();
-	free(busy);
-	free(other);
 }
 
 /* All of it at random. */
@@ -906,7 +882,6 @@ WAITING_TEST_LIMIT(torture, 60)
 		}
 		if (!line->shots->ended)
 			await_cancelled(line->shots);
-		free(line->shots);
 	}
 	CHECK_EQ(flexsc_buffers_destroy(buffers), 0);
 }
