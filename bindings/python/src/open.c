@@ -35,34 +35,18 @@ static int open_end(struct call *call, int64_t ret)
 /* The flags of a mode like "rb+"; -1: raised. */
 static int open_flags(const char *mode)
 {
+	static const char letters[] = "rwax";
+	static const int flags_of[] = { 0, O_CREAT | O_TRUNC, O_CREAT | O_APPEND,
+					O_CREAT | O_EXCL };
 	int flags = 0, plus = 0, binary = 0, ways = 0;
 
 	for (const char *c = mode; *c; c++) {
-		switch (*c) {
-		case 'r':
-			ways++;
-			break;
-		case 'w':
-			flags |= O_CREAT | O_TRUNC;
-			ways++;
-			break;
-		case 'a':
-			flags |= O_CREAT | O_APPEND;
-			ways++;
-			break;
-		case 'x':
-			flags |= O_CREAT | O_EXCL;
-			ways++;
-			break;
-		case '+':
-			plus++;
-			break;
-		case 'b':
-			binary++;
-			break;
-		default:
-			ways = 2;
-		}
+		const char *way = strchr(letters, *c);
+
+		plus += *c == '+';
+		binary += *c == 'b';
+		ways += way ? 1 : *c == '+' || *c == 'b' ? 0 : 2;
+		flags |= way ? flags_of[way - letters] : 0;
 	}
 	if (ways != 1 || plus > 1 || binary != 1) {
 		PyErr_Format(PyExc_ValueError,
