@@ -7,12 +7,14 @@
 
 static struct reader blocked[64];
 
-/* A loop of 64 entries with a blocked read in each. */
-static struct flexsc_loop *exhausted_loop(void)
+/* A loop of 64 entries, and a blocked read in each of them. */
+#define EXHAUSTED_TEST(id)						\
+	WAITING_TEST(id, .max_entries = 64, .max_threads = 4)
+
+static void exhaust(void)
 {
 	struct flexsc_stats stats;
 
-	loop = NEW_LOOP(.max_entries = 64, .max_threads = 4);
 	for (unsigned int i = 0; i < 64; i++) {
 		reader_open(&blocked[i]);
 		blocked[i].call.cb.callback = call_done;
@@ -24,7 +26,6 @@ static struct flexsc_loop *exhausted_loop(void)
 	CHECK_EQ(stats.waited, 0);
 	CHECK_EQ(stats.max_entries, 64);
 	CHECK_EQ(stats.entries, 64);
-	return loop;
 }
 
 static void free_entry(unsigned int i)
@@ -32,15 +33,14 @@ static void free_entry(unsigned int i)
 	reader_feed(&blocked[i]);
 }
 
-TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
+EXHAUSTED_TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
 {
 	static struct call calls[50];
 	char text[50], got[51] = "";
 	struct flexsc_stats stats;
 	int out[2];
 
-	NEEDS_WAITING_ENGINE();
-	loop = exhausted_loop();
+	exhaust();
 	CHECK_EQ(pipe2(out, O_CLOEXEC), 0);
 	for (unsigned int i = 0; i < 50; i++) {
 		text[i] = (char)('0' + i);
@@ -67,12 +67,11 @@ TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
 }
 
 /* Posted to be forgotten, it happens even if the loop ends before its turn. */
-TEST(a_close_that_waits_for_an_entry_outlives_the_loop)
+EXHAUSTED_TEST(a_close_that_waits_for_an_entry_outlives_the_loop)
 {
 	int fd;
 
-	NEEDS_WAITING_ENGINE();
-	loop = exhausted_loop();
+	exhaust();
 	fd = fcntl(0, F_DUPFD, 0);
 	CHECK_EQ(flexsc_loop_close(loop, NULL, fd), 0);
 	CHECK_EQ(stats_of(loop).waiting, 1);
@@ -81,13 +80,12 @@ TEST(a_close_that_waits_for_an_entry_outlives_the_loop)
 }
 
 /* What waits can be cancelled, can be late, and leaves the others their turn. */
-TEST(calls_that_wait_for_an_entry_end_early)
+EXHAUSTED_TEST(calls_that_wait_for_an_entry_end_early)
 {
 	struct call calls[3];
 	int fd;
 
-	NEEDS_WAITING_ENGINE();
-	loop = exhausted_loop();
+	exhaust();
 	fd = fcntl(0, F_DUPFD, 0);
 	for (unsigned int i = 0; i < 3; i++) {
 		calls[i] = (struct call)CALL_INIT;
@@ -104,13 +102,12 @@ TEST(calls_that_wait_for_an_entry_end_early)
 	test_end_loop();
 }
 
-TEST(calls_that_wait_are_cancelled_by_descriptor)
+EXHAUSTED_TEST(calls_that_wait_are_cancelled_by_descriptor)
 {
 	struct call calls[4];
 	char c;
 
-	NEEDS_WAITING_ENGINE();
-	loop = exhausted_loop();
+	exhaust();
 	for (unsigned int i = 0; i < 4; i++) {
 		calls[i] = (struct call)CALL_INIT;
 		POST(loop, &calls[i], SYS_read, blocked[i % 2].p[0], &c, 1);
@@ -126,19 +123,15 @@ TEST(calls_that_wait_are_cancelled_by_descriptor)
 }
 
 /* The blocked calls' data arrives while others wait behind them. */
-TEST(nothing_stands_still_when_entries_are_short)
+EXHAUSTED_TEST(nothing_stands_still_when_entries_are_short)
 {
 	static struct reader many[500];
 
-	NEEDS_WAITING_ENGINE();
-	loop = exhausted_loop();
+	exhaust();
 	for (unsigned int i = 0; i < 500; i++) {
-		struct reader *r = &many[i];
-
-		CHECK_EQ(pipe2(r->p, O_CLOEXEC), 0);
-		r->call.cb.callback = count_call;
-		POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
-		CHECK_EQ(write(r->p[1], "x", 1), 1);
+		reader_open(&many[i]);
+		reader_post(&many[i]);
+		reader_feed(&many[i]);
 	}
 	free_entry(0);
 	CHECK(run_until(loop, &done, 500, 10000));
