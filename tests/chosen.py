@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Of tests that take long, those that run.py runs, with --all and without."""
 
-# Files of pytest that only --all runs, beside the tests that are marked "long": further programs under flexsc run, which find
-# little that Apache and Python don't; and the study's, but for its units.
+# Files of pytest that only --all runs, beside the tests that are marked "long": further
+# programs under flexsc run, which find little that Apache and Python don't; and the
+# study's, but for its units.
 LONG_FILES = (
-    "test_run_bind",
     "test_run_mariadb",
-    "test_run_memcached",
     "test_run_systemd",
     "test_bench",
     "test_flexbench_overload",

@@ -13,7 +13,6 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -22,8 +21,6 @@ import pytest
 
 from fixtures import PATIENCE, Client, eventually
 from programs import Program, carried_by, free_port, installed, started
-from test_run_bind import Named, address, ask_udp, check
-from test_run_memcached import Cache
 
 WAY = "uring-1"
 # Of a loop's turns some may be made for a timer meanwhile, so the least counts.
@@ -82,10 +79,11 @@ def memcached(way: str, root: Path) -> Iterator[Running]:
     argv += ["-U", "0", *(("-u", "nobody") if os.geteuid() == 0 else ())]
     with started(Program(way, argv, root / "log")) as program:
         program.listen(port)
-        with Cache(port) as cache:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
 
             def ask() -> None:
-                assert cache.get("none") is None
+                client.sendall(b"get none\r\n")
+                assert client.recv(64) == b"END\r\n"
 
             yield program, ask
 
@@ -106,27 +104,10 @@ def nginx(way: str, root: Path) -> Iterator[Running]:
             yield program, ask
 
 
-@contextmanager
-def bind(way: str, root: Path) -> Iterator[Running]:
-    with (
-        started(Named(way, root)) as program,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
-    ):
-        client.settimeout(PATIENCE)
-
-        def ask() -> None:
-            # Until the loop waits: else its last turn may find this datagram.
-            time.sleep(0.001)
-            check(ask_udp(client, program.port, 1, "h1.test"), 1, "h1.test", address(1))
-
-        yield program, ask
-
-
 PROGRAMS: dict[str, Callable[[str, Path], AbstractContextManager[Running]]] = {
     "redis": redis,
     "memcached": memcached,
     "nginx": nginx,
-    "bind": bind,
 }
 
 

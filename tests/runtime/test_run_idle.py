@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import busy, eventually
+from fixtures import busy
 from programs import CARRIED, Program, at_once, compiled, started
-from test_run import python
 
 # A thread for each connection; it waits in another call than the one before.
 SOURCE = """
@@ -158,19 +157,3 @@ def test_connections_in_any_state_are_waited_for(
         for peer in kept:
             peer.close()
         assert not busy([program.process.pid])
-
-
-@pytest.mark.parametrize("way", ("native", "threads-1", "uring-4"))
-def test_who_computes_is_found(way: str, tmp_path: Path) -> None:
-    """So these checks can fail: it takes some 20 % of a core."""
-    script = """
-def work():
-    while True:
-        sum(range(2_000_000))
-        time.sleep(0.1)
-threading.Thread(target=work).start()
-"""
-    with started(Program(way, python(script), tmp_path / "log")) as program:
-        # On a busy machine it may lack a processor for a while.
-        found = [program.process.pid]
-        assert eventually(lambda: busy(found, 0.5) == found, limit=60)

@@ -8,7 +8,6 @@ would put into their environment, on configurations of the tests' own.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import shlex
@@ -16,7 +15,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +29,6 @@ from test_run_mariadb import SETTINGS, as_user, new_folder
 PACKAGING = Path(__file__).resolve().parents[2] / "packaging/systemd"
 UNITS = Path("/lib/systemd/system")
 NAMES = ("apache2", "mariadb")
-NOBODY = 65534
 # Every carrier's ring, in the way that programs.py calls it.
 CARRIERS = len(os.sched_getaffinity(0))
 
@@ -252,67 +249,3 @@ def test_mariadb_tells_systemd_that_it_is_ready() -> None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         shutil.rmtree(base, ignore_errors=True)
-
-
-# What units forbid, and what of that matters
-
-THREADED = """
-import sys, threading, time
-thread = threading.Thread(target=time.sleep, args=(0.01,))
-thread.start()
-thread.join()
-print("libflexsc-runtime" in open("/proc/self/maps").read())
-"""
-
-
-def everybody_s() -> None:
-    folder = Path(command()).resolve().parent
-    if not all(path.stat().st_mode & 1 for path in (folder, *folder.parents)):
-        pytest.skip(f"nobody can't reach {folder}")
-
-
-def run_threaded(
-    *before: str, python: str = sys.executable
-) -> subprocess.CompletedProcess[str]:
-    argv = [command(), "run", python, "-S", "-c", THREADED]
-    return subprocess.run(
-        [*before, *argv], capture_output=True, text=True, timeout=PATIENCE, cwd="/"
-    )
-
-
-def test_ambient_capabilities_and_no_new_privileges_are_no_matter() -> None:
-    """They don't make the dynamic loader careful."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can give capabilities")
-    everybody_s()
-    python = shutil.which("python3", path="/usr/bin:/bin")
-    if python is None:
-        pytest.skip("no Python that everybody can run")
-    done = run_threaded(
-        installed("setpriv", "util-linux"),
-        *(f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
-        *("--inh-caps=+ipc_lock", "--ambient-caps=+ipc_lock", "--no-new-privs"),
-        python=python,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
-
-
-DENY_WRITE_EXECUTE = """
-import ctypes, os, sys
-if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
-    sys.exit(77)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
-def test_without_executable_memory_it_says_so_and_runs() -> None:
-    """MemoryDenyWriteExecute=: libc can't be patched."""
-    libc = ctypes.CDLL(None)
-    # Is it known here? Asking changes nothing.
-    if libc.prctl(66, 0, 0, 0, 0) < 0:
-        pytest.skip("no PR_GET_MDWE in this kernel")
-    done = run_threaded(sys.executable, "-S", "-c", DENY_WRITE_EXECUTE)
-    assert done.returncode == 0
-    assert done.stdout == "True\n"
-    assert done.stderr.startswith("flexsc: run: libc can't be patched, ")
-    assert done.stderr.count("\n") == 1

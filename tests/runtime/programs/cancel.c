@@ -283,60 +283,6 @@ TEST(an_asynchronous_cancellation_interrupts)
 	CHECK_EQ(cleaned, 1);
 }
 
-static void *in_sem_sleep(void *arg)
-{
-	pthread_cleanup_push(clean, NULL);
-	sem_post(arg);
-	sleep(100);
-	pthread_cleanup_pop(0);
-	return NULL;
-}
-
-/* One that ends of it is gone at once: nobody joins it. */
-TEST(detached_ones_are_cancelled)
-{
-	pthread_attr_t attr;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Too large for libc to keep. */
-	pthread_attr_setstacksize(&attr, 64UL << 20);
-	cleaned = 0;
-	for (int i = 0; i < 100; i++) {
-		pthread_t thread;
-
-		sem_init(&sem, 0, 0);
-		CHECK_EQ(pthread_create(&thread, &attr, in_sem_sleep, &sem), 0);
-		sem_wait(&sem);
-		CHECK_EQ(pthread_cancel(thread), 0);
-		while (cleaned <= i)
-			usleep(100);
-	}
-	pthread_attr_destroy(&attr);
-}
-
-static void *compute_then_call(void *arg)
-{
-	atomic_int *go = arg;
-
-	while (!*go)
-		;
-	getpid();
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-	usleep(1);
-	return NULL;
-}
-
-TEST(a_cancelled_one_ends_at_its_next_call)
-{
-	atomic_int go = 0;
-	pthread_t thread = start(compute_then_call, &go);
-
-	pthread_cancel(thread);
-	go = 1;
-	CHECK(join(thread) == PTHREAD_CANCELED);
-}
-
 static void *end_soon(void *arg)
 {
 	usleep((unsigned int)(uintptr_t)arg);

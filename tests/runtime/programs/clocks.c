@@ -118,28 +118,6 @@ static void *compute_until_over(void *arg)
 	return arg;
 }
 
-static void *only_wait(void *arg)
-{
-	uint64_t begin;
-
-	usleep(100);
-	begin = mine();
-	for (int i = 0; i < 200; i++)
-		usleep(500);
-	CHECK(mine() - begin < 30 * MS);
-	return arg;
-}
-
-TEST_LIMIT(a_thread_that_waits_does_not_count_what_others_compute, 60)
-{
-	pthread_t threads[3];
-
-	start_all(threads, 3, compute_until_over, NULL);
-	join(start(only_wait, NULL));
-	over = true;
-	join_all(threads, 3);
-}
-
 static void *read_often(void *arg)
 {
 	uint64_t last = mine(), now;

@@ -16,30 +16,6 @@
 
 #define THREADS	8
 
-static void *load(void *arg)
-{
-	static const char *const others[] = { "libm.so.6", "libresolv.so.2",
-					      SLOW_LIBRARY };
-
-	for (int i = 0; i < 6; i++) {
-		const char *name = others[((long)arg + i) % 3];
-		void *library = dlopen(name, RTLD_NOW);
-		int *value;
-
-		CHECK(library);
-		value = dlsym(library, "slow_value");
-		CHECK(!value || *value == 5);
-		usleep(100);
-		CHECK_EQ(dlclose(library), 0);
-	}
-	return arg;
-}
-
-TEST(a_library_may_wait_while_it_is_loaded)
-{
-	run_numbered(THREADS, load);
-}
-
 static int loading[2];
 
 static void *load_waiting(void *arg)

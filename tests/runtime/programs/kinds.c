@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -253,94 +252,6 @@ TEST(a_terminal_that_hangs_up_is_an_error)
 		close(master);
 		CHECK(late++ < 20);
 	} while (join(reader));
-}
-
-static void *read_one(void *arg)
-{
-	char byte;
-
-	(void)!read(terminal, &byte, 1);
-	return arg;
-}
-
-static void *read_one_at_once(void *arg)
-{
-	fcntl(terminal, F_SETFL, O_RDWR | O_NONBLOCK);
-	return read_one(arg);
-}
-
-static void *write_one(void *arg)
-{
-	(void)!write(terminal, "x", 1);
-	return arg;
-}
-
-static void *set_mode(void *arg)
-{
-	struct termios mode;
-
-	tcgetattr(terminal, &mode);
-	tcsetattr(terminal, TCSADRAIN, &mode);
-	return arg;
-}
-
-static void *take_over(void *arg)
-{
-	int group = getpgrp();
-
-	ioctl(terminal, TIOCSPGRP, &group);
-	return arg;
-}
-
-/* The status that a thread's process has when it isn't the terminal's. */
-static int status_in_background(void *(*run)(void *))
-{
-	int child = fork(), status = 0;
-
-	CHECK(child >= 0);
-	if (!child) {
-		setpgid(0, 0);
-		pthread_join(start(run, NULL), NULL);
-		_exit(0);
-	}
-	setpgid(child, child);
-	CHECK_EQ(waitpid(child, &status, WUNTRACED), child);
-	kill(child, SIGKILL);
-	if (WIFSTOPPED(status))
-		CHECK_EQ(waitpid(child, NULL, 0), child);
-	return status;
-}
-
-static void expect_stops(void)
-{
-	struct termios mode;
-
-	CHECK(setsid() > 0);
-	CHECK_EQ(ioctl(terminal, TIOCSCTTY, 0), 0);
-	CHECK_EQ(tcgetattr(terminal, &mode), 0);
-	mode.c_lflag |= TOSTOP;
-	CHECK_EQ(tcsetattr(terminal, TCSANOW, &mode), 0);
-	CHECK_EQ(status_in_background(read_one), W_STOPCODE(SIGTTIN));
-	CHECK_EQ(status_in_background(read_one_at_once), W_STOPCODE(SIGTTIN));
-	fcntl(terminal, F_SETFL, O_RDWR);
-	CHECK_EQ(status_in_background(write_one), W_STOPCODE(SIGTTOU));
-	CHECK_EQ(status_in_background(set_mode), W_STOPCODE(SIGTTOU));
-	CHECK_EQ(status_in_background(take_over), W_STOPCODE(SIGTTOU));
-}
-
-TEST(a_terminal_stops_who_is_in_the_background)
-{
-	int session;
-
-	open_terminal();
-	session = test_fork();
-	if (!session) {
-		expect_stops();
-		/* The session's end hangs up. */
-		signal(SIGHUP, SIG_IGN);
-		test_leave();
-	}
-	test_reap(session);
 }
 
 /* Sockets that wait for more than a byte. */

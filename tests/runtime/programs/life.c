@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -75,29 +74,6 @@ TEST(a_stack_can_be_the_program_s)
 				(void *)size), 0);
 	join(thread);
 	munmap(memory, size);
-}
-
-static void *ids_are_mine(void *arg)
-{
-	pid_t tid = (pid_t)syscall(SYS_gettid);
-	char name[16], path[64], line[32] = "";
-	FILE *file;
-
-	for (int i = 0; i < 20; i++) {
-		CHECK_EQ(syscall(SYS_gettid), tid);
-		CHECK_EQ(gettid(), tid);
-		usleep(100);
-	}
-	snprintf(name, sizeof(name), "name-%d", tid);
-	CHECK_EQ(pthread_setname_np(pthread_self(), name), 0);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
-	file = fopen(path, "r");
-	CHECK(file && fgets(line, sizeof(line), file));
-	fclose(file);
-	CHECK_EQ(strncmp(line, name, strlen(name)), 0);
-	prctl(PR_GET_NAME, line);
-	CHECK_EQ(strcmp(line, name), 0);
-	return arg;
 }
 
 /* By the system call, which libc doesn't see: it ends one thread. */
@@ -193,11 +169,6 @@ TEST(threads_end_by_system_call)
 		join(threads[0]);
 		join(threads[1]);
 	}
-}
-
-TEST(a_thread_has_one_identity)
-{
-	run_all(8, ids_are_mine, NULL);
 }
 
 static pthread_key_t key;

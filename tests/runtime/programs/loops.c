@@ -9,13 +9,10 @@
 #include <linux/aio_abi.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 
 #include "bytes.h"
 #include "handled.h"
@@ -205,19 +202,6 @@ static void control(const struct loop *loop, int what, int i, uint32_t events)
 				     .data.u32 = (uint32_t)i };
 
 	CHECK_EQ(epoll_ctl(loop->set, what, loop->here[i], &event), 0);
-}
-
-/* Wait for fd from now on; returns what was waited for. */
-static int replace(struct loop *loop, int i, int fd, uint32_t events)
-{
-	const int before = loop->here[i];
-
-	if (has_set(loop))
-		control(loop, EPOLL_CTL_DEL, i, 0);
-	loop->here[i] = fd;
-	if (has_set(loop))
-		control(loop, EPOLL_CTL_ADD, i, events);
-	return before;
 }
 
 static struct loop loop_of(enum kind kind, int type)
@@ -463,51 +447,6 @@ TEST(one_is_closed_and_others_stay)
 		loop.here[1] = dup(loop.here[0]);
 		end_loop(&loop);
 	}
-}
-
-/* Descriptors of other kinds. */
-
-static void *hear_others(void *arg)
-{
-	const struct itimerspec soon = { .it_value.tv_nsec = 1000000 };
-	struct loop loop = made_loop(kind_of(arg));
-	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
-	int event = eventfd(0, EFD_NONBLOCK), signals, before[3];
-	struct signalfd_siginfo info;
-	sigset_t user;
-	uint64_t n;
-
-	block(SIG_BLOCK, SIGUSR1);
-	sigemptyset(&user);
-	sigaddset(&user, SIGUSR1);
-	signals = signalfd(-1, &user, SFD_NONBLOCK);
-	before[0] = replace(&loop, 1, timer, EPOLLIN);
-	before[1] = replace(&loop, 2, event, EPOLLIN);
-	before[2] = replace(&loop, 3, signals, EPOLLIN);
-	for (int i = 0; i < TURNS; i++) {
-		turn(&loop, 0);
-		CHECK_EQ(timerfd_settime(timer, 0, &soon, NULL), 0);
-		CHECK_EQ(wait_for(&loop, FOR_EVER), 1);
-		CHECK_EQ(read(timer, &n, sizeof(n)), sizeof(n));
-		CHECK_EQ(eventfd_write(event, 3), 0);
-		CHECK_EQ(wait_for(&loop, FOR_EVER), 2);
-		CHECK_EQ(read(event, &n, sizeof(n)), sizeof(n));
-		CHECK_EQ(n, 3);
-		CHECK_EQ(pthread_kill(pthread_self(), SIGUSR1), 0);
-		CHECK_EQ(wait_for(&loop, FOR_EVER), 3);
-		CHECK_EQ(read(signals, &info, sizeof(info)), sizeof(info));
-		CHECK_EQ(info.ssi_signo, SIGUSR1);
-		CHECK_EQ(wait_for(&loop, 0), -1);
-	}
-	for (int i = 0; i < 3; i++)
-		CHECK_EQ(close(replace(&loop, 1 + i, before[i], EPOLLIN)), 0);
-	end_loop(&loop);
-	return NULL;
-}
-
-TEST(timers_events_and_signals_are_waited_for)
-{
-	each_kind(hear_others, 0, NO_REQUESTS);
 }
 
 /* Signals. */

@@ -278,37 +278,3 @@ TEST(a_priority_may_not_be_permitted)
 	CHECK_EQ(setrlimit(RLIMIT_RTPRIO, &none), 0);
 	join(start(want_too_much, NULL));
 }
-
-/* Who holds such a mutex has its priority, and then has his own again. */
-static void *hold_high_mutex(void *arg)
-{
-	pthread_mutexattr_t attr;
-	pthread_mutex_t mutex;
-	int old;
-
-	set_own(SCHED_FIFO, 2);
-	pthread_mutexattr_init(&attr);
-	CHECK_EQ(pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_PROTECT), 0);
-	CHECK_EQ(pthread_mutexattr_setprioceiling(&attr, 6), 0);
-	CHECK_EQ(pthread_mutex_init(&mutex, &attr), 0);
-	for (int i = 0; i < 3; i++) {
-		struct sched_param param;
-
-		CHECK_EQ(pthread_mutex_lock(&mutex), 0);
-		usleep(100);
-		CHECK_EQ(sched_getparam(0, &param), 0);
-		CHECK_EQ(param.sched_priority, 6);
-		CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
-		check_own((struct schedule){ SCHED_FIFO, 2 });
-	}
-	CHECK_EQ(pthread_mutex_setprioceiling(&mutex, 1, &old), 0);
-	CHECK_EQ(old, 6);
-	CHECK_EQ(pthread_mutex_lock(&mutex), EINVAL);
-	return arg;
-}
-
-TEST(a_mutex_has_a_priority)
-{
-	need_priorities();
-	join(start(hold_high_mutex, NULL));
-}

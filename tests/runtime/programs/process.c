@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -232,73 +231,6 @@ TEST(a_port_is_free_when_its_process_has_ended)
 		/* A busy machine may have it wait: not each time. */
 		while (!is_free_after(ways[i]))
 			CHECK(++n < 10);
-	}
-}
-
-static void *size_of_stack(void *arg)
-{
-	pthread_attr_t attr;
-	void *low;
-
-	CHECK_EQ(pthread_getattr_np(pthread_self(), &attr), 0);
-	CHECK_EQ(pthread_attr_getstack(&attr, &low, arg), 0);
-	pthread_attr_destroy(&attr);
-	return NULL;
-}
-
-/* How many threads get more than they asked for? */
-static int count_large(void)
-{
-	size_t bytes = 32768, found[8];
-	pthread_t threads[8];
-	pthread_attr_t attr;
-	int large = 0;
-
-	pthread_attr_init(&attr);
-	CHECK_EQ(pthread_attr_setstacksize(&attr, bytes), 0);
-	for (int i = 0; i < 8; i++)
-		CHECK_EQ(pthread_create(&threads[i], &attr, size_of_stack,
-					&found[i]), 0);
-	for (int i = 0; i < 8; i++) {
-		join(threads[i]);
-		large += found[i] > bytes;
-	}
-	return large;
-}
-
-static void *await_child(void *arg)
-{
-	int pid = fork(), status;
-
-	if (!pid) {
-		sleep(100);
-		_exit(1);
-	}
-	*(int *)arg = pid;
-	alive++;
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	return NULL;
-}
-
-TEST(a_forked_child_s_stacks_are_no_larger_than_asked_for)
-{
-	int pids[6], pid, status;
-	pthread_t threads[6];
-
-	for (int i = 0; i < 6; i++)
-		threads[i] = start(await_child, &pids[i]);
-	while (alive < 6)
-		usleep(1000);
-	settle();
-	pid = fork();
-	/* The harness may have had two threads, to try the engine. */
-	if (!pid)
-		_exit(count_large() > 2);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	for (int i = 0; i < 6; i++) {
-		kill(pids[i], SIGKILL);
-		join(threads[i]);
 	}
 }
 

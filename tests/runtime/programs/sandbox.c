@@ -16,7 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -457,91 +456,6 @@ TEST(a_time_limit_does_not_begin_anew)
 	join(start(enter_all, NULL));
 	join(start(end_later, &p[0]));
 	join(thread);
-}
-
-/* Calls that have transferred a part when the filter comes transfer the rest. */
-
-#define LONG	(1 << 20)	/* more than a socket's buffer */
-
-static char out[LONG], in[LONG];
-static const int ways[] = {
-	SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg, SYS_recvfrom, SYS_recvmsg,
-};
-#define WAYS	(sizeof(ways) / sizeof(*ways))
-
-struct transfer {
-	int fds[2], nr;
-};
-
-static bool sends(const struct transfer *t)
-{
-	return t->nr != SYS_recvfrom && t->nr != SYS_recvmsg;
-}
-
-static ssize_t transfer_all(const struct transfer *t, char *bytes)
-{
-	struct iovec iov[] = { { bytes, LONG / 4 },
-			       { bytes + LONG / 4, LONG / 4 * 3 } };
-	struct msghdr message = { .msg_iov = iov, .msg_iovlen = 2 };
-
-	switch (t->nr) {
-	case SYS_write:
-		return write(t->fds[0], bytes, LONG);
-	case SYS_writev:
-		return writev(t->fds[0], iov, 2);
-	case SYS_sendto:
-		return send(t->fds[0], bytes, LONG, 0);
-	case SYS_sendmsg:
-		return sendmsg(t->fds[0], &message, 0);
-	case SYS_recvfrom:
-		return recv(t->fds[0], bytes, LONG, MSG_WAITALL);
-	default:
-		return recvmsg(t->fds[0], &message, MSG_WAITALL);
-	}
-}
-
-static void *transfer(void *arg)
-{
-	const struct transfer *t = arg;
-	static char got[LONG];
-
-	CHECK_EQ(transfer_all(t, sends(t) ? out : got), LONG);
-	CHECK(sends(t) || !memcmp(got, out, LONG));
-	return arg;
-}
-
-static void move(const struct transfer *t, size_t from, size_t n)
-{
-	for (ssize_t part; n; from += (size_t)part, n -= (size_t)part) {
-		part = sends(t) ? read(t->fds[1], &in[from], n) :
-				  write(t->fds[1], &out[from], n);
-		CHECK(part > 0);
-	}
-}
-
-TEST(calls_that_have_a_part_transfer_the_rest)
-{
-	struct transfer transfers[WAYS];
-	pthread_t threads[WAYS];
-
-	for (int i = 0; i < LONG; i++)
-		out[i] = (char)(i * 7 / 64 + i % 63);
-	for (size_t i = 0; i < WAYS; i++) {
-		transfers[i].nr = ways[i];
-		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
-				    transfers[i].fds), 0);
-		threads[i] = start(transfer, &transfers[i]);
-		move(&transfers[i], 0, 1000);
-	}
-	settle();
-	chosen = &sandbox_where_io_uring_fails;
-	join(start(enter_all, NULL));
-	for (size_t i = 0; i < WAYS; i++) {
-		memset(in + 1000, 0, LONG - 1000);
-		move(&transfers[i], 1000, LONG - 1000);
-		join(threads[i]);
-		CHECK(!sends(&transfers[i]) || !memcmp(in, out, LONG));
-	}
 }
 
 /* The child's threads are made under the filter. */

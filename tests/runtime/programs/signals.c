@@ -276,63 +276,6 @@ TEST_LIMIT(a_signal_finds_who_was_woken_after_the_last, 90)
 	}
 }
 
-static sem_t go;
-
-static void *echo(void *arg)
-{
-	for (;;) {
-		CHECK_EQ(sem_wait(&go), 0);
-		if (over)
-			return arg;
-		CHECK_EQ(sem_post(arg), 0);
-	}
-}
-
-static void *sleep_on(void *arg)
-{
-	while (!over)
-		sleep(1000);
-	return arg;
-}
-
-/* Those who come from their handlers are given to carriers that look around. */
-TEST(who_waits_after_signals_uses_no_time)
-{
-	pthread_t thread, sleepers[3];
-	uint64_t used = 0, begin;
-	sem_t back;
-
-	install(SIGUSR1, 0);
-	CHECK_EQ(sem_init(&go, 0, 0), 0);
-	CHECK_EQ(sem_init(&back, 0, 0), 0);
-	thread = start(echo, &back);
-	start_all(sleepers, 3, sleep_on, NULL);
-	for (int i = 0; i < 500; i++) {
-		CHECK_EQ(sem_post(&go), 0);
-		CHECK_EQ(sem_wait(&back), 0);
-		if (i % 10)
-			continue;
-		CHECK_EQ(pthread_kill(sleepers[i / 10 % 3], SIGUSR1), 0);
-		usleep(30);
-		if (i % 50)
-			continue;
-		settle();
-		begin = cpu_ns();
-		usleep(200000);
-		used += cpu_ns() - begin;
-	}
-	/* Of two seconds. */
-	CHECK(used < 20 * MS);
-	over = true;
-	CHECK_EQ(sem_post(&go), 0);
-	join(thread);
-	for (int i = 0; i < 3; i++)
-		while (pthread_tryjoin_np(sleepers[i], NULL)) {
-			CHECK_EQ(pthread_kill(sleepers[i], SIGUSR1), 0);
-			usleep(1000);
-		}
-}
-
 static atomic_int calls_begun, interrupted;
 
 /* At home, which it leaves to wait. */
