@@ -25,24 +25,6 @@ def example(name: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("way", [[], ["-p"]])
-def test_a_crawl_reads_every_file(tmp_path: Path, way: list[str]) -> None:
-    sizes = [n * n * 17 for n in range(300)]
-    names = [tmp_path / str(n) for n in range(len(sizes))]
-    for name, size in zip(names, sizes, strict=True):
-        name.write_bytes(bytes(size))
-    done = subprocess.run(
-        [example("crawl"), *way],
-        input="".join(f"{name}\n" for name in [*names, tmp_path / "none"]),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    assert done.stdout.startswith(f"301 files, {sum(sizes)} bytes; ")
-    assert done.stderr == f"{tmp_path}/none: No such file or directory\n"
-
-
 @contextlib.contextmanager
 def greeting(text: bytes) -> Iterator[tuple[int, threading.Event]]:
     """A server that says this to its first client, then is silent."""
