@@ -196,6 +196,10 @@ bool test_known_difference(const char *engine, const char *what);
 int test_fork(void);
 void test_leave(void) __attribute__((noreturn));
 void test_reap(int pid);
+/* The block runs in a child, which has to succeed before the test goes on. */
+#define IN_CHILD							\
+	for (int pid_ = test_fork(); !pid_ || (test_reap(pid_), false);	\
+	     test_leave())
 
 #ifndef __cplusplus
 pthread_t test_thread(void *(*run)(void *arg), void *arg);

@@ -336,9 +336,7 @@ ECB_TEST_LIMIT(many_watches_of_one_descriptor_end_at_once, 120,
 	       FLEXSC_ECB_EVENTS_MAX, 0)
 {
 	enum { COUNT = FLEXSC_ECB_FILE_WATCHES };
-	int fds[2];
 
-	pair(fds);
 	for (int i = 0; i < COUNT; i++)
 		CHECK_EQ(ecb_watch(&ecb, fds[0], POLLIN, 0), i);
 	CHECK_EQ(write(fds[1], "x", 1), 1);

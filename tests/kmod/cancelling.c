@@ -9,9 +9,7 @@ RAW_TEST(what_has_not_started_never_does)
 {
 	enum { COUNT = 64 };
 	char bytes[COUNT];
-	int fds[2];
 
-	CHECK_EQ(pipe(fds), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
 		raw_post(&raw, i, i % 3 ? 0 : DEFER, SYS_write, fds[1], &bytes[i], 1);
 	for (uint32_t i = 0; i < COUNT; i++)
@@ -168,9 +166,7 @@ RAW_TEST_LIMIT(nor_is_the_next, 60)
 {
 	enum { COUNT = 64, ROUNDS = 300 };
 	char byte;
-	int fds[2];
 
-	CHECK_EQ(pipe(fds), 0);
 	for (int round = 0; round < ROUNDS; round++) {
 		struct timespec { int64_t s, ns; } moment = { 0, 1000 };
 		bool cancelled = false;

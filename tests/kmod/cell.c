@@ -91,12 +91,9 @@ void cell_run(void (*inside)(void))
 
 	if (!pid) {
 		CHECK_EQ(unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC), 0);
-		pid = test_fork();
-		if (!pid) {
+		IN_CHILD {
 			contain(inside);
-			test_leave();
 		}
-		test_reap(pid);
 		test_leave();
 	}
 	reap(pid);

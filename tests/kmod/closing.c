@@ -127,15 +127,12 @@ ECB_TEST_LIMIT(each_way_to_close_ends_a_watch, 60, 8, ALL_GROUPS)
 }
 
 /* What isn't the end of the watched descriptor. */
-TEST(a_watch_outlives_other_descriptors_of_its_file)
+ECB_TEST(a_watch_outlives_other_descriptors_of_its_file, 8, ALL_GROUPS)
 {
 	struct flexsc_event_slot event;
-	int fds[2], copy;
+	int copy;
 	pid_t pid;
 
-	pair(fds);
-	ecb_open(&ecb, 8, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	copy = dup(fds[0]);
 	CHECK_EQ(close(copy), 0);
@@ -149,7 +146,6 @@ TEST(a_watch_outlives_other_descriptors_of_its_file)
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	CHECK(ecb_next(&ecb, ALL_GROUPS, &event));
 	CHECK_EQ(ecb_forget(&ecb, 0), 0);
-	ecb_close(&ecb);
 }
 
 static int execute_it(void *arg)
@@ -160,20 +156,16 @@ static int execute_it(void *arg)
 }
 
 /* A program that is executed gets a table of its own, and closes there. */
-TEST(a_watch_outlives_exec_and_exit_of_those_who_share_the_table)
+ECB_TEST(a_watch_outlives_exec_and_exit_of_those_who_share_the_table, 8, 0)
 {
-	int fds[2];
 	pid_t pid;
 
-	pair(fds);
-	ecb_open(&ecb, 8, 0);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	pid = clone(execute_it, stack + sizeof(stack), CLONE_FILES | SIGCHLD,
 		    &fds[0]);
 	CHECK(pid > 0);
 	test_reap(pid);
 	CHECK_EQ(ecb_forget(&ecb, 0), 0);
-	ecb_close(&ecb);
 }
 
 struct closing {
@@ -236,9 +228,8 @@ ECB_TEST_LIMIT(a_listener_that_is_closed_meanwhile_reports_nothing, 60, 8, ALL_G
 ECB_TEST(a_watch_ends_though_its_file_is_passed_on, 8, ALL_GROUPS)
 {
 	struct flexsc_event_slot event;
-	int fds[2], way[2], taken;
+	int way[2], taken;
 
-	pair(fds);
 	pair(way);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	CHECK_EQ(pass_file(way[0], fds[0]), 0);
@@ -414,13 +405,9 @@ TEST_LIMIT(the_module_is_unloaded_while_descriptors_are_closed, 60)
 			storm_as_bystander();
 	}
 	for (int i = 0; i < 5; i++) {
-		int pid = test_fork();
-
-		if (!pid) {
+		IN_CHILD {
 			use_module();
-			test_leave();
 		}
-		test_reap(pid);
 		CHECK(falls_to(system_module_references, 0));
 		CHECK_EQ(syscall(SYS_delete_module, "flexsc", O_NONBLOCK), 0);
 		CHECK_EQ(syscall(SYS_finit_module, module, "", 0), 0);
@@ -432,32 +419,22 @@ TEST_LIMIT(the_module_is_unloaded_while_descriptors_are_closed, 60)
 }
 
 /* What root may turn off costs no more than a watch that ends late. */
-TEST(watches_end_with_their_block_while_probes_are_off)
+ECB_TEST(watches_end_with_their_block_while_probes_are_off, 8, 0)
 {
-	int fds[2];
-	int pid;
-
-	ecb_open(&ecb, 8, 0);
-	pair(fds);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	if (system_set(KPROBES, "0"))
 		SKIP("this kernel's probes can't be turned off");
 	CHECK_EQ(close(fds[0]), 0);
-	pid = test_fork();
-	if (!pid) {
+	IN_CHILD {
 		use_module();
-		test_leave();
 	}
-	test_reap(pid);
 	ecb_close(&ecb);
 	CHECK(hung_up(fds[1]));
 	CHECK(falls_to(system_module_references, 0));
 	CHECK_EQ(system_set(KPROBES, "1"), 0);
 	/* And on again. */
-	ecb_open(&ecb, 8, 0);
-	pair(fds);
+	ecb_begin(8, 0, 0);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	CHECK_EQ(close(fds[0]), 0);
 	CHECK(hung_up(fds[1]));
-	ecb_close(&ecb);
 }

@@ -12,42 +12,35 @@
 
 #define CPU	"/sys/devices/system/cpu/cpu"
 
-TEST(calls_run_on_the_named_core)
+PLACE_TEST(calls_run_on_the_named_core, 2, -1)
 {
-	place_begin(2, -1);
 	for (int i = 0; i < 20; i++)
 		CHECK_EQ(place_where(i % 2 ? DEFER : 0), 2);
 	CHECK_EQ(raw_shown(" core 2 ", " taken "), 20);
 	CHECK_EQ(raw_shown(NULL, " inline "), 0);
-	raw_close(&raw);
 }
 
-TEST(the_first_core_is_preferred)
+PLACE_TEST(the_first_core_is_preferred, 3, 1)
 {
-	place_begin(3, 1);
 	for (int i = 0; i < 4; i++) {
 		CHECK(place_prefers(3));
 		usleep(5000);
 	}
-	raw_close(&raw);
 }
 
 /* Where it is one of them, waiting executes as it does without a policy. */
-TEST(an_owner_on_a_named_core_executes)
+PLACE_TEST(an_owner_on_a_named_core_executes, 1, 2)
 {
-	place_begin(1, 2);
 	CHECK(raw_move(2));
 	for (int i = 0; i < 20; i++)
 		CHECK_EQ(place_where(0), 2);
 	CHECK_EQ(raw.threads, 0);
 	CHECK_EQ(raw_shown(" core 2 ", " taken "), 20);
-	raw_close(&raw);
 }
 
 /* And where nobody else will. */
-TEST(an_owner_that_is_alone_executes)
+PLACE_TEST(an_owner_that_is_alone_executes, 1, 2)
 {
-	place_begin(1, 2);
 	place_mark(0, 0, 0);
 	raw.shared->seen = 0;
 	raw.shared->timeout = UINT64_MAX;
@@ -56,7 +49,6 @@ TEST(an_owner_that_is_alone_executes)
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_LOOK);
 	CHECK_EQ(raw_reap(&raw), 1);
 	CHECK_EQ(place_marked(0), 0);
-	raw_close(&raw);
 }
 
 /* Nobody enters the kernel for that: the owner looks at memory. */
@@ -84,9 +76,8 @@ TEST(a_slow_call_sends_others_to_the_next_core)
 }
 
 /* One syscall thread at a time for each core. */
-TEST(a_slow_call_keeps_its_only_core)
+PLACE_TEST(a_slow_call_keeps_its_only_core, 2, -1)
 {
-	place_begin(2, -1);
 	place_post_slow(0);
 	place_mark(1, DEFER, 0);
 	CHECK_EQ(raw_wait(&raw, 200 * MS), FLEXSC_WAIT_LOOK);
@@ -95,23 +86,18 @@ TEST(a_slow_call_keeps_its_only_core)
 	CHECK(raw_cancel(&raw, 0, FLEXSC_BUSY));
 	raw_collect(&raw, 2);
 	CHECK_EQ(place_marked(0), 2);
-	raw_close(&raw);
 }
 
-TEST(a_blocked_call_frees_its_core)
+PLACE_TEST(a_blocked_call_frees_its_core, 2, 3)
 {
 	char byte;
-	int fds[2];
 
-	place_begin(2, 3);
-	CHECK_EQ(pipe(fds), 0);
 	raw_post(&raw, 1, DEFER, SYS_read, fds[0], &byte, 1);
 	raw_kick(&raw);
 	CHECK(place_becomes(1, FLEXSC_BUSY, 8000));
 	CHECK(place_prefers(2));
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	raw_collect(&raw, 1);
-	raw_close(&raw);
 }
 
 static void *spinner(void *arg)
@@ -137,13 +123,12 @@ TEST(a_core_that_computes_is_used)
 	raw_close(&raw);
 }
 
-TEST(a_backlog_spreads)
+PLACE_TEST(a_backlog_spreads, 2, 3)
 {
 	enum { COUNT = 512, SIZE = 65536 };
 	static char bytes[SIZE];
 	struct flexsc_policy policy;
 
-	place_begin(2, 3);
 	policy = place_on(2, 3);
 	policy.backlog = 4;
 	CHECK_EQ(place_set(&policy), 0);
@@ -152,7 +137,6 @@ TEST(a_backlog_spreads)
 	raw_collect(&raw, COUNT);
 	CHECK(raw_shown(" core 2 ", " taken ") > 0);
 	CHECK(raw_shown(" core 3 ", " taken ") > 0);
-	raw_close(&raw);
 }
 
 /* Polling. */
@@ -200,25 +184,21 @@ static bool many_lightly(int count)
 	return !count;
 }
 
-TEST_LIMIT(polling_needs_no_kernel_entry, 60)
+PLACE_TEST_LIMIT(polling_needs_no_kernel_entry, 60, 2, -1)
 {
 	int tries = 0;
 
-	place_begin(2, -1);
 	poll_for(FLEXSC_SPIN_FIXED, 10000);
 	/* The machine that this runs on may stand still at times. */
 	while (!many_lightly(20))
 		CHECK(++tries < 2000);
 	CHECK_EQ(place_where(0), 2);
 	test_note("%d tries", tries + 1);
-	raw_close(&raw);
 }
 
-TEST(without_polling_each_call_is_kicked)
+PLACE_TEST(without_polling_each_call_is_kicked, 2, -1)
 {
-	place_begin(2, -1);
 	CHECK(!many_lightly(1000));
-	raw_close(&raw);
 }
 
 static bool sleeps(void)
@@ -231,11 +211,10 @@ static bool sleeps(void)
 	return false;
 }
 
-TEST(polling_ends)
+PLACE_TEST(polling_ends, 2, -1)
 {
 	uint64_t before;
 
-	place_begin(2, -1);
 	poll_for(FLEXSC_SPIN_FIXED, 5000);
 	place_call();
 	CHECK(sleeps());
@@ -250,7 +229,6 @@ TEST(polling_ends)
 		CHECK(sleeps());
 	}
 	CHECK_EQ(place_where(0), 2);
-	raw_close(&raw);
 }
 
 static int64_t spin_ns(void)
@@ -258,9 +236,8 @@ static int64_t spin_ns(void)
 	return raw_shown(" spin ", " ns ");
 }
 
-TEST_LIMIT(polling_adapts, 60)
+PLACE_TEST_LIMIT(polling_adapts, 60, 2, -1)
 {
-	place_begin(2, -1);
 	poll_for(FLEXSC_SPIN_ADAPTIVE, 8000);
 	CHECK_EQ(spin_ns(), 8000000);
 	/* Each time it takes longer than it could spin. */
@@ -273,16 +250,14 @@ TEST_LIMIT(polling_adapts, 60)
 	for (int i = 0; i < 5000 && spin_ns() < 8000000; i++)
 		place_call();
 	CHECK_EQ(spin_ns(), 8000000);
-	raw_close(&raw);
 }
 
 /* Changing it. */
 
-TEST(the_policy_is_shown)
+PLACE_TEST(the_policy_is_shown, 2, 1)
 {
 	struct flexsc_policy policy, got;
 
-	place_begin(2, 1);
 	policy = place_on(3, 2);
 	policy.spin = FLEXSC_SPIN_ADAPTIVE;
 	policy.spin_us = 77;
@@ -291,7 +266,6 @@ TEST(the_policy_is_shown)
 	CHECK_EQ(place_set(&policy), 0);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_GET_POLICY, &got), 0);
 	CHECK(!memcmp(&policy, &got, sizeof(policy)));
-	raw_close(&raw);
 }
 
 static void refuse(struct flexsc_policy bad, int error)
@@ -303,43 +277,33 @@ static void refuse(struct flexsc_policy bad, int error)
 	CHECK(!memcmp(&good, &got, sizeof(good)));
 }
 
-TEST(bad_policies_are_refused)
+PLACE_TEST(bad_policies_are_refused, 2, 1)
 {
-	struct flexsc_policy bad;
+	const struct flexsc_policy bads[] = {
+		place_on(4, -1),
+		place_on(65535, -1),
+		place_on(1, 1),
+		{ .cores = FLEXSC_CORES_MAX + 1, .core = { 1 } },
+		{ .cores = 1, .core = { 1, 2 } },
+		{ .spin = FLEXSC_SPIN_ADAPTIVE + 1 },
+		{ .spin_us = FLEXSC_SPIN_US_MAX + 1 },
+		{ .reserved = { 1 } },
+		{ .reserved = { 0, 1 } },
+		{ .reserved = { 0, 0, 1 } },
+	};
 
-	place_begin(2, 1);
-	refuse(place_on(4, -1), -EINVAL);
-	refuse(place_on(65535, -1), -EINVAL);
-	refuse(place_on(1, 1), -EINVAL);
-	bad = place_on(1, -1);
-	bad.cores = FLEXSC_CORES_MAX + 1;
-	refuse(bad, -EINVAL);
-	bad = place_on(1, -1);
-	bad.core[1] = 2;
-	refuse(bad, -EINVAL);
-	bad = place_on(1, -1);
-	bad.spin = FLEXSC_SPIN_ADAPTIVE + 1;
-	refuse(bad, -EINVAL);
-	bad = place_on(1, -1);
-	bad.spin_us = FLEXSC_SPIN_US_MAX + 1;
-	refuse(bad, -EINVAL);
-	for (int i = 0; i < 3; i++) {
-		bad = place_on(1, -1);
-		bad.reserved[i] = 1;
-		refuse(bad, -EINVAL);
-	}
+	for (size_t i = 0; i < sizeof(bads) / sizeof(*bads); i++)
+		refuse(bads[i], -EINVAL);
 	CHECK_EQ(system_set(CPU "3/online", "0"), 0);
 	refuse(place_on(1, 3), -ENODEV);
 	CHECK_EQ(system_set(CPU "3/online", "1"), 0);
 	CHECK_EQ(place_where(0), 2);
-	raw_close(&raw);
 }
 
-TEST(cores_change_between_calls)
+PLACE_TEST(cores_change_between_calls, 2, 3)
 {
 	struct flexsc_policy policy;
 
-	place_begin(2, 3);
 	for (int i = 0; i < 60; i++) {
 		policy = place_on(1 + i % 3, -1);
 		if (i >= 30) {
@@ -356,7 +320,6 @@ TEST(cores_change_between_calls)
 	for (int i = 0; i < 20; i++)
 		place_where(DEFER);
 	CHECK(raw_shown(" core -1 ", " taken ") > 0);
-	raw_close(&raw);
 }
 
 TEST(cores_change_while_calls_are_executed)
@@ -383,11 +346,10 @@ TEST(cores_change_while_calls_are_executed)
 
 /* Cores that come and go. */
 
-TEST_LIMIT(a_core_may_go_and_come_back, 60)
+PLACE_TEST_LIMIT(a_core_may_go_and_come_back, 60, 3, 2)
 {
 	struct flexsc_policy policy = place_on(3, 2);
 
-	place_begin(3, 2);
 	policy.spin = FLEXSC_SPIN_FIXED;
 	policy.spin_us = 10000;
 	for (int i = 0; i < 3; i++) {
@@ -400,12 +362,10 @@ TEST_LIMIT(a_core_may_go_and_come_back, 60)
 		CHECK_EQ(system_set(CPU "3/online", "1"), 0);
 		CHECK(place_prefers(3));
 	}
-	raw_close(&raw);
 }
 
-TEST_LIMIT(the_only_core_may_go, 60)
+PLACE_TEST_LIMIT(the_only_core_may_go, 60, 3, -1)
 {
-	place_begin(3, -1);
 	CHECK_EQ(place_where(0), 3);
 	place_post_slow(1);
 	CHECK_EQ(system_set(CPU "3/online", "0"), 0);
@@ -417,16 +377,14 @@ TEST_LIMIT(the_only_core_may_go, 60)
 	/* A thread that looks for work elsewhere may still take an entry. */
 	CHECK(place_returns_to(3));
 	CHECK(place_prefers(3));
-	raw_close(&raw);
 }
 
 /* What a process may not use it doesn't get by a policy. */
-TEST(a_cpuset_is_not_left)
+PLACE_TEST(a_cpuset_is_not_left, 2, 3)
 {
 	const char *folder = "/sys/fs/cgroup/two";
 	char pid[16];
 
-	place_begin(2, 3);
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	CHECK_EQ(system_set("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset"), 0);
 	CHECK(!mkdir(folder, 0755) || errno == EEXIST);
@@ -443,7 +401,6 @@ TEST(a_cpuset_is_not_left)
 	CHECK_EQ(place_where(DEFER), 2);
 	CHECK_EQ(system_set("/sys/fs/cgroup/cgroup.procs", pid), 0);
 	CHECK_EQ(rmdir(folder), 0);
-	raw_close(&raw);
 }
 
 /* The library's own list. */

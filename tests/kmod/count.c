@@ -83,11 +83,24 @@ static double median(uint64_t *counts, unsigned int n)
 	return (double)counts[n / 2];
 }
 
+/* The median count of what a statement takes; then "after" runs, uncounted. */
+#define COUNT(statement, after)						\
+	({								\
+		uint64_t counts_[ROUNDS], begin_;			\
+									\
+		for (int r_ = 0; r_ < ROUNDS; r_++) {			\
+			begin_ = instructions();			\
+			statement;					\
+			counts_[r_] = since(begin_);			\
+			after;						\
+		}							\
+		median(counts_, ROUNDS);				\
+	})
+
 static void report(const char *call, const char *way, unsigned int batch,
-		   uint64_t *counts)
+		   double count)
 {
-	printf("%-10s %-10s %4u %8.1f\n", call, way, batch,
-	       median(counts, ROUNDS) / batch);
+	printf("%-10s %-10s %4u %8.1f\n", call, way, batch, count / batch);
 	fflush(stdout);
 }
 
@@ -101,47 +114,46 @@ struct what {
 	unsigned int then;
 };
 
-static void plain(const struct what *what, unsigned int batch)
+static inline long make_plainly(const struct what *what, unsigned int batch)
 {
-	uint64_t counts[ROUNDS];
 	long ret = 0;
 
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t begin = instructions();
-
-		for (unsigned int i = 0; i < batch; i++) {
-			ret = raw_syscall(what->nr, what->args[0],
-					  what->args[1], what->args[2],
-					  what->args[3], 0, 0);
-			if (what->then)
-				raw_syscall(what->then, (uint64_t)ret, 0, 0, 0, 0, 0);
-		}
-		counts[r] = since(begin);
-		CHECK(what->then || ret == what->expected);
+	for (unsigned int i = 0; i < batch; i++) {
+		ret = raw_syscall(what->nr, what->args[0], what->args[1],
+				  what->args[2], what->args[3], 0, 0);
+		if (what->then)
+			raw_syscall(what->then, (uint64_t)ret, 0, 0, 0, 0, 0);
 	}
-	report(what->name, "plain", batch, counts);
+	return ret;
+}
+
+static void plain(const struct what *what, unsigned int batch)
+{
+	long ret;
+
+	report(what->name, "plain", batch,
+	       COUNT(ret = make_plainly(what, batch),
+		     CHECK(what->then || ret == what->expected)));
 }
 
 /* io_uring. */
 
+static inline void make_nops(struct io_uring *ring, unsigned int batch)
+{
+	for (unsigned int i = 0; i < batch; i++)
+		io_uring_prep_nop(io_uring_get_sqe(ring));
+	io_uring_submit_and_wait(ring, batch);
+	io_uring_cq_advance(ring, batch);
+}
+
 static void nop(unsigned int batch)
 {
-	uint64_t counts[ROUNDS];
 	struct io_uring ring;
 
 	if (io_uring_queue_init(1024, &ring, IORING_SETUP_SINGLE_ISSUER |
 				IORING_SETUP_DEFER_TASKRUN))
 		return;
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t begin = instructions();
-
-		for (unsigned int i = 0; i < batch; i++)
-			io_uring_prep_nop(io_uring_get_sqe(&ring));
-		io_uring_submit_and_wait(&ring, batch);
-		io_uring_cq_advance(&ring, batch);
-		counts[r] = since(begin);
-	}
-	report("nop", "uring", batch, counts);
+	report("nop", "uring", batch, COUNT(make_nops(&ring, batch), ));
 	io_uring_queue_exit(&ring);
 }
 
@@ -196,16 +208,9 @@ static inline void in_module(const struct what *what, uint32_t batch)
 
 static void inlined(const struct what *what, unsigned int batch)
 {
-	uint64_t counts[ROUNDS];
-
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t begin = instructions();
-
-		in_module(what, batch);
-		counts[r] = since(begin);
-		CHECK_EQ(raw.entries[0].ret, what->expected);
-	}
-	report(what->name, "inline", batch, counts);
+	report(what->name, "inline", batch,
+	       COUNT(in_module(what, batch),
+		     CHECK_EQ(raw.entries[0].ret, what->expected)));
 }
 
 /* libflexsc. */
@@ -245,18 +250,10 @@ static void post_all(const struct what *what, struct flexsc_cb *cbs,
 static void by_library(const struct what *what, unsigned int batch)
 {
 	static struct flexsc_cb cbs[MOST];
-	uint64_t counts[ROUNDS];
 
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t begin = instructions();
-
-		post_all(what, cbs, batch);
-		flexsc_loop_run(loop);
-		counts[r] = since(begin);
-		CHECK_EQ(done, batch);
-		CHECK_EQ(cbs[0].ret, what->expected);
-	}
-	report(what->name, "library", batch, counts);
+	report(what->name, "library", batch,
+	       COUNT((post_all(what, cbs, batch), flexsc_loop_run(loop)),
+		     (CHECK_EQ(done, batch), CHECK_EQ(cbs[0].ret, what->expected))));
 }
 
 /* Another core. */
@@ -311,7 +308,7 @@ static void remote(const struct what *what, unsigned int batch)
 	}
 	calls_are_deadly(false);
 	CHECK_EQ(raw.entries[0].ret, what->expected);
-	report(what->name, "remote", batch, counts);
+	report(what->name, "remote", batch, median(counts, ROUNDS));
 }
 
 /* The owner's own work: posting, and what it does once there are results. */
@@ -345,7 +342,7 @@ static void remote_by_library(const struct what *what, unsigned int batch)
 		counts[r] = library_round(what, cbs, batch);
 	calls_are_deadly(false);
 	CHECK_EQ(cbs[0].ret, what->expected);
-	report(what->name, "lib-remote", batch, counts);
+	report(what->name, "lib-remote", batch, median(counts, ROUNDS));
 }
 
 static struct flexsc_loop *new_loop(bool specialised)
@@ -449,20 +446,18 @@ TEST_LIMIT(count, 600)
 
 /* Calls that bounce: kmod-count bounced. */
 
+static inline void finish(const struct what *what, unsigned int batch)
+{
+	for (uint32_t i = 0; i < batch; i++)
+		post(i, what);
+	raw_finish(&raw, batch);
+}
+
 static void bouncing(const struct what *what, unsigned int batch)
 {
-	uint64_t counts[ROUNDS];
-
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t begin = instructions();
-
-		for (uint32_t i = 0; i < batch; i++)
-			post(i, what);
-		raw_finish(&raw, batch);
-		counts[r] = since(begin);
-		CHECK_EQ(raw.entries[0].ret, what->expected);
-	}
-	report(what->name, "bounced", batch, counts);
+	report(what->name, "bounced", batch,
+	       COUNT(finish(what, batch),
+		     CHECK_EQ(raw.entries[0].ret, what->expected)));
 }
 
 TEST_LIMIT(bounced, 600)
@@ -528,44 +523,42 @@ static void read_bytes(int fd)
 /* The median of writes, and of what is done behind them. */
 static double writes(const int both[2], void (*taken)(void))
 {
-	uint64_t counts[ROUNDS];
+	return COUNT((write_byte(both[1]), taken ? taken() : (void)0),
+		     read_bytes(both[0]));
+}
 
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t begin = instructions();
+/* By a system call that takes few instructions itself. */
+static inline int watch(const struct flexsc_ecb_watch *args)
+{
+	long event = raw_syscall(SYS_ioctl, (uint64_t)ecb.fd, FLEXSC_ECB_WATCH,
+				 (uint64_t)args, 0, 0, 0);
 
-		write_byte(both[1]);
-		if (taken)
-			taken();
-		counts[r] = since(begin);
-		read_bytes(both[0]);
-	}
-	return median(counts, ROUNDS);
+	if (event < 0)
+		abort();
+	return (int)event;
 }
 
 /* The medians of a watch, and of a close() of what is watched or isn't. */
-static double closes(bool watched, double *watch)
+static double closes(bool watched, double *watching)
 {
-	const struct flexsc_ecb_watch good = { .want = POLLIN };
 	uint64_t counts[ROUNDS], watches[ROUNDS], begin;
 	int both[2];
 
 	for (int r = 0; r < ROUNDS; r++) {
-		struct flexsc_ecb_watch args = good;
+		struct flexsc_ecb_watch args = { .want = POLLIN };
 
 		pair(both);
 		args.fd = both[0];
 		begin = instructions();
-		if (watched && raw_syscall(SYS_ioctl, (uint64_t)ecb.fd,
-					   FLEXSC_ECB_WATCH, (uint64_t)&args,
-					   0, 0, 0) < 0)
-			abort();
+		if (watched)
+			watch(&args);
 		watches[r] = since(begin);
 		begin = instructions();
 		raw_syscall(SYS_close, (uint64_t)both[0], 0, 0, 0, 0, 0);
 		counts[r] = since(begin);
 		CHECK_EQ(close(both[1]), 0);
 	}
-	*watch = median(watches, ROUNDS);
+	*watching = median(watches, ROUNDS);
 	return median(counts, ROUNDS);
 }
 
@@ -574,43 +567,30 @@ static void count_eventfd(void)
 {
 	int fd = (int)syscall(SYS_eventfd2, 0, O_NONBLOCK);
 	const struct flexsc_ecb_watch args = { .fd = fd, .want = POLLIN };
-	uint64_t counts[2][ROUNDS], watches[ROUNDS], one = 1, begin;
+	const uint64_t one = 1, number = (uint64_t)fd;
 	struct flexsc_event_slot revoked;
-	long event;
+	double unwatched, watched;
+	int event;
 
-	for (int watched = 0; watched < 2; watched++) {
-		if (watched)
-			ecb_watch(&ecb, fd, POLLIN, 0);
-		for (int r = 0; r < ROUNDS; r++) {
-			begin = instructions();
-			raw_syscall(SYS_write, (uint64_t)fd, (uint64_t)&one, 8,
-				    0, 0, 0);
-			if (watched)
-				take_event();
-			counts[watched][r] = since(begin);
-		}
-	}
-	for (int r = 0; r < ROUNDS; r++) {
-		begin = instructions();
-		event = raw_syscall(SYS_ioctl, (uint64_t)ecb.fd,
-				    FLEXSC_ECB_WATCH, (uint64_t)&args, 0, 0, 0);
-		watches[r] = since(begin);
-		CHECK_EQ(ecb_forget(&ecb, (uint32_t)event), 0);
-		CHECK(!ecb_next(&ecb, 1, &revoked));
-	}
-	printf("watch of an eventfd %.0f\n", median(watches, ROUNDS));
-	printf("event of an eventfd taken %.0f\n", median(counts[1], ROUNDS) -
-	       median(counts[0], ROUNDS));
+	unwatched = COUNT(raw_syscall(SYS_write, number, (uint64_t)&one, 8, 0, 0, 0), );
+	ecb_watch(&ecb, fd, POLLIN, 0);
+	watched = COUNT((raw_syscall(SYS_write, number, (uint64_t)&one, 8, 0, 0, 0),
+			 take_event()), );
+	printf("watch of an eventfd %.0f\n",
+	       COUNT(event = watch(&args),
+		     (CHECK_EQ(ecb_forget(&ecb, (uint32_t)event), 0),
+		      CHECK(!ecb_next(&ecb, 1, &revoked)))));
+	printf("event of an eventfd taken %.0f\n", watched - unwatched);
 }
 
 TEST_LIMIT(events, 600)
 {
-	double unwatched, watch, without, plain_close;
+	double unwatched, watching, without, plain_close;
 	int both[2];
 
 	calibrate();
 	/* Without event control blocks: no probe is armed. */
-	without = closes(false, &watch);
+	without = closes(false, &watching);
 	ecb_open(&ecb, 64, 0);
 	ecb_deliver(&ecb, 1);
 	pair(both);
@@ -622,11 +602,11 @@ TEST_LIMIT(events, 600)
 	read_bytes(both[0]);
 	printf("event again %.0f\n", writes(both, NULL) - unwatched);
 	count_eventfd();
-	plain_close = closes(false, &watch);
+	plain_close = closes(false, &watching);
 	printf("close of anything else %.0f more\n", plain_close - without);
 	printf("close of what is watched %.0f more\n",
-	       closes(true, &watch) - plain_close);
-	printf("watch %.0f\n", watch);
+	       closes(true, &watching) - plain_close);
+	printf("watch %.0f\n", watching);
 	ecb_close(&ecb);
 }
 
@@ -658,38 +638,22 @@ static void take_events(struct flexsc__upcall *unused)
 /* Of a write to a socket, on this thread. */
 static uint64_t count_writes(int fds[2])
 {
-	uint64_t counts[ROUNDS];
-	char byte;
+	return (uint64_t)COUNT(write_byte(fds[1]),
+			       (read_bytes(fds[0]),
+				ecb.control ? take_events(&upcall) : (void)0));
+}
 
-	for (int i = 0; i < ROUNDS; i++) {
-		const uint64_t start = instructions();
-
-		raw_syscall(SYS_write, (uint64_t)fds[1], (uint64_t)"x", 1, 0, 0,
-			    0);
-		counts[i] = instructions() - start;
-		CHECK_EQ(read(fds[0], &byte, 1), 1);
-		if (ecb.control)
-			take_events(&upcall);
-	}
-	return (uint64_t)median(counts, ROUNDS);
+static void post_all_events(uint32_t events)
+{
+	for (uint32_t i = 0; i < events; i++)
+		ecb_post(&ecb, i, 0, POLLIN);
 }
 
 static uint64_t count_dequeuing(uint32_t events)
 {
-	uint64_t counts[ROUNDS];
-
-	for (int i = 0; i < ROUNDS; i++) {
-		uint64_t start;
-
-		ecb.control->critical = 1;
-		for (uint32_t j = 0; j < events; j++)
-			ecb_post(&ecb, j, 0, POLLIN);
-		start = instructions();
-		take_events(&upcall);
-		counts[i] = instructions() - start;
-		ecb_store(&ecb.control->critical, 0);
-	}
-	return (uint64_t)median(counts, ROUNDS);
+	ecb.control->critical = 1;
+	post_all_events(events);
+	return (uint64_t)COUNT(take_events(&upcall), post_all_events(events));
 }
 
 static void count_upcalls(int fds[2], enum leaf_keep keep, const char *name)
@@ -715,9 +679,8 @@ static void count_upcalls(int fds[2], enum leaf_keep keep, const char *name)
 
 TEST_LIMIT(upcalls, 60)
 {
-	int fds[2];
-
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	calibrate();
+	pair(fds);
 	count_upcalls(fds, KEEP_PLAIN, "xsave");
 	count_upcalls(fds, KEEP_NOTHING, "integer");
 	ecb_open(&ecb, 128, 0);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "ecb.h"
 
-#include <time.h>
-
 struct ecb ecb;
 
 void pair(int fds[2])
@@ -70,6 +68,13 @@ void ecb_open(struct ecb *ecb, uint32_t events, uint32_t flags)
 	CHECK(ecb->behind);
 }
 
+void ecb_begin(uint32_t events, uint32_t flags, uint32_t groups)
+{
+	ecb_open(&ecb, events, flags);
+	ecb_deliver(&ecb, groups);
+	pair(fds);
+}
+
 void ecb_close(struct ecb *ecb)
 {
 	free(ecb->behind);
@@ -82,6 +87,12 @@ static int give(struct ecb *ecb, const struct flexsc_ecb_watch *watch)
 	int event = ioctl(ecb->fd, FLEXSC_ECB_WATCH, watch);
 
 	return event < 0 ? -errno : event;
+}
+
+static uint32_t given(int event)
+{
+	CHECK(event >= 0);
+	return (uint32_t)event;
 }
 
 int ecb_try_watch(struct ecb *ecb, int fd, uint32_t want, uint16_t group)
@@ -99,10 +110,7 @@ int ecb_try_watch(struct ecb *ecb, int fd, uint32_t want, uint16_t group)
 
 uint32_t ecb_watch(struct ecb *ecb, int fd, uint32_t want, uint16_t group)
 {
-	int event = ecb_try_watch(ecb, fd, want, group);
-
-	CHECK(event >= 0);
-	return (uint32_t)event;
+	return given(ecb_try_watch(ecb, fd, want, group));
 }
 
 uint32_t ecb_watch_user(struct ecb *ecb, uint16_t group)
@@ -112,10 +120,8 @@ uint32_t ecb_watch_user(struct ecb *ecb, uint16_t group)
 		.type = FLEXSC_EVT_USER,
 		.group = group,
 	};
-	int event = give(ecb, &watch);
 
-	CHECK(event >= 0);
-	return (uint32_t)event;
+	return given(give(ecb, &watch));
 }
 
 int ecb_try_accept(struct ecb *ecb, int listener, uint16_t group,
@@ -199,31 +205,11 @@ bool ecb_next(struct ecb *ecb, uint32_t groups, struct flexsc_event_slot *out)
 	return false;
 }
 
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
-
 int ecb_wait(struct ecb *ecb, uint32_t groups, uint64_t ns)
 {
-	long ret;
-
-	ecb->control->deadline = ns == UINT64_MAX ? ns : now() + ns;
-	ret = raw_syscall(SYS_lseek, (uint64_t)ecb->fd, groups,
-			  FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
-	return (int)ret;
-}
-
-struct flexsc_event_slot ecb_get(struct ecb *ecb, uint32_t groups)
-{
-	struct flexsc_event_slot event;
-
-	while (!ecb_next(ecb, groups, &event))
-		CHECK_EQ(ecb_wait(ecb, groups, 10 * SECOND), 0);
-	return event;
+	ecb->control->deadline = ns == UINT64_MAX ? ns : now_ns() + ns;
+	return (int)raw_syscall(SYS_lseek, (uint64_t)ecb->fd, groups,
+				FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
 }
 
 void ecb_post(struct ecb *ecb, uint32_t event, uint16_t group, uint32_t bits)

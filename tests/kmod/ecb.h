@@ -29,16 +29,12 @@ extern struct ecb ecb;
 /* A test with "ecb", which has so many events; these groups are delivered. */
 #define ECB_TEST(id, events, groups)	ECB_TEST_LIMIT(id, 20, events, groups)
 #define ECB_TEST_LIMIT(id, seconds, events, groups)			\
-	static void in_ecb_##id(void);					\
-	TEST_LIMIT(id, seconds)						\
-	{								\
-		ecb_open(&ecb, events, 0);				\
-		ecb_deliver(&ecb, groups);				\
-		in_ecb_##id();						\
-		ecb_close(&ecb);					\
-	}								\
-	static void in_ecb_##id(void)
+	ECB_TEST_WITH(id, seconds, events, 0, groups)
+#define ECB_TEST_WITH(id, seconds, events, flags, groups)		\
+	TEST_BETWEEN(id, seconds, ecb_begin(events, flags, groups), ecb_close(&ecb))
 
+/* Open "ecb" and "fds". */
+void ecb_begin(uint32_t events, uint32_t flags, uint32_t groups);
 int ecb_try_open(struct ecb *ecb, uint32_t events, uint32_t flags);
 void ecb_open(struct ecb *ecb, uint32_t events, uint32_t flags);
 void ecb_close(struct ecb *ecb);
@@ -53,8 +49,6 @@ int ecb_forget(struct ecb *ecb, uint32_t event);
 bool ecb_next(struct ecb *ecb, uint32_t groups, struct flexsc_event_slot *out);
 /* Sleep, at most for so long; 0 or -errno. */
 int ecb_wait(struct ecb *ecb, uint32_t groups, uint64_t ns);
-/* Wait for an event, and take it. */
-struct flexsc_event_slot ecb_get(struct ecb *ecb, uint32_t groups);
 /* A pair of sockets; what is written to [1] is an event of [0]. */
 void pair(int fds[2]);
 void say(int fd);

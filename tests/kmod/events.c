@@ -9,12 +9,9 @@
 #include <linux/sockios.h>
 #include <linux/vm_sockets.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <sys/un.h>
 
 #include "chance.h"
@@ -55,39 +52,31 @@ static void expect(uint32_t index, uint32_t bits)
 
 /* Creation. */
 
-static int refusal(struct flexsc_ecb_create args)
+static void refuse(struct flexsc_ecb_create args, int error)
 {
 	int device = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
-	int ret = ioctl(device, FLEXSC_IOC_ECB, &args), err = errno;
 
+	CHECK_EQ(ioctl(device, FLEXSC_IOC_ECB, &args), -1);
+	CHECK_EQ(errno, error);
 	close(device);
-	CHECK_EQ(ret, -1);
-	return err;
 }
+
+#define CREATE(...)							\
+	((struct flexsc_ecb_create){ .size = sizeof(struct flexsc_ecb_create), \
+				     .abi = FLEXSC_ECB_ABI_VERSION, __VA_ARGS__ })
 
 TEST(bad_blocks_are_refused)
 {
-	const struct flexsc_ecb_create good = {
-		.size = sizeof(good), .abi = FLEXSC_ECB_ABI_VERSION, .events = 8,
-	};
-	struct flexsc_ecb_create bad = good;
+	struct flexsc_ecb_create small = CREATE(.events = 8), other = small;
 
-	bad.size = 8;
-	CHECK_EQ(refusal(bad), EINVAL);
-	bad = good;
-	bad.abi = 99;
-	CHECK_EQ(refusal(bad), EPROTONOSUPPORT);
-	bad = good;
-	bad.events = 0;
-	CHECK_EQ(refusal(bad), EINVAL);
-	bad.events = FLEXSC_ECB_EVENTS_MAX + 1;
-	CHECK_EQ(refusal(bad), EINVAL);
-	bad = good;
-	bad.flags = 0x80;
-	CHECK_EQ(refusal(bad), EINVAL);
-	bad = good;
-	bad.reserved[4] = 1;
-	CHECK_EQ(refusal(bad), EINVAL);
+	small.size = 8;
+	refuse(small, EINVAL);
+	other.abi = 99;
+	refuse(other, EPROTONOSUPPORT);
+	refuse(CREATE(.events = 0), EINVAL);
+	refuse(CREATE(.events = FLEXSC_ECB_EVENTS_MAX + 1), EINVAL);
+	refuse(CREATE(.events = 8, .flags = 0x80), EINVAL);
+	refuse(CREATE(.events = 8, .reserved[4] = 1), EINVAL);
 }
 
 TEST(memory_is_limited)
@@ -107,9 +96,8 @@ TEST(memory_is_limited)
 ECB_TEST(bad_watches_are_refused, 2, 0)
 {
 	struct flexsc_ecb_watch good = { .fd = 0, .want = POLLIN }, bad;
-	int fds[2], file = open("/tmp/plain", O_RDWR | O_CREAT, 0600);
+	int file = open("/tmp/plain", O_RDWR | O_CREAT, 0600);
 
-	pair(fds);
 	good.fd = fds[0];
 	for (int i = 0; i < 9; i++) {
 		bad = good;
@@ -173,11 +161,8 @@ static int status_of(pid_t pid)
 
 ECB_TEST(only_the_owner_commands, 8, 0)
 {
-	pid_t pid;
-
 	in_thread(a_stranger, NULL);
-	pid = fork();
-	if (!pid) {
+	IN_CHILD {
 		unsigned char here;
 
 		CHECK_EQ(ecb_try_watch(&ecb, 0, POLLIN, 0), -EPERM);
@@ -185,9 +170,7 @@ ECB_TEST(only_the_owner_commands, 8, 0)
 		CHECK(mmap(NULL, ecb.args.area, PROT_READ, MAP_SHARED, ecb.fd,
 			   0) == MAP_FAILED);
 		CHECK(mincore(ecb.control, 4096, &here) && errno == ENOMEM);
-		_exit(0);
 	}
-	CHECK_EQ(status_of(pid), 0);
 }
 
 /* Delivery. */
@@ -195,9 +178,7 @@ ECB_TEST(only_the_owner_commands, 8, 0)
 ECB_TEST(an_event_is_delivered, 8, 0)
 {
 	uint32_t index;
-	int fds[2];
 
-	pair(fds);
 	ecb_deliver(&ecb, BIT(3));
 	index = ecb_watch(&ecb, fds[0], POLLIN, 3);
 	CHECK(!next());
@@ -224,46 +205,16 @@ ECB_TEST(an_event_is_delivered, 8, 0)
 	expect(index, POLLHUP);
 }
 
-TEST(times_are_told_if_asked_for)
+ECB_TEST_WITH(times_are_told_if_asked_for, 20, 8, FLEXSC_ECB_TIMES, ALL_GROUPS)
 {
 	struct timespec time;
-	int fds[2];
 
-	ecb_open(&ecb, 8, FLEXSC_ECB_TIMES);
-	ecb_deliver(&ecb, ALL_GROUPS);
-	pair(fds);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	say(fds[1]);
 	CHECK(next());
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	CHECK((uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec -
 	      event.time < 10 * SECOND);
-	ecb_close(&ecb);
-}
-
-TEST(lower_groups_are_first_and_older_events)
-{
-	enum { COUNT = 96 };
-	int fds[COUNT][2];
-
-	ecb_open(&ecb, COUNT, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
-	for (int i = 0; i < COUNT; i++) {
-		pair(fds[i]);
-		CHECK_EQ(ecb_watch(&ecb, fds[i][0], POLLIN,
-				   (uint16_t)(31 - i % 32)), i);
-	}
-	for (int i = 0; i < COUNT; i++)
-		say(fds[i][1]);
-	CHECK_EQ(ecb.control->pending, ALL_GROUPS);
-	for (int group = 0; group < 32; group++)
-		for (int nth = 0; nth < 3; nth++) {
-			CHECK(next());
-			CHECK_EQ(event.group, group);
-			CHECK_EQ(event.fd, fds[nth * 32 + 31 - group][0]);
-		}
-	CHECK(!next());
-	ecb_close(&ecb);
 }
 
 static void *say_later(void *arg)
@@ -275,30 +226,13 @@ static void *say_later(void *arg)
 
 static pthread_t later(int *fd)
 {
-	pthread_t thread = start_thread(say_later, fd);
-
-	return thread;
-}
-
-ECB_TEST(a_computing_thread_gets_events, 8, 1)
-{
-	pthread_t thread;
-	int fds[2];
-
-	pair(fds);
-	ecb_watch(&ecb, fds[0], POLLIN, 0);
-	thread = later(&fds[1]);
-	spin();
-	CHECK_EQ(event.fd, fds[0]);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
+	return start_thread(say_later, fd);
 }
 
 ECB_TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal, 8, 0)
 {
 	pthread_t thread;
-	int fds[2];
 
-	pair(fds);
 	/* Neither delivered nor notified, but waited for. */
 	ecb_watch(&ecb, fds[0], POLLIN, 5);
 	CHECK_EQ(ecb_wait(&ecb, BIT(5), 0), 0);
@@ -333,9 +267,7 @@ ECB_TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal, 8, 0)
 ECB_TEST(what_is_held_is_delivered_when_allowed, 8, 0)
 {
 	uint32_t index;
-	int fds[2];
 
-	pair(fds);
 	index = ecb_watch(&ecb, fds[0], POLLIN, 1);
 	CHECK_EQ(ecb.control->held, 0);
 	for (int i = 0; i < 3; i++)
@@ -368,47 +300,6 @@ ECB_TEST(what_is_held_is_delivered_when_allowed, 8, 0)
 
 /* Notification, whichever way it comes. */
 
-ECB_TEST(the_owner_is_notified_outside_of_critical_sections, 8, 0)
-{
-	int fds[2];
-
-	pair(fds);
-	signal(SIGURG, on_urgent);
-	ecb_watch(&ecb, fds[0], POLLIN, 1);
-	ecb_store(&ecb.control->notify, BIT(1));
-	ecb.control->critical = 1;
-	say(fds[1]);
-	CHECK(next());
-	CHECK_EQ(notified, 0);
-	ecb.control->critical = 0;
-	say(fds[1]);
-	CHECK_EQ(notified, 1);
-	/* It isn't taken, so it coalesces. */
-	say(fds[1]);
-	CHECK_EQ(notified, 1);
-	CHECK(next());
-	ecb_store(&ecb.control->notify, 0);
-	ecb_store(&ecb.control->deliver, BIT(1));
-	say(fds[1]);
-	CHECK(next());
-	CHECK_EQ(notified, 1);
-	/* What ends a wait calls no handler. */
-	ecb_store(&ecb.control->notify, BIT(1));
-	in_thread(say_later, &fds[1]);
-	CHECK_EQ(notified, 2);
-	CHECK(next());
-	for (int i = 0; i < 5; i++) {
-		pthread_t thread;
-
-		CHECK(!next());
-		thread = later(&fds[1]);
-		CHECK_EQ(ecb_wait(&ecb, BIT(1), UINT64_MAX), 0);
-		CHECK_EQ(notified, 2);
-		CHECK(next());
-		CHECK_EQ(pthread_join(thread, NULL), 0);
-	}
-}
-
 static void *kick_in_vain(void *arg)
 {
 	while (!over) {
@@ -418,43 +309,16 @@ static void *kick_in_vain(void *arg)
 	return arg;
 }
 
-TEST(a_wait_goes_on_when_there_is_nothing_to_notify_of)
+ECB_TEST_WITH(a_wait_goes_on_when_there_is_nothing_to_notify_of, 20, 8, FLEXSC_ECB_INTERRUPTS_CALLS, 0)
 {
 	pthread_t thread;
 
-	ecb_open(&ecb, 8, FLEXSC_ECB_INTERRUPTS_CALLS);
 	ecb_store(&ecb.control->notify, BIT(1));
 	thread = start_thread(kick_in_vain, NULL);
 	for (int i = 0; i < 5; i++)
 		CHECK_EQ(ecb_wait(&ecb, BIT(2), 20 * MS), 0);
 	over = true;
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	ecb_close(&ecb);
-}
-
-TEST(a_call_is_interrupted_only_if_asked)
-{
-	struct timespec time = { 0, 200000000 };
-	pthread_t thread;
-	int fds[2];
-
-	for (uint32_t flags = 0; flags < 2; flags++) {
-		ecb_open(&ecb, 8, flags);
-		pair(fds);
-		/* Ignored, as the handler would be by an upcall's owner. */
-		signal(SIGURG, SIG_IGN);
-		ecb_watch(&ecb, fds[0], POLLIN, 0);
-		ecb_store(&ecb.control->notify, 1);
-		thread = later(&fds[1]);
-		if (flags)
-			CHECK(sigtimedwait(&(sigset_t){ 0 }, NULL, &time) ==
-			      -1 && errno == EINTR);
-		else
-			CHECK(sigtimedwait(&(sigset_t){ 0 }, NULL, &time) ==
-			      -1 && errno == EAGAIN);
-		CHECK_EQ(pthread_join(thread, NULL), 0);
-		ecb_close(&ecb);
-	}
 }
 
 /* Revocation. */
@@ -582,67 +446,11 @@ ECB_TEST_LIMIT(a_number_is_used_again_at_once, 60, 8, ALL_GROUPS)
 
 /* Sources. */
 
-static volatile uint32_t burnt;
-
-static void *burn(void *arg)
-{
-	for (uint32_t i = 0; i < 100000000; i++)
-		burnt += i;
-	return arg;
-}
-
-ECB_TEST(eventfds_timers_signals_children_and_files, 16, ALL_GROUPS)
-{
-	struct itimerspec soon = { { 0, 0 }, { 0, 20000000 } };
-	int sources[6], children;
-	uint64_t one = 1;
-	sigset_t set;
-	pid_t pid;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	sources[0] = eventfd(0, EFD_NONBLOCK);
-	sources[1] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
-	sources[2] = signalfd(-1, &set, SFD_NONBLOCK);
-	sources[3] = inotify_init1(IN_NONBLOCK);
-	CHECK(inotify_add_watch(sources[3], "/tmp", IN_CREATE) >= 0);
-	for (int i = 0; i < 4; i++)
-		CHECK_EQ(ecb_watch(&ecb, sources[i], POLLIN, 0), i);
-	CHECK(!next());
-	CHECK_EQ(write(sources[0], &one, 8), 8);
-	expect(0, POLLIN);
-	CHECK_EQ(timerfd_settime(sources[1], 0, &soon, NULL), 0);
-	spin();
-	CHECK_EQ(event.fd, sources[1]);
-	/* With siglock held. */
-	for (int i = 0; i < 100; i++) {
-		raise(SIGUSR1);
-		CHECK(next());
-		CHECK_EQ(event.fd, sources[2]);
-		CHECK_EQ(sigwaitinfo(&set, NULL), SIGUSR1);
-	}
-	CHECK(creat("/tmp/made", 0600) >= 0);
-	CHECK(next());
-	CHECK_EQ(event.fd, sources[3]);
-	pid = fork();
-	if (!pid) {
-		burn(NULL);
-		_exit(0);
-	}
-	children = (int)syscall(SYS_pidfd_open, pid, 0);
-	CHECK_EQ(ecb_watch(&ecb, children, POLLIN, 0), 4);
-	spin();
-	CHECK_EQ(event.fd, children);
-	CHECK_EQ(status_of(pid), 0);
-}
-
 /* Ended with the notification pending, with siglock held. */
-TEST(a_signal_notifies_by_a_signalfd)
+ECB_TEST(a_signal_notifies_by_a_signalfd, 16, 0)
 {
 	sigset_t set;
 
-	ecb_open(&ecb, 16, 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -668,123 +476,15 @@ TEST(a_signal_notifies_by_a_signalfd)
 		}
 		status_of(pid);
 	}
-	ecb_close(&ecb);
-}
-
-TEST(a_terminal_is_watched)
-{
-	int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK), slave;
-	int unlock = 0;
-	uint32_t index;
-
-	if (master < 0)
-		test_skip("no pseudo-terminals");
-	ecb_open(&ecb, 16, 0);
-	ecb_deliver(&ecb, ALL_GROUPS);
-	CHECK_EQ(ioctl(master, 0x40045431 /* TIOCSPTLCK */, &unlock), 0);
-	slave = ioctl(master, 0x5441 /* TIOCGPTPEER */, O_RDWR | O_NOCTTY);
-	CHECK(slave >= 0);
-	index = ecb_watch(&ecb, master, POLLIN, 0);
-	CHECK_EQ(write(slave, "x\n", 2), 2);
-	while (!next())
-		usleep(1000);
-	CHECK(event.state & POLLIN);
-	CHECK_EQ(ecb_forget(&ecb, index), 0);
-	ecb_close(&ecb);
-}
-
-static void *post_many(void *arg)
-{
-	uint32_t index = *(uint32_t *)arg;
-
-	for (int i = 0; i < 1000; i++)
-		ecb_post(&ecb, index, 2, 0);
-	usleep(20000);
-	ecb_post(&ecb, index, 2, 0x8000);
-	return NULL;
-}
-
-ECB_TEST(a_thread_posts, 4, 0)
-{
-	uint32_t index;
-	pthread_t thread;
-	bool last = false;
-
-	index = ecb_watch_user(&ecb, 2);
-	CHECK_EQ(ecb.slots[index].fd, -1);
-	CHECK_EQ(ecb.slots[index].type, FLEXSC_EVT_USER);
-	thread = start_thread(post_many, &index);
-	while (!last) {
-		event = ecb_get(&ecb, BIT(2));
-		last = event.state & 0x8000;
-	}
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	ecb_post(&ecb, index, 2, 0);
-	CHECK_EQ(ecb_forget(&ecb, index), 0);
-	CHECK(!next());
-	CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-}
-
-/* Many. */
-
-enum { SOURCES = 3, EACH = 350000 };
-
-static int counted[SOURCES];
-
-static void *count_up(void *arg)
-{
-	int fd = *(int *)arg;
-	uint64_t one = 1;
-
-	for (int i = 0; i < EACH; i++)
-		CHECK_EQ(write(fd, &one, 8), 8);
-	return NULL;
-}
-
-/* Each is taken or coalesces; what was read is all that was written. */
-ECB_TEST_LIMIT(a_million_events_are_counted, 120, SOURCES, 0)
-{
-	uint64_t got[SOURCES] = { 0 }, value;
-	pthread_t threads[SOURCES];
-	uint64_t sum = 0;
-
-	for (int i = 0; i < SOURCES; i++) {
-		counted[i] = eventfd(0, EFD_NONBLOCK);
-		CHECK_EQ(ecb_watch(&ecb, counted[i], POLLIN, (uint16_t)i), i);
-		threads[i] = start_thread(count_up, &counted[i]);
-	}
-	while (sum < (uint64_t)SOURCES * EACH) {
-		/* Delivered, held and waited for in turns. */
-		ecb_deliver(&ecb, (uint32_t)sum % 3 ? ALL_GROUPS : BIT(1));
-		if (!next()) {
-			CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, 10 * SECOND), 0);
-			CHECK(next());
-		}
-		if (read(event.fd, &value, 8) == 8) {
-			got[event.group] += value;
-			sum += value;
-		}
-	}
-	for (int i = 0; i < SOURCES; i++) {
-		CHECK_EQ(got[i], EACH);
-		CHECK_EQ(pthread_join(threads[i], NULL), 0);
-	}
 }
 
 /* Auto-accept. */
 
 static int listener_of(uint16_t *port)
 {
-	struct sockaddr_in address = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	socklen_t size = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct sockaddr_in address;
+	int fd = listening_socket(&address, SOCK_NONBLOCK, 128);
 
-	CHECK_EQ(bind(fd, (void *)&address, size), 0);
-	CHECK_EQ(listen(fd, 128), 0);
-	CHECK_EQ(getsockname(fd, (void *)&address, &size), 0);
 	*port = address.sin_port;
 	return fd;
 }
@@ -985,64 +685,6 @@ ECB_TEST(a_wait_ends_though_a_vsock_listener_is_empty, 8, BIT(1))
 	CHECK_EQ(close(caller), 0);
 }
 
-/* An end of each connection is sent, so that it can be told when it is lost. */
-static void *call_many(void *arg)
-{
-	for (int i = 0; i < 250; i++) {
-		int fd = caller_of(*(uint16_t *)arg, NULL);
-
-		say(fd);
-		/* Closed by the owner. */
-		CHECK(hung_up(fd));
-		CHECK_EQ(close(fd), 0);
-	}
-	return NULL;
-}
-
-/*
- * Take what comes, and close it, until that many have come. Closing makes room
- * after an overflow.
- */
-static void serve(int connections)
-{
-	int served = 0;
-
-	while (served < connections) {
-		event = ecb_get(&ecb, ALL_GROUPS);
-		if (event.type == FLEXSC_EVT_OVERFLOW)
-			continue;
-		if (event.type == FLEXSC_EVT_IPACCEPT)
-			served++;
-		else
-			CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
-		/* Its request may be there already, or not. */
-		if (event.state & POLLIN)
-			CHECK_EQ(close(event.fd), 0);
-	}
-}
-
-static void call_from_threads(uint16_t port, int threads)
-{
-	for (int i = 0; i < threads; i++) {
-		uint16_t *own = malloc(sizeof(port));
-
-		*own = port;
-		start_thread(call_many, own);
-	}
-}
-
-TEST_LIMIT(eight_slots_serve_thousands_of_connections, 60)
-{
-	uint16_t port;
-
-	ecb_open(&ecb, 8, 0);
-	CHECK_EQ(ecb_try_accept(&ecb, listener_of(&port), 0, POLLIN, 1), 0);
-	call_from_threads(port, 8);
-	ecb_deliver(&ecb, ALL_GROUPS);
-	serve(2000);
-	CHECK(ecb.control->overflows > 0);
-}
-
 /* All numbers below are in use, or not. */
 static void limit_descriptors(bool few)
 {
@@ -1175,9 +817,7 @@ static void *wait_until_over(void *arg)
 ECB_TEST(a_block_outlives_its_first_descriptors, 8, ALL_GROUPS)
 {
 	pthread_t thread;
-	int fds[2];
 
-	pair(fds);
 	thread = start_thread(wait_until_over, NULL);
 	CHECK_EQ(unshare(CLONE_FILES), 0);
 	over = true;
@@ -1198,17 +838,16 @@ TEST(a_block_ends_with_its_descriptor_and_memory)
 		ecb_open(&ecb, 8, 0);
 		ecb_deliver(&ecb, ALL_GROUPS);
 		ecb_watch(&ecb, fds[0], POLLIN, 0);
-		if (i)
+		if (i) {
 			CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
-		else
+			say(fds[1]);
 			CHECK_EQ(close(ecb.fd), 0);
-		say(fds[1]);
-		if (!i)
+		} else {
+			CHECK_EQ(close(ecb.fd), 0);
+			say(fds[1]);
 			CHECK(next());
-		if (i)
-			CHECK_EQ(close(ecb.fd), 0);
-		else
 			CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
+		}
 		say(fds[1]);
 	}
 	CHECK_EQ(close(fds[0]), 0);
@@ -1345,93 +984,4 @@ TEST(the_module_stays_while_a_block_lives)
 	CHECK_EQ(close(ecb.fd), 0);
 	CHECK(syscall(SYS_delete_module, "flexsc", O_NONBLOCK) == -1 &&
 	      errno == EWOULDBLOCK);
-}
-
-/* Hostile memory: nothing of it is believed. */
-
-static void *scribble_words(void *arg)
-{
-	uint32_t *words = (void *)ecb.control;
-
-	chance_seed(1);
-	for (;;) {
-		size_t n = below(one_in(2) ? 64 :
-					     ecb.args.area / sizeof(*words));
-
-		words[n] = one_in(4) ? 0 : (uint32_t)number() >> below(32);
-	}
-	return arg;
-}
-
-/* Its own handler may be anywhere, and end it. */
-static void be_scribbled_on(unsigned int seed)
-{
-	enum { COUNT = 32 };
-	int fds[COUNT][2], listener;
-	uint16_t port;
-
-	ecb_open(&ecb, 64, 0);
-	signal(SIGURG, SIG_IGN);
-	signal(SIGALRM, on_urgent);
-	chance_seed(seed);
-	listener = listener_of(&port);
-	for (int i = 0; i < COUNT; i++)
-		pair(fds[i]);
-	start_thread(scribble_words, NULL);
-	for (int i = 0; i < 5000; i++) {
-		int n = (int)below(COUNT);
-
-		switch (below(9)) {
-		case 0:
-			ecb_try_watch(&ecb, fds[n][0], POLLIN | POLLOUT,
-				      (uint16_t)below(32));
-			break;
-		case 1:
-			ecb_forget(&ecb, (uint32_t)below(64));
-			break;
-		case 2:
-			ioctl(ecb.fd, FLEXSC_ECB_FLUSH);
-			break;
-		case 3:
-			ioctl(ecb.fd, FLEXSC_ECB_KICK, number());
-			break;
-		case 4:
-			/* It may be for ever. */
-			ualarm(1000, 1000);
-			raw_syscall(SYS_lseek, (uint64_t)ecb.fd, number(),
-				    FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
-			ualarm(0, 0);
-			break;
-		case 5:
-			close(fds[n][0]);
-			close(fds[n][1]);
-			pair(fds[n]);
-			break;
-		case 6:
-			ecb_try_accept(&ecb, listener, 0, POLLIN, 31);
-			break;
-		default:
-			if (write(fds[n][1], "x", 1) != 1)
-				CHECK_EQ(errno, EAGAIN);
-		}
-	}
-	_exit(0);
-}
-
-ECB_TEST_LIMIT(scribbling_harms_nobody_else, 60, 8, ALL_GROUPS)
-{
-	int fds[2], status;
-	pid_t pid;
-
-	pair(fds);
-	ecb_watch(&ecb, fds[0], POLLIN, 0);
-	for (unsigned int i = 0; i < 12; i++) {
-		pid = fork();
-		if (!pid)
-			be_scribbled_on(i + 2);
-		CHECK_EQ(waitpid(pid, &status, 0), pid);
-		CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-		say(fds[1]);
-		expect(0, POLLIN);
-	}
 }

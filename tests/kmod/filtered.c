@@ -11,6 +11,10 @@
 #include <sys/ptrace.h>
 #include <time.h>
 
+/* A filter may be installed later. */
+#define LATER_TEST(id)							\
+	RAW_TEST_WITH(id, 20, 1, FLEXSC_REGISTER_FILTERED_LATER)
+
 /* From now on this call of the thread, and of those it makes, fails so. */
 static void filter(int nr, unsigned int flags)
 {
@@ -74,27 +78,22 @@ RAW_TEST(a_filter_that_comes_later_ends_waiting_and_kicking)
 	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
 }
 
-TEST(a_filter_that_comes_later_sees_what_bounces)
+LATER_TEST(a_filter_that_comes_later_sees_what_bounces)
 {
-	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
 	CHECK_EQ(call(SYS_getppid), getppid());
 	CHECK_EQ(raw.threads, 0);
 	filter(SYS_getppid, 0);
 	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
 	CHECK(raw.threads > 0);
-	raw_close(&raw);
 }
 
 /* Threads that aren't under it are sent home, whatever they did. */
-TEST(a_filter_that_comes_later_is_not_for_older_threads)
+LATER_TEST(a_filter_that_comes_later_is_not_for_older_threads)
 {
 	char byte = 0;
-	int fds[2];
 
-	raw_open(&raw, 2, FLEXSC_REGISTER_FILTERED_LATER);
-	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 64, DEFER, SYS_read, fds[0], &byte, 1);
-	while (raw.entries[64].status != FLEXSC_BUSY)
+	raw_post(&raw, 63, DEFER, SYS_read, fds[0], &byte, 1);
+	while (raw.entries[63].status != FLEXSC_BUSY)
 		CHECK(raw_wait(&raw, MS) >= 0);
 	CHECK_EQ(call(SYS_getppid), getppid());
 	CHECK(raw.threads >= 2);
@@ -107,19 +106,16 @@ TEST(a_filter_that_comes_later_is_not_for_older_threads)
 		CHECK(raw_wait(&raw, FOREVER) >= 0);
 	CHECK_EQ(byte, 'x');
 	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
-	raw_close(&raw);
 }
 
 /* All threads that there are come under it: that is what the flag is for. */
-TEST(a_filter_for_all_threads_reaches_syscall_threads)
+LATER_TEST(a_filter_for_all_threads_reaches_syscall_threads)
 {
-	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
 	raw_thread(&raw);
 	raw_await_sleepers();
 	filter(SYS_getppid, SECCOMP_FILTER_FLAG_TSYNC);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(call(SYS_getppid), -ENOTNAM);
-	raw_close(&raw);
 }
 
 #define TRACED_MOST	8
@@ -172,13 +168,12 @@ static pid_t trace_others(int go[2])
  * A sleep that was interrupted goes on in the thread that began it. If that is
  * under a filter by then it is made again, where the filter sees it.
  */
-TEST(a_filter_sees_a_sleep_that_goes_on)
+LATER_TEST(a_filter_sees_a_sleep_that_goes_on)
 {
 	static const struct timespec minute = { 60, 0 };
 	pid_t pid;
 	int go[2];
 
-	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
 	raw_post(&raw, 0, DEFER, SYS_nanosleep, &minute);
 	while (raw.entries[0].status != FLEXSC_BUSY) {
 		raw_kick(&raw);
@@ -191,7 +186,6 @@ TEST(a_filter_sees_a_sleep_that_goes_on)
 	test_reap(pid);
 	raw_finish(&raw, 1);
 	CHECK_EQ(raw.entries[0].ret, -ENOTNAM);
-	raw_close(&raw);
 }
 
 /* For those who may not call ioctl(). */
@@ -204,9 +198,7 @@ static long command(unsigned int number, uint64_t arg)
 RAW_TEST(commands_go_by_lseek)
 {
 	char byte;
-	int fds[2];
 
-	CHECK_EQ(pipe(fds), 0);
 	CHECK_EQ(command(_IOC_NR(FLEXSC_IOC_WAKE), 0), 0);
 	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
 	raw_post(&raw, 3, DEFER, SYS_read, fds[0], &byte, 1);
@@ -228,9 +220,8 @@ RAW_TEST(commands_go_by_lseek)
 	CHECK(lseek(raw.fd, 0, SEEK_END) == -1 && errno == EINVAL);
 }
 
-TEST(where_no_thread_can_be_made_calls_come_back)
+LATER_TEST(where_no_thread_can_be_made_calls_come_back)
 {
-	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED_LATER);
 	filter(SYS_getppid, 0);
 	raw_post(&raw, 0, 0, SYS_getppid);
 	raw.shared->timeout = FOREVER;
@@ -240,5 +231,4 @@ TEST(where_no_thread_can_be_made_calls_come_back)
 	CHECK_EQ(raw_take(&raw), 0);
 	CHECK_EQ(raw.entries[0].ret, -EAGAIN);
 	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
-	raw_close(&raw);
 }

@@ -655,22 +655,29 @@ TEST_LIMIT(scribbling_harms_nobody_else, 3600)
 {
 	const unsigned long seed = test_parameter("seed", (unsigned long)now_ns());
 	const unsigned long rounds = test_parameter("rounds", 10);
+	struct flexsc_event_slot event;
 	struct honest honest;
 
 	test_note("seed=%lu rounds=%lu", seed, rounds);
 	cell_init();
 	system_install("/bin/kmod-victim", VICTIM);
 	honest_start(&honest);
+	/* An honest block. */
+	ecb_begin(8, 0, ALL_GROUPS);
+	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	for (unsigned int i = 0; i < rounds; i++) {
 		round_seed = seed + i;
 		cell_run(attack);
 		honest_check(&honest);
+		say(fds[1]);
+		CHECK(ecb_next(&ecb, ALL_GROUPS, &event));
 		for (int n = 0; system_registrations() > 1; n++) {
 			CHECK(n < 5000);
 			usleep(1000);
 		}
 	}
 	honest_end(&honest);
+	ecb_close(&ecb);
 	CHECK_EQ(system_registrations(), 0);
 	CHECK_EQ(system_mappings(), 0);
 }

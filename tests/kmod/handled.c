@@ -9,7 +9,6 @@
 #include <linux/time_types.h>
 
 static atomic_int handled;
-static int fds[2];
 static int epoll;
 
 struct waiting {
@@ -63,7 +62,6 @@ static void begin(int flags)
 
 	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
 	let_through(SIG_BLOCK);
-	CHECK_EQ(pipe(fds), 0);
 	epoll = (int)syscall(SYS_epoll_create1, 0);
 	CHECK(epoll >= 0);
 	atomic_store(&handled, 0);
@@ -96,25 +94,6 @@ static void *make_plainly(void *arg)
 					    args[3], args[4], args[5]);
 }
 
-/* Until the thread sleeps in a call. */
-static void await_asleep(int tid)
-{
-	char path[64], text[512];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	for (;;) {
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		ssize_t n = read(fd, text, sizeof(text) - 1);
-
-		close(fd);
-		CHECK(n > 0);
-		text[n] = 0;
-		if (strstr(text, ") S "))
-			return;
-		usleep(1000);
-	}
-}
-
 static int64_t plainly(struct waiting *call, bool open, bool feed)
 {
 	pthread_t thread;
@@ -125,7 +104,7 @@ static int64_t plainly(struct waiting *call, bool open, bool feed)
 	thread = start_thread(make_plainly, call);
 	while (!atomic_load(&plain_tid))
 		usleep(1000);
-	await_asleep(atomic_load(&plain_tid));
+	await_sleep(atomic_load(&plain_tid), call->nr);
 	interrupt_once();
 	if (feed)
 		CHECK_EQ(write(fds[1], "x", 1), 1);

@@ -123,9 +123,7 @@ static void live(struct honest *honest)
 
 void honest_start(struct honest *honest)
 {
-	honest->shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(honest->shared != MAP_FAILED);
+	honest->shared = system_share();
 	honest->pid = test_fork();
 	if (!honest->pid) {
 		live(honest);

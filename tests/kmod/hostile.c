@@ -28,14 +28,10 @@ static void expect_nothing_left(void)
 /* A process of nobody's does this. */
 static void attack(void (*run)(void))
 {
-	int pid = test_fork();
-
-	if (!pid) {
+	IN_CHILD {
 		become_nobody();
 		run();
-		test_leave();
 	}
-	test_reap(pid);
 	expect_nothing_left();
 }
 
@@ -43,20 +39,17 @@ static void attack(void (*run)(void))
 static void watch_and_look(void)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int fds[2], pid;
+	int fds[2];
 
 	CHECK_EQ(pipe(fds), 0);
 	ecb_open(&ecb, 8, 0);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
-	pid = test_fork();
-	if (!pid) {
+	IN_CHILD {
 		CHECK_EQ(fcntl(fds[0], F_GETLK, &lock), 0);
 		CHECK_EQ(lock.l_type, F_UNLCK);
 		lock.l_type = F_WRLCK;
 		CHECK_EQ(fcntl(fds[1], F_SETLK, &lock), 0);
-		test_leave();
 	}
-	test_reap(pid);
 }
 
 TEST(a_watch_is_no_lock)
@@ -246,8 +239,7 @@ static void accept_for_ever(pid_t *helpers, int ready)
 /* Helpers, which are processes of their own, see to it that there are more. */
 TEST_LIMIT(an_owner_that_accepts_for_ever_can_be_killed, 60)
 {
-	pid_t *helpers = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t *helpers = system_share();
 	uint64_t begin, took;
 	int ready[2];
 	pid_t pid;
@@ -274,11 +266,6 @@ TEST_LIMIT(an_owner_that_accepts_for_ever_can_be_killed, 60)
 
 /* Files that hold each other. */
 
-static void send_file(int to, int fd)
-{
-	CHECK_EQ(pass_file(to, fd), 0);
-}
-
 /* Nearly all that a user may have. */
 #define MOST	(MEMLOCK / sizeof(struct flexsc_event_slot) * 3 / 4)
 
@@ -290,7 +277,7 @@ static void watch_own_way(void)
 	pair(fds);
 	ecb_open(&ecb, MOST, 0);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
-	send_file(fds[1], ecb.fd);
+	CHECK_EQ(pass_file(fds[1], ecb.fd), 0);
 }
 
 /* Two blocks, each in a socket that the other one watches. */
@@ -305,8 +292,8 @@ static void watch_each_other(void)
 	ecb_open(&other, MOST / 2, 0);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	ecb_watch(&other, more[0], POLLIN, 0);
-	send_file(fds[1], other.fd);
-	send_file(more[1], ecb.fd);
+	CHECK_EQ(pass_file(fds[1], other.fd), 0);
+	CHECK_EQ(pass_file(more[1], ecb.fd), 0);
 }
 
 /* The block's file waits with a connection that isn't accepted. */
@@ -318,7 +305,7 @@ static void watch_a_backlog(void)
 	ecb_open(&ecb, MOST, 0);
 	ecb_watch(&ecb, listener, POLLIN, 0);
 	CHECK_EQ(connect(fd, (void *)&address, address_size), 0);
-	send_file(fd, ecb.fd);
+	CHECK_EQ(pass_file(fd, ecb.fd), 0);
 }
 
 static void have_most(void)
@@ -363,12 +350,6 @@ static void *replace_always(void *arg)
 	return NULL;
 }
 
-static void *connect_as_thread(void *arg)
-{
-	connect_always(arg);
-	return NULL;
-}
-
 static void replace_what_is_accepted(void)
 {
 	enum { COUNT = 4000 };
@@ -389,7 +370,7 @@ static void replace_what_is_accepted(void)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(ecb.fd);
 		close(listener);
-		connect_as_thread(&number);
+		connect_always(&number);
 	}
 	thread = start_thread(replace_always, &number);
 	while (now_ns() < end) {

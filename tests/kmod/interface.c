@@ -18,9 +18,8 @@ RAW_TEST(a_call_is_executed)
 	CHECK_EQ(raw.threads, 0);
 }
 
-TEST(a_batch_is_executed)
+RAW_TEST_WITH(a_batch_is_executed, 20, 1024, 0)
 {
-	raw_open(&raw, 1024, 0);
 	CHECK_EQ(raw.args.ring_entries, 65536);
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < 65536; i++)
@@ -29,7 +28,6 @@ TEST(a_batch_is_executed)
 		for (uint32_t i = 0; i < 65536; i++)
 			CHECK_EQ(raw.entries[i].ret, getppid());
 	}
-	raw_close(&raw);
 }
 
 RAW_TEST(what_acts_on_the_thread_is_refused)
@@ -125,9 +123,7 @@ RAW_TEST(a_futex_with_an_owner_is_refused)
 RAW_TEST(aside_is_for_a_syscall_thread)
 {
 	char byte = 0;
-	int fds[2];
 
-	CHECK_EQ(pipe(fds), 0);
 	raw_post(&raw, 0, DEFER, SYS_read, fds[0], &byte, 1);
 	raw_post(&raw, 1, 0, SYS_getppid);
 	CHECK(raw_result(&raw) == &raw.entries[1]);
@@ -139,13 +135,12 @@ RAW_TEST(aside_is_for_a_syscall_thread)
 	CHECK_EQ(byte, 'x');
 }
 
-TEST(many_block_at_once)
+RAW_TEST_WITH(many_block_at_once, 20, 8, 0)
 {
 	enum { COUNT = 256 };
 	static char bytes[COUNT];
 	int fds[COUNT][2];
 
-	raw_open(&raw, 8, 0);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		CHECK_EQ(pipe(fds[i]), 0);
 		raw_post(&raw, i, DEFER, SYS_read, fds[i][0], &bytes[i], 1);
@@ -159,40 +154,41 @@ TEST(many_block_at_once)
 		CHECK_EQ(raw.entries[i].ret, 1);
 		CHECK_EQ(bytes[i], 'y');
 	}
-	raw_close(&raw);
 }
+
+static bool is_refused(int fd, unsigned long number, void *args, int error)
+{
+	return ioctl(fd, number, args) == -1 && errno == error;
+}
+
+#define REGISTER(...)							\
+	((struct flexsc_register){ .size = sizeof(struct flexsc_register), \
+				   .abi = FLEXSC_ABI_VERSION, __VA_ARGS__ })
 
 TEST(bad_registrations_are_refused)
 {
-	struct flexsc_register good = {
-		.size = sizeof(good), .abi = FLEXSC_ABI_VERSION, .pages = 1,
-	}, bad;
+	struct flexsc_register good = REGISTER(.pages = 1), bads[] = {
+		good, good, good, good,
+		REGISTER(.pages = 1, .flags = 0x80),
+		REGISTER(.pages = 1, .reserved[2] = 1),
+	};
 	int fd = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
 
-	CHECK(fd >= 0);
-	CHECK(ioctl(fd, FLEXSC_IOC_KICK) == -1 && errno == ENOTCONN);
-	bad = good;
-	bad.size = 8;
-	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EINVAL);
-	bad.size = 4096;
-	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == E2BIG);
-	bad = good;
-	bad.abi = 99;
-	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EPROTONOSUPPORT);
-	bad = good;
-	bad.flags = 0x80;
-	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EINVAL);
-	bad = good;
-	bad.reserved[2] = 1;
-	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EINVAL);
-	for (uint32_t pages = 0; pages < 4; pages += 3) {
-		bad = good;
-		bad.pages = pages;
-		CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1 && errno == EINVAL);
-	}
+	CHECK(is_refused(fd, FLEXSC_IOC_KICK, NULL, ENOTCONN));
+	bads[0].size = 4096;
+	CHECK(is_refused(fd, FLEXSC_IOC_REGISTER, &bads[0], E2BIG));
+	bads[0].size = 8;
+	bads[1].abi = 99;
+	CHECK(is_refused(fd, FLEXSC_IOC_REGISTER, &bads[1], EPROTONOSUPPORT));
+	bads[1].abi = FLEXSC_ABI_VERSION;
+	bads[1].pages = 0;
+	bads[2].pages = 3;
+	bads[3].pages = FLEXSC_PAGES_MAX * 2;
+	for (int i = 0; i < 6; i++)
+		CHECK(is_refused(fd, FLEXSC_IOC_REGISTER, &bads[i], EINVAL));
 	CHECK_EQ(ioctl(fd, FLEXSC_IOC_REGISTER, &good), 0);
-	bad = good;
-	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &bad) == -1);
+	good = REGISTER(.pages = 1);
+	CHECK_EQ(ioctl(fd, FLEXSC_IOC_REGISTER, &good), -1);
 	close(fd);
 }
 
@@ -200,13 +196,10 @@ TEST(bad_registrations_are_refused)
 RAW_TEST(a_child_does_not_have_the_pages)
 {
 	unsigned char here;
-	pid_t pid;
 
 	CHECK_EQ(mincore(raw.shared, 4096, &here), 0);
-	pid = fork();
-	if (!pid)
-		_exit(mincore(raw.shared, 4096, &here) == 0 || errno != ENOMEM);
-	test_reap(pid);
+	IN_CHILD
+		CHECK(mincore(raw.shared, 4096, &here) && errno == ENOMEM);
 }
 
 /* udev gives it to a group; what the guest's root did to it doesn't count. */
@@ -226,14 +219,13 @@ TEST(the_device_is_not_for_everybody)
 
 RAW_TEST(bad_threads_are_refused)
 {
-	struct flexsc_serve good = { FLEXSC_NO_ENTRY, 0, 0, -1, 0 }, bad;
+	struct flexsc_serve good = { FLEXSC_NO_ENTRY, 0, 0, -1, 0 }, bad = good;
 
-	bad = good;
 	bad.flags = 0x80;
-	CHECK(ioctl(raw.fd, FLEXSC_IOC_SERVE, &bad) == -1 && errno == EINVAL);
+	CHECK(is_refused(raw.fd, FLEXSC_IOC_SERVE, &bad, EINVAL));
 	bad = good;
 	bad.reserved = 1;
-	CHECK(ioctl(raw.fd, FLEXSC_IOC_SERVE, &bad) == -1 && errno == EINVAL);
+	CHECK(is_refused(raw.fd, FLEXSC_IOC_SERVE, &bad, EINVAL));
 	/* What it never had in hand is nothing to go on with. */
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
 	for (uint32_t i = 0; i < 128; i++) {
@@ -246,17 +238,14 @@ RAW_TEST(bad_threads_are_refused)
 
 TEST(memory_is_limited)
 {
-	struct flexsc_register args = {
-		.size = sizeof(args), .abi = FLEXSC_ABI_VERSION, .pages = 1024,
-	};
+	struct flexsc_register args = REGISTER(.pages = 1024);
 	struct rlimit none = { 65536, 65536 };
 	int fd = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
 
-	CHECK(fd >= 0);
 	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
 	/* Root may lock what it likes; somebody else may not. */
 	CHECK_EQ(syscall(SYS_setresuid, 1000, 1000, 1000), 0);
-	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, &args) == -1 && errno == ENOMEM);
+	CHECK(is_refused(fd, FLEXSC_IOC_REGISTER, &args, ENOMEM));
 	args.pages = 8;
 	CHECK_EQ(ioctl(fd, FLEXSC_IOC_REGISTER, &args), 0);
 	close(fd);

@@ -24,13 +24,6 @@ static struct shared {
 	atomic_int calls;
 } *shared;
 
-static void share(void)
-{
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(shared != MAP_FAILED);
-}
-
 static void await(atomic_int *flag)
 {
 	while (!atomic_load(flag))
@@ -147,7 +140,7 @@ static pid_t start_waiting(void)
 {
 	pid_t pid;
 
-	share();
+	shared = system_share();
 	make_files();
 	pid = test_fork();
 	if (!pid) {
@@ -236,7 +229,7 @@ TEST(who_is_busy_is_frozen)
 		pid_t pid;
 		int calls;
 
-		share();
+		shared = system_share();
 		pid = test_fork();
 		if (!pid)
 			keep_calling(spin);
@@ -290,7 +283,7 @@ TEST(time_goes_on_when_interrupted)
 {
 	pid_t pid;
 
-	share();
+	shared = system_share();
 	pid = test_fork();
 	if (!pid)
 		sleep_in_all();
@@ -312,9 +305,7 @@ RAW_TEST(setuid_reaches_syscall_threads)
 		.backlog = 64, .spin = FLEXSC_SPIN_FIXED, .spin_us = 10000,
 	};
 	char byte;
-	int fds[2];
 
-	CHECK_EQ(pipe(fds), 0);
 	raw_post(&raw, 0, DEFER, SYS_read, fds[0], &byte, 1);
 	await_busy(1);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
@@ -375,54 +366,4 @@ RAW_TEST(what_is_closed_is_closed_at_once)
 		if (i % 3)
 			close(fds[1]);
 	}
-}
-
-static void *waiter(void *arg)
-{
-	CHECK(raw_wait(arg, FOREVER) >= 0 || errno == EINTR);
-	return NULL;
-}
-
-/* Another program takes the process over. */
-TEST(exec_ends_a_registration)
-{
-	char *arguments[] = { "true", NULL };
-
-	for (int i = 0; i < 10; i++) {
-		pid_t pid;
-
-		share();
-		make_files();
-		pid = test_fork();
-		if (!pid) {
-			static char bytes[WAITING];
-
-			raw_open(&raw, 1, 0);
-			for (uint32_t j = 0; j < WAITING; j++)
-				raw_post(&raw, j, DEFER, SYS_read, pipes[j][0],
-					 &bytes[j], 1);
-			await_busy(WAITING);
-			start_thread(waiter, &raw);
-			usleep((useconds_t)i * 1000);
-			execv("/bin/busybox", arguments);
-			_exit(99);
-		}
-		test_reap(pid);
-		CHECK_EQ(raw_shown_of(pid, NULL, " entries "), -1);
-	}
-}
-
-RAW_TEST(the_module_stays_while_it_is_used)
-{
-	char byte;
-	int fds[2];
-
-	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, DEFER, SYS_read, fds[0], &byte, 1);
-	await_busy(1);
-	CHECK_EQ(syscall(SYS_delete_module, "flexsc", O_NONBLOCK), -1);
-	CHECK_EQ(errno, EAGAIN);
-	CHECK_EQ(write(fds[1], "x", 1), 1);
-	raw_finish(&raw, 1);
-	CHECK_EQ(raw.entries[0].ret, 1);
 }

@@ -28,7 +28,7 @@ void place_begin_with(uint32_t pages, int first, int second)
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 4)
 		SKIP("needs four processors");
-	raw_open(&raw, pages, 0);
+	raw_begin(pages, 0);
 	CHECK(raw_move(0));
 	CHECK_EQ(place_set(&policy), 0);
 }

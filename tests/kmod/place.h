@@ -18,6 +18,11 @@ extern char marks[2][32];	/* what entries write to the trace */
 int place_set(const struct flexsc_policy *policy);
 /* A policy of these cores; -1: none. */
 struct flexsc_policy place_on(int first, int second);
+/* A test with "raw", of eight pages, and a policy of these cores. */
+#define PLACE_TEST(id, first, second)	PLACE_TEST_LIMIT(id, 20, first, second)
+#define PLACE_TEST_LIMIT(id, seconds, first, second)			\
+	TEST_BETWEEN(id, seconds, place_begin(first, second), raw_close(&raw))
+
 void place_begin(int first, int second);
 void place_begin_with(uint32_t pages, int first, int second);
 /*

@@ -4,6 +4,7 @@
 #include <dirent.h>
 
 struct raw raw;
+int fds[2];
 
 /* A plain system call; -errno. */
 static long plain(const struct flexsc_entry *entry)
@@ -99,6 +100,12 @@ void raw_open(struct raw *raw, uint32_t pages, uint32_t flags)
 	raw->entries = (void *)(area + raw->args.entries_offset);
 }
 
+void raw_begin(uint32_t pages, uint32_t flags)
+{
+	raw_open(&raw, pages, flags);
+	CHECK_EQ(pipe(fds), 0);
+}
+
 void raw_close(struct raw *raw)
 {
 	CHECK_EQ(ioctl(raw->fd, FLEXSC_IOC_END), 0);
@@ -108,15 +115,14 @@ void raw_close(struct raw *raw)
 	CHECK_EQ(close(raw->fd), 0);
 }
 
-/* Does a thread sleep in ioctl()? The kernel says "running" if it doesn't. */
-static bool sleeps_in_ioctl(const char *tid)
+/* The kernel says "running", or the call's number and its arguments. */
+static bool sleeps_in(pid_t tid, long nr)
 {
 	char path[64], text[128];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%.16s/syscall",
-		 tid);
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		CHECK_EQ(errno, ENOENT);
@@ -128,7 +134,13 @@ static bool sleeps_in_ioctl(const char *tid)
 	if (n <= 0)
 		return n < 0 && errno == ESRCH;
 	text[n] = 0;
-	return text[0] != 'r' && atoi(text) == SYS_ioctl;
+	return text[0] != 'r' && atoi(text) == nr;
+}
+
+void await_sleep(pid_t tid, long nr)
+{
+	while (!sleeps_in(tid, nr))
+		usleep(1000);
 }
 
 static bool others_sleep(void)
@@ -141,7 +153,7 @@ static bool others_sleep(void)
 	CHECK(tasks);
 	while (sleep && (task = readdir(tasks)))
 		if (task->d_name[0] != '.' && atoi(task->d_name) != own)
-			sleep = sleeps_in_ioctl(task->d_name);
+			sleep = sleeps_in(atoi(task->d_name), SYS_ioctl);
 	closedir(tasks);
 	return sleep;
 }

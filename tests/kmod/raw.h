@@ -37,21 +37,29 @@ struct raw {
 	void (*taken_over)(struct raw *raw);	/* by a syscall thread */
 };
 
-/* The registration of most tests. */
+/* The registration of most tests, and a pipe, or in an ECB_TEST a pair of sockets. */
 extern struct raw raw;
+extern int fds[2];
 
-/* A test with "raw", which has one page, no flag and no syscall thread at first. */
-#define RAW_TEST(id)	RAW_TEST_LIMIT(id, 20)
-#define RAW_TEST_LIMIT(id, seconds)					\
-	static void in_raw_##id(void);					\
+/* A test between the statement that begins it and the one that ends it. */
+#define TEST_BETWEEN(id, seconds, begin, end)				\
+	static void between_##id(void);					\
 	TEST_LIMIT(id, seconds)						\
 	{								\
-		raw_open(&raw, 1, 0);					\
-		in_raw_##id();						\
-		raw_close(&raw);					\
+		begin;							\
+		between_##id();						\
+		end;							\
 	}								\
-	static void in_raw_##id(void)
+	static void between_##id(void)
 
+/* A test with "raw", which has one page, no flag and no syscall thread at first. */
+#define RAW_TEST(id)			RAW_TEST_LIMIT(id, 20)
+#define RAW_TEST_LIMIT(id, seconds)	RAW_TEST_WITH(id, seconds, 1, 0)
+#define RAW_TEST_WITH(id, seconds, pages, flags)			\
+	TEST_BETWEEN(id, seconds, raw_begin(pages, flags), raw_close(&raw))
+
+/* Open "raw" and "fds". */
+void raw_begin(uint32_t pages, uint32_t flags);
 void raw_open(struct raw *raw, uint32_t pages, uint32_t flags);
 void raw_close(struct raw *raw);
 /* One more syscall thread. */
@@ -60,6 +68,8 @@ void raw_thread(struct raw *raw);
 int raw_wait(struct raw *raw, uint64_t timeout);
 void raw_kick(struct raw *raw);
 pthread_t start_thread(void *(*run)(void *), const void *arg);
+/* Wait until a thread sleeps in that system call, or has ended. */
+void await_sleep(pid_t tid, long nr);
 /* Wait until an entry has that status. */
 void raw_await(struct raw *raw, uint32_t index, uint8_t status);
 /* BUSY or SUBMITTED -> CANCEL; false: it has another status. */

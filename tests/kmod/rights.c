@@ -33,20 +33,22 @@ static void drop_rights(void)
 static void open_with_idle_thread(void)
 {
 	make_secret();
-	raw_open(&raw, 1, 0);
+	raw_begin(1, 0);
 	raw_thread(&raw);
 	while (raw_shown(NULL, " idle ") != 1)
 		usleep(1000);
 }
+
+#define IDLE_TEST(id)							\
+	TEST_BETWEEN(id, 20, open_with_idle_thread(), raw_close(&raw))
 
 static void post_open(void)
 {
 	raw_post(&raw, 0, DEFER, SYS_open, SECRET, O_RDONLY);
 }
 
-TEST(threads_with_older_rights_execute_nothing_for_who_waits)
+IDLE_TEST(threads_with_older_rights_execute_nothing_for_who_waits)
 {
-	open_with_idle_thread();
 	post_open();
 	CHECK(raw_result(&raw)->ret >= 0);
 	drop_rights();
@@ -54,12 +56,10 @@ TEST(threads_with_older_rights_execute_nothing_for_who_waits)
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 	post_open();
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
-	raw_close(&raw);
 }
 
-TEST(threads_with_older_rights_execute_nothing_for_who_kicks)
+IDLE_TEST(threads_with_older_rights_execute_nothing_for_who_kicks)
 {
-	open_with_idle_thread();
 	drop_rights();
 	post_open();
 	for (int i = 0; i < 3000 && raw.entries[0].status != FLEXSC_DONE; i++) {
@@ -68,7 +68,6 @@ TEST(threads_with_older_rights_execute_nothing_for_who_kicks)
 	}
 	CHECK_EQ(raw.entries[0].status, FLEXSC_DONE);
 	CHECK_EQ(raw.entries[0].ret, -EACCES);
-	raw_close(&raw);
 }
 
 static atomic_int waited;
@@ -82,11 +81,10 @@ static void *wait_as_root(void *arg)
 }
 
 /* The owner changes while the former one sleeps in its wait. */
-TEST(a_waiter_with_older_rights_executes_nothing)
+IDLE_TEST(a_waiter_with_older_rights_executes_nothing)
 {
 	pthread_t thread;
 
-	open_with_idle_thread();
 	thread = start_thread(wait_as_root, NULL);
 	while (raw_shown(NULL, " waits ") != 1)
 		usleep(1000);
@@ -98,13 +96,11 @@ TEST(a_waiter_with_older_rights_executes_nothing)
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(atomic_load(&waited), EACCES);
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
-	raw_close(&raw);
 }
 
 /* By waits that don't wait. */
-TEST(where_a_thread_was_sent_home_another_is_asked_for)
+IDLE_TEST(where_a_thread_was_sent_home_another_is_asked_for)
 {
-	open_with_idle_thread();
 	drop_rights();
 	post_open();
 	for (int i = 0; i < 3000 && raw.entries[0].status != FLEXSC_DONE; i++) {
@@ -112,7 +108,6 @@ TEST(where_a_thread_was_sent_home_another_is_asked_for)
 		usleep(1000);
 	}
 	CHECK_EQ(raw.entries[0].ret, -EACCES);
-	raw_close(&raw);
 }
 
 static void *serve_as_nobody(void *arg)
@@ -152,15 +147,13 @@ static void restrict_self(void)
 	close(rules);
 }
 
-TEST(a_sandbox_holds_for_what_is_posted)
+IDLE_TEST(a_sandbox_holds_for_what_is_posted)
 {
-	open_with_idle_thread();
 	restrict_self();
 	raw_post(&raw, 0, 0, SYS_open, SECRET, O_RDONLY);
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 	post_open();
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
-	raw_close(&raw);
 }
 
 /* The same as an ioctl(), of which security modules aren't told. */
@@ -194,9 +187,8 @@ TEST(new_rights_enter_by_ioctl)
  * Each thread that is made has credentials of its own then, so none is ever
  * like the owner: it isn't asked for threads for ever.
  */
-TEST(an_owner_with_a_thread_keyring_stays_alone)
+IDLE_TEST(an_owner_with_a_thread_keyring_stays_alone)
 {
-	open_with_idle_thread();
 	CHECK(syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID,
 		      KEY_SPEC_THREAD_KEYRING, 1) > 0);
 	post_open();
@@ -204,5 +196,4 @@ TEST(an_owner_with_a_thread_keyring_stays_alone)
 	CHECK(raw.entries[0].nargs & FLEXSC_INTERRUPTED);
 	raw_post(&raw, 0, 0, SYS_getppid);
 	CHECK_EQ(raw_result(&raw)->ret, getppid());
-	raw_close(&raw);
 }

@@ -425,9 +425,7 @@ static void work(uint64_t seed, unsigned long rounds, int worker)
 	chance_seed(seed + (uint64_t)worker);
 	/* An owner's child is to be ours. */
 	CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-	round.shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(round.shared != MAP_FAILED);
+	round.shared = system_share();
 	while (rounds--) {
 		one_round(&round, group);
 		if (rounds && rounds % 1000 == 0)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,22 @@ static unsigned int count_lines(const char *path, const char *with,
 unsigned int system_registrations(void)
 {
 	return count_lines(DEBUG, "registration ", NULL);
+}
+
+/* The number that follows a word and this text at the begin of a line; -1: none. */
+static long number_in(const char *path, const char *word, const char *text)
+{
+	FILE *file = fopen(path, "re");
+	const size_t n = strlen(word), more = strlen(text);
+	char line[1024];
+	long found = -1;
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, word, n) && !strncmp(line + n, text, more))
+			found = strtol(line + n + more, NULL, 10);
+	fclose(file);
+	return found;
 }
 
 unsigned int system_module_references(void)
@@ -151,40 +168,35 @@ void system_report(pid_t pid)
 
 unsigned int system_objects(const char *cache)
 {
-	unsigned int used = 0;
-	char line[1024];
-	size_t n = strlen(cache);
-	FILE *file;
+	char path[256];
+	long used;
 
 	/* Those that KASAN keeps from being used again would count as well. */
-	snprintf(line, sizeof(line), "/sys/kernel/slab/%s/shrink", cache);
-	system_set(line, "1");
-	file = fopen("/proc/slabinfo", "re");
-	CHECK(file);
-	while (fgets(line, sizeof(line), file))
-		if (!strncmp(line, cache, n) && line[n] == ' ')
-			used = (unsigned int)strtoul(line + n, NULL, 10);
-	fclose(file);
-	return used;
+	snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink", cache);
+	system_set(path, "1");
+	used = number_in("/proc/slabinfo", cache, " ");
+	return used < 0 ? 0 : (unsigned int)used;
 }
 
 long system_memory(const char *field)
 {
-	FILE *file;
-	char line[256];
-	size_t n = strlen(field);
-	long found = -1;
+	long found;
 
 	CHECK_EQ(system_set("/proc/sys/vm/drop_caches", "3"), 0);
-	file = fopen("/proc/meminfo", "re");
-	CHECK(file);
-	while (fgets(line, sizeof(line), file))
-		if (!strncmp(line, field, n) && line[n] == ':')
-			found = strtol(line + n + 1, NULL, 10);
-	fclose(file);
+	found = number_in("/proc/meminfo", field, ":");
 	CHECK(found >= 0);
 	return found;
 }
+
+void *system_share(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(page != MAP_FAILED);
+	return page;
+}
+
 
 /* Groups. */
 

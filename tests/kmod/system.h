@@ -29,6 +29,9 @@ unsigned int system_objects(const char *cache);
 /* Of /proc/meminfo, in KiB, with nothing cached. */
 long system_memory(const char *field);
 
+/* A page that a test shares with its children. */
+void *system_share(void);
+
 /* Stop a child, and wait until it is. */
 void system_stop(pid_t pid);
 

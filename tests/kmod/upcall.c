@@ -5,6 +5,7 @@
  * notice. Runs in a guest, as root.
  */
 #include "ecb.h"
+#include "system.h"
 
 #include <liburing.h>
 #include <linux/futex.h>
@@ -111,21 +112,41 @@ static void source_begin(void)
 static void source_end(void)
 {
 	atomic_store(&stop, true);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
+	if (thread)
+		CHECK_EQ(pthread_join(thread, NULL), 0);
 	thread = 0;
 }
 
 /* All that was raised has been handled. */
 static void end(void)
 {
-	if (thread)
-		source_end();
+	source_end();
 	CHECK_EQ(control->pending, 0);
 	CHECK_EQ(control->critical, 0);
 	CHECK_EQ(leaf_handled, posted);
 	test_note("%u events, %u signals", posted, urgent);
 	ecb_close(&ecb);
 }
+
+static void begin_plainly(uint32_t flags)
+{
+	CHECK(begin(flags, KEEP_PLAIN));
+	CHECK_EQ(pipe(fds), 0);
+}
+
+#define UPCALL_TEST(id, seconds, flags)					\
+	TEST_BETWEEN(id, seconds, begin_plainly(flags), end())
+
+/* All that was raised has been handled by upcalls. */
+static void end_quietly(void)
+{
+	source_end();
+	CHECK_EQ(urgent, 0);
+	end();
+}
+
+#define QUIET_TEST(id, seconds, flags)					\
+	TEST_BETWEEN(id, seconds, begin_plainly(flags), end_quietly())
 
 /* Upcalls where they are possible. */
 
@@ -284,7 +305,7 @@ TEST(the_tail_is_left_from_each_place)
 	}
 }
 
-TEST_LIMIT(clocks_are_read, 60)
+QUIET_TEST(clocks_are_read, 60, 0)
 {
 	time_t (*vsyscall)(time_t *) = (void *)0xffffffffff600400;
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -296,52 +317,24 @@ TEST_LIMIT(clocks_are_read, 60)
 	while (fgets(line, sizeof(line), maps))
 		mapped |= !!strstr(line, "[vsyscall]");
 	fclose(maps);
-	CHECK(begin(0, KEEP_PLAIN));
 	source_begin();
 	while (leaf_handled < UPCALLS) {
-		struct timespec now;
-		uint64_t ns;
+		const uint64_t ns = now_ns();
 
-		CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
-		ns = (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 		CHECK(ns >= last);
 		last = ns;
 		if (mapped)
 			CHECK(labs(vsyscall(NULL) - time(NULL)) <= 1);
 	}
 	test_note("vsyscall: %d", mapped);
-	CHECK_EQ(urgent, 0);
-	end();
 }
 
 /* System calls. */
 
-/* Wait until a process' first thread sleeps in that system call. */
-static void await_sleep_of(pid_t pid, long nr)
-{
-	char path[64], text[32];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
-	for (;;) {
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		CHECK(fd >= 0);
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-		CHECK(n > 0);
-		text[n] = 0;
-		/* "running", or the call's number and its arguments. */
-		if (text[0] != 'r' && strtol(text, NULL, 10) == nr)
-			return;
-		usleep(1000);
-	}
-}
-
 /* The owner is this process' first thread. */
 static void await_sleep_in(long nr)
 {
-	await_sleep_of(getpid(), nr);
+	await_sleep(getpid(), nr);
 }
 
 static void *raise_in_call(void *nr)
@@ -351,14 +344,11 @@ static void *raise_in_call(void *nr)
 	return NULL;
 }
 
-TEST_LIMIT(calls_have_their_results, 60)
+QUIET_TEST(calls_have_their_results, 60, 0)
 {
 	const pid_t parent = getppid();
 	char byte;
-	int fds[2];
 
-	CHECK(begin(0, KEEP_PLAIN));
-	CHECK_EQ(pipe(fds), 0);
 	source_begin();
 	while (leaf_handled < UPCALLS) {
 		const struct timespec time = { 0, 1000 };
@@ -370,8 +360,6 @@ TEST_LIMIT(calls_have_their_results, 60)
 		CHECK_EQ(read(-1, &byte, 1), -1);
 		CHECK_EQ(errno, EBADF);
 	}
-	CHECK_EQ(urgent, 0);
-	end();
 }
 
 static void *raise_and_write(void *arg)
@@ -385,18 +373,13 @@ static void *raise_and_write(void *arg)
 	return NULL;
 }
 
-TEST(a_call_that_sleeps_is_not_interrupted)
+QUIET_TEST(a_call_that_sleeps_is_not_interrupted, 20, 0)
 {
 	char byte;
-	int fds[2];
 
-	CHECK(begin(0, KEEP_PLAIN));
-	CHECK_EQ(pipe(fds), 0);
 	thread = start_thread(raise_and_write, &fds[1]);
 	CHECK_EQ(read(fds[0], &byte, 1), 1);
 	CHECK_EQ(leaf_handled, 1);
-	CHECK_EQ(urgent, 0);
-	end();
 }
 
 static void sleep_within(void)
@@ -426,17 +409,15 @@ static void sleep_and_be_stopped(int fd)
 /* What the handler calls would replace what the call goes on with. */
 TEST(a_stopped_call_that_goes_on_is_left_to_a_signal)
 {
-	int fds[2], status;
+	int fds[2];
 	pid_t pid;
 
 	CHECK_EQ(pipe(fds), 0);
 	pid = test_fork();
 	if (!pid)
 		sleep_and_be_stopped(fds[0]);
-	await_sleep_of(pid, SYS_clock_nanosleep);
-	kill(pid, SIGSTOP);
-	CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
-	CHECK(WIFSTOPPED(status));
+	await_sleep(pid, SYS_clock_nanosleep);
+	system_stop(pid);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	kill(pid, SIGCONT);
 	test_reap(pid);
@@ -452,21 +433,16 @@ static void *raise_too_late(void *arg)
 }
 
 /* The section began between the kick and the owner's way to user mode. */
-TEST(a_critical_section_is_not_interrupted)
+QUIET_TEST(a_critical_section_is_not_interrupted, 20, 0)
 {
 	char byte;
-	int fds[2];
 
-	CHECK(begin(0, KEEP_PLAIN));
-	CHECK_EQ(pipe(fds), 0);
 	thread = start_thread(raise_too_late, &fds[1]);
 	CHECK_EQ(read(fds[0], &byte, 1), 1);
 	CHECK_EQ(leaf_handled, 0);
 	ecb_store(&control->critical, 0);
 	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 1), 0);
 	CHECK_EQ(leaf_handled, 1);
-	CHECK_EQ(urgent, 0);
-	end();
 }
 
 TEST(a_call_that_sleeps_is_interrupted_if_asked)
@@ -508,16 +484,13 @@ static void *hold(void *arg)
 }
 
 /* -ERESTARTNOINTR, in the kernel. */
-TEST(a_call_that_is_always_begun_again_is)
+QUIET_TEST(a_call_that_is_always_begun_again_is, 20, FLEXSC_ECB_INTERRUPTS_CALLS)
 {
-	CHECK(begin(FLEXSC_ECB_INTERRUPTS_CALLS, KEEP_PLAIN));
 	thread = start_thread(hold, NULL);
 	while (!__atomic_load_n(&word, __ATOMIC_SEQ_CST))
 		;
 	CHECK_EQ(syscall(SYS_futex, &word, FUTEX_LOCK_PI, 0, NULL, NULL, 0), 0);
 	CHECK_EQ(leaf_handled, 1);
-	CHECK_EQ(urgent, 0);
-	end();
 }
 
 static atomic_int rounds;
@@ -539,13 +512,10 @@ static void *raise_and_signal(void *arg)
 }
 
 /* A signal ends the call, though an event comes at that moment. */
-TEST_LIMIT(a_signal_interrupts_a_call_as_ever, 60)
+UPCALL_TEST(a_signal_interrupts_a_call_as_ever, 60, 0)
 {
 	char byte;
-	int fds[2];
 
-	CHECK(begin(0, KEEP_PLAIN));
-	CHECK_EQ(pipe(fds), 0);
 	handle_signal(SIGUSR1, on_alarm, 0);
 	owner = (pid_t)syscall(SYS_gettid);
 	atomic_store(&stop, false);
@@ -556,16 +526,14 @@ TEST_LIMIT(a_signal_interrupts_a_call_as_ever, 60)
 		CHECK_EQ(read(fds[0], &byte, 1), -1);
 		CHECK_EQ(errno, EINTR);
 	}
-	end();
 }
 
 /* Task work runs in the middle of io_uring_enter(). */
-TEST_LIMIT(io_uring_waits_beside, 60)
+UPCALL_TEST(io_uring_waits_beside, 60, 0)
 {
 	struct io_uring ring;
 	uint32_t turns = 0;
 
-	CHECK(begin(0, KEEP_PLAIN));
 	if (io_uring_queue_init(8, &ring, 0))
 		SKIP("no io_uring");
 	source_begin();
@@ -585,17 +553,15 @@ TEST_LIMIT(io_uring_waits_beside, 60)
 	}
 	io_uring_queue_exit(&ring);
 	test_note("%u turns", turns);
-	end();
 }
 
 /* Where upcalls aren't possible. */
 
-TEST(bad_words_mean_signals)
+UPCALL_TEST(bad_words_mean_signals, 20, 0)
 {
 	const uint64_t bad[] = { 0, 1ULL << 56, 1ULL << 63, 0xffffffff81000000,
 				 UINT64_MAX };
 
-	CHECK(begin(0, KEEP_PLAIN));
 	for (int i = 0; i < 5; i++) {
 		control->notify = 0;
 		control->entry = bad[i];
@@ -604,7 +570,6 @@ TEST(bad_words_mean_signals)
 		CHECK_EQ(urgent, i + 1);
 		CHECK_EQ(leaf_handled, i + 1);
 	}
-	end();
 }
 
 TEST(other_protection_keys_mean_a_signal)
@@ -749,11 +714,10 @@ static void on_trap(int signo)
 }
 
 /* The processor's single steps. */
-TEST_LIMIT(a_stepping_program_gets_signals, 60)
+UPCALL_TEST(a_stepping_program_gets_signals, 60, 0)
 {
 	uint32_t before;
 
-	CHECK(begin(0, KEEP_PLAIN));
 	handle_signal(SIGTRAP, on_trap, 0);
 	leaf_prepare();
 	source_begin();
@@ -767,7 +731,6 @@ TEST_LIMIT(a_stepping_program_gets_signals, 60)
 		CHECK(leaf_handled >= before);
 	}
 	CHECK(urgent > 0);
-	end();
 }
 
 /* A tracer that only looks on. */
@@ -803,8 +766,7 @@ TEST_LIMIT(a_traced_program_gets_signals, 60)
 							      WSTOPSIG(status)),
 			 0);
 	}
-	CHECK(WIFEXITED(status));
-	CHECK_EQ(WEXITSTATUS(status), 0);
+	CHECK_EQ(status, 0);
 	CHECK(signals > UPCALLS / 10 / 2);
 }
 
@@ -877,7 +839,6 @@ static void step(pid_t pid, int steps)
 TEST_LIMIT(a_debugger_steps_through_upcalls, 60)
 {
 	const pid_t pid = test_fork();
-	int status;
 
 	if (!pid)
 		stepped();
@@ -887,9 +848,7 @@ TEST_LIMIT(a_debugger_steps_through_upcalls, 60)
 		usleep(2000);
 	}
 	CHECK_EQ(kill(pid, SIGUSR1), 0);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status));
-	CHECK_EQ(WEXITSTATUS(status), 0);
+	test_reap(pid);
 }
 
 /* To and from 32-bit code by a change of the segment. */

@@ -40,27 +40,23 @@ static void wait_again(uint32_t flags)
 }
 
 /* Put aside by the owner, and nobody is there to take it. */
-static void one_aside(void)
+static void aside(uint8_t flags)
 {
-	raw_post(&raw, 0, FLEXSC_DEFER, SYS_getppid);
+	raw_post(&raw, 0, flags, SYS_getppid, fds[0]);
 	wait_again(FLEXSC_WAIT_NO_MORE);
 	wait_again(FLEXSC_WAIT_NO_MORE);
 	CHECK_EQ(raw_reap(&raw), 1);
 	CHECK_EQ(raw.entries[0].ret, -EAGAIN);
 }
 
+static void one_aside(void)
+{
+	aside(FLEXSC_DEFER);
+}
+
 static void never_readable(void)
 {
-	int fds[2];
-
-	CHECK_EQ(pipe(fds), 0);
-	raw_post(&raw, 0, FLEXSC_IF_READABLE, SYS_getppid, fds[0]);
-	wait_again(FLEXSC_WAIT_NO_MORE);
-	wait_again(FLEXSC_WAIT_NO_MORE);
-	CHECK_EQ(raw_reap(&raw), 1);
-	CHECK_EQ(raw.entries[0].ret, -EAGAIN);
-	close(fds[0]);
-	close(fds[1]);
+	aside(FLEXSC_IF_READABLE);
 }
 
 /* There seem to be two billion entries, and none is submitted. */
@@ -373,7 +369,7 @@ static int disturb_for(void (*run)(void), uint64_t seed, uint64_t span,
 	if (!pid) {
 		be_nobody();
 		chance_seed(seed);
-		raw_open(&raw, 1, 0);
+		raw_begin(1, 0);
 		run();
 		test_leave();
 	}
@@ -391,6 +387,18 @@ static void disturb(void (*run)(void), uint64_t seed)
 	disturb_for(run, seed, SPAN, LATE);
 }
 
+/* One that is killed in the end, and one that ends by itself, successfully. */
+#define DISTURB_TEST(id, run)						\
+	TEST(id)							\
+	{								\
+		disturb(run, 0);					\
+	}
+#define PATIENT_TEST(id, run, most)					\
+	TEST_LIMIT(id, 200)						\
+	{								\
+		CHECK_EQ(disturb_for(run, 0, LONG, most), 0);		\
+	}
+
 /* The processor is the watchdog's when it likes: else the tests show nothing. */
 static void burn(void)
 {
@@ -398,58 +406,24 @@ static void burn(void)
 		;
 }
 
-TEST(a_process_that_burns_is_put_off)
-{
-	disturb(burn, 0);
-}
-
-TEST(an_entry_that_is_put_aside_keeps_nobody)
-{
-	disturb(one_aside, 0);
-}
-
-TEST(an_entry_that_is_never_ready_keeps_nobody)
-{
-	disturb(never_readable, 0);
-}
-
-TEST(a_lying_tail_keeps_nobody)
-{
-	disturb(a_lying_tail, 0);
-}
+DISTURB_TEST(a_process_that_burns_is_put_off, burn)
+DISTURB_TEST(an_entry_that_is_put_aside_keeps_nobody, one_aside)
+DISTURB_TEST(an_entry_that_is_never_ready_keeps_nobody, never_readable)
+DISTURB_TEST(a_lying_tail_keeps_nobody, a_lying_tail)
 
 /* The kernel calls all of a queue's watches at once. */
-TEST_LIMIT(an_event_of_many_watches_keeps_nobody, 200)
-{
-	CHECK_EQ(disturb_for(many_watches_of_a_queue, 0, LONG, LATE), 0);
-}
-
+PATIENT_TEST(an_event_of_many_watches_keeps_nobody, many_watches_of_a_queue, LATE)
 /* The module's own loops give way, however long they are. */
-TEST_LIMIT(events_of_many_files_keep_nobody, 200)
-{
-	CHECK_EQ(disturb_for(many_watches_of_many_files, 0, LONG, BRIEF), 0);
-}
+PATIENT_TEST(events_of_many_files_keep_nobody, many_watches_of_many_files, BRIEF)
+PATIENT_TEST(a_close_takes_time_in_proportion_to_watches, many_watches_of_a_pipe, LATE)
+PATIENT_TEST(many_connections_keep_nobody, many_connections, LATE)
+PATIENT_TEST(many_listeners_keep_nobody, many_listeners, 2 * BRIEF)
 
 TEST_LIMIT(the_end_of_many_watches_keeps_nobody, 200)
 {
 	int status = disturb_for(many_watches_that_stay, 0, LONG, LATE);
 
 	CHECK(WIFSIGNALED(status));
-}
-
-TEST_LIMIT(a_close_takes_time_in_proportion_to_watches, 200)
-{
-	CHECK_EQ(disturb_for(many_watches_of_a_pipe, 0, LONG, LATE), 0);
-}
-
-TEST_LIMIT(many_connections_keep_nobody, 200)
-{
-	CHECK_EQ(disturb_for(many_connections, 0, LONG, LATE), 0);
-}
-
-TEST_LIMIT(many_listeners_keep_nobody, 200)
-{
-	CHECK_EQ(disturb_for(many_listeners, 0, LONG, 2 * BRIEF), 0);
 }
 
 TEST_LIMIT(nothing_keeps_a_processor, 600)
