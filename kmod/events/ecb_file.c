@@ -17,8 +17,8 @@
 
 #include "base/compat.h"
 #include "events/accept.h"
-#include "events/ecb.h"
 #include "events/close_hook.h"
+#include "events/ecb.h"
 #include "events/listener.h"
 #include "events/upcall.h"
 #include "events/watch.h"

@@ -12,8 +12,8 @@
 
 #include "base/area.h"
 #include "events/accept.h"
-#include "events/ecb.h"
 #include "events/close_hook.h"
+#include "events/ecb.h"
 #include "events/upcall.h"
 #include "events/watch.h"
 #include "events/watch_life.h"

@@ -6,8 +6,8 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 
-#include "events/event.h"
 #include "events/close_hook.h"
+#include "events/event.h"
 #include "events/poller.h"
 #include "events/watch.h"
 #include "events/watch_life.h"

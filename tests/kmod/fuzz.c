@@ -147,6 +147,11 @@ static void cancel(void)
 
 static void control(void)
 {
+	const unsigned long commands[] = {
+		FLEXSC_IOC_WAKE, FLEXSC_IOC_SERVE, number(),
+		_IOWR(FLEXSC_IOC_MAGIC, below(16), uint64_t),
+	};
+
 	switch (below(9)) {
 	case 0:
 		set_policy();
@@ -154,18 +159,9 @@ static void control(void)
 	case 1:
 		register_another();
 		break;
-	case 2:
-		ioctl(raw.fd, FLEXSC_IOC_WAKE);
-		break;
-	case 3:
-		ioctl(raw.fd, _IOWR(FLEXSC_IOC_MAGIC, below(16), uint64_t),
-		      scribble_value());
-		break;
-	case 4:
-		ioctl(raw.fd, number(), scribble_value());
-		break;
-	case 5:
-		ioctl(raw.fd, FLEXSC_IOC_SERVE, scribble_address());
+	case 2 ... 5:
+		ioctl(raw.fd, commands[below(4)],
+		      one_in(2) ? scribble_address() : scribble_value());
 		break;
 	default:
 		cancel();
@@ -229,13 +225,13 @@ static void listen_on(int *fd)
 	*fd = fresh;
 }
 
-static void call_somebody(int fd)
+static void call_somebody(int *fd)
 {
 	struct sockaddr_storage name;
 	socklen_t size = sizeof(name);
 	int caller = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
-	if (!getsockname(fd, (struct sockaddr *)&name, &size))
+	if (!getsockname(*fd, (struct sockaddr *)&name, &size))
 		connect(caller, (struct sockaddr *)&name, size);
 	if (one_in(2))
 		close(caller);
@@ -244,7 +240,7 @@ static void call_somebody(int fd)
 }
 
 /* Locks that the kernel merges, cuts and removes, of files that are watched. */
-static void lock_something(int fd)
+static void lock_something(int *fd)
 {
 	struct flock lock = {
 		.l_type = (short)below(3),
@@ -254,28 +250,22 @@ static void lock_something(int fd)
 		.l_len = (off_t)below(8),
 	};
 
-	fcntl(fd, one_in(3) ? F_OFD_SETLK : F_SETLK, &lock);
+	fcntl(*fd, one_in(3) ? F_OFD_SETLK : F_SETLK, &lock);
 }
 
 /* Any file, in a socket that may be watched by the block that is sent. */
-static void pass_something(int fd)
+static void pass_something(int *fd)
 {
-	switch (below(4)) {
-	case 0:
-		pass_file(fd, sources[below(16)]);
-		break;
-	case 1:
-		pass_file(fd, raw.fd);
-		break;
-	default:
-		if (atomic_load(&block_open))
-			pass_file(fd, block.fd);
-	}
+	const int files[] = { sources[below(16)], raw.fd, block.fd, block.fd };
+	const int file = files[below(4)];
+
+	if (file != block.fd || atomic_load(&block_open))
+		pass_file(*fd, file);
 }
 
-static void take_something(int fd)
+static void take_something(int *fd)
 {
-	int taken = take_file(fd), *source = &sources[below(16)];
+	int taken = take_file(*fd), *source = &sources[below(16)];
 
 	if (taken < 0)
 		return;
@@ -284,7 +274,7 @@ static void take_something(int fd)
 }
 
 /* Any file takes a number that was, or is about to be, accepted. */
-static void replace_something(void)
+static void replace_something(int *fd)
 {
 	const int number = 3 + (int)below(61);
 
@@ -295,41 +285,29 @@ static void replace_something(void)
 		close(number);
 }
 
-static void disturb(void)
+static void kick(int *fd)
 {
-	int *fd = &sources[below(16)];
+	if (atomic_load(&block_open))
+		ioctl(block.fd, FLEXSC_ECB_KICK, scribble_value());
+}
+
+static void write_or_read(int *fd)
+{
 	uint64_t one = 1;
 
-	switch (below(14)) {
-	case 0:
-		new_source(fd);
-		break;
-	case 1:
-		listen_on(fd);
-		break;
-	case 2:
-		call_somebody(*fd);
-		break;
-	case 3:
-		if (atomic_load(&block_open))
-			ioctl(block.fd, FLEXSC_ECB_KICK, scribble_value());
-		break;
-	case 4:
-		lock_something(*fd);
-		break;
-	case 5:
-		pass_something(*fd);
-		break;
-	case 6:
-		take_something(*fd);
-		break;
-	case 7:
-		replace_something();
-		break;
-	default:
-		if (write(*fd, &one, 8) < 0 && one_in(2))
-			read(*fd, &one, 8);
-	}
+	if (write(*fd, &one, 8) < 0 && one_in(2))
+		read(*fd, &one, 8);
+}
+
+static void disturb(void)
+{
+	static void (*const ways[])(int *fd) = {
+		new_source, listen_on, call_somebody, kick, lock_something,
+		pass_something, take_something, replace_something,
+	};
+	const uint64_t way = below(14);
+
+	(way < 8 ? ways[way] : write_or_read)(&sources[below(16)]);
 }
 
 static void watch_something(void)
