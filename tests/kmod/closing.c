@@ -11,7 +11,6 @@
 #include <sys/un.h>
 
 #include "chance.h"
-#include "passing.h"
 #include "system.h"
 
 #define MODULE	"/modules/flexsc.ko"

@@ -57,6 +57,12 @@ void hear(int fd);
 bool hung_up(int fd);
 /* A listener that doesn't wait, with a name of the kernel's choice. */
 int listen_anywhere(struct sockaddr_un *name, socklen_t *size, int backlog);
+/*
+ * Pass an open file in a message (SCM_RIGHTS), 0 or -errno; take the next one, a new
+ * descriptor or -errno. Neither waits.
+ */
+int pass_file(int socket, int fd);
+int take_file(int socket);
 /* By any thread: as a source, S1 and S3. */
 void ecb_post(struct ecb *ecb, uint32_t event, uint16_t group, uint32_t bits);
 

@@ -28,7 +28,6 @@
 #include "cell.h"
 #include "chance.h"
 #include "honest.h"
-#include "passing.h"
 #include "system.h"
 
 #define VICTIM	"/tmp/victim"

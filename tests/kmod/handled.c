@@ -62,6 +62,7 @@ static void begin(int flags)
 
 	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
 	let_through(SIG_BLOCK);
+	raw_begin(1, 0);
 	epoll = (int)syscall(SYS_epoll_create1, 0);
 	CHECK(epoll >= 0);
 	atomic_store(&handled, 0);
@@ -147,7 +148,6 @@ static void compare(int flags)
 
 	begin(flags);
 	make_calls(calls);
-	raw_open(&raw, 1, 0);
 	/* Those with a mask of their own. */
 	for (int i = 0; i < CALLS - 1; i++) {
 		test_note("%s", calls[i].name);
@@ -193,7 +193,6 @@ static void compare_read(int flags, int64_t expected)
 	begin(flags);
 	make_calls(calls);
 	CHECK_EQ(plainly(&calls[CALLS - 1], true, expected == 1), expected);
-	raw_open(&raw, 1, 0);
 	thread = start_thread(serve_openly, NULL);
 	while (raw_shown(NULL, " idle ") != 1)
 		usleep(1000);

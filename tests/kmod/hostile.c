@@ -10,7 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/un.h>
 
-#include "passing.h"
 #include "system.h"
 
 #define MEMLOCK	(8U << 20)	/* the default */

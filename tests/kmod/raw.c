@@ -3,8 +3,11 @@
 
 #include <dirent.h>
 
+#include "chance.h"
+
 struct raw raw;
 int fds[2];
+__thread uint64_t chance_state = 1;
 
 /* A plain system call; -errno. */
 static long plain(const struct flexsc_entry *entry)

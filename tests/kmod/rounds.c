@@ -19,7 +19,6 @@
 
 #include "chance.h"
 #include "honest.h"
-#include "passing.h"
 #include "system.h"
 
 #define WORKERS	2
