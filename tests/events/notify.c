@@ -103,8 +103,11 @@ static void end_child(int pid)
 	kill(pid, SIGKILL);
 }
 
-static void nothing(int fd)
+static void arm(int fd)
 {
+	const struct itimerspec soon = { .it_value = { .tv_nsec = 1000000 } };
+
+	CHECK_EQ(timerfd_settime(fd, 0, &soon, NULL), 0);
 }
 
 static void touch(int fd)
@@ -160,11 +163,9 @@ TEST(an_eventfd_preempts)
 
 TEST(a_timer_preempts)
 {
-	const struct itimerspec soon = { .it_value = { .tv_nsec = 30000000 } };
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 
-	timerfd_settime(fd, 0, &soon, NULL);
-	preempts(fd, nothing, fd);
+	preempts(fd, arm, fd);
 }
 
 TEST(a_signal_preempts)

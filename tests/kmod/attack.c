@@ -8,8 +8,6 @@
 
 #include <linux/reboot.h>
 #include <sys/signalfd.h>
-#include <sys/uio.h>
-#include <time.h>
 
 /* Make so many registrations wait inside of one another. */
 static void nest(unsigned int nr, uint64_t a1, uint64_t a2)
@@ -132,14 +130,14 @@ RAW_TEST(an_entry_is_posted_while_it_is_executed)
 	pthread_t threads[2];
 
 	leave(&raw, 0, SYS_nanosleep, (uint64_t)&second);
-	threads[0] = start_thread(stubborn, &raw);
+	threads[0] = test_thread(stubborn, &raw);
 	raw_await(&raw, 0, FLEXSC_BUSY);
 	for (uint32_t i = 0; i < 3; i++)
 		leave(&raw, i, SYS_getppid, 0);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
 	usleep(50000);
 	leave(&raw, 0, SYS_getppid, 0);
-	threads[1] = start_thread(stubborn, &raw);
+	threads[1] = test_thread(stubborn, &raw);
 	for (uint32_t i = 0; i < 3; i++)
 		raw_await(&raw, i, FLEXSC_DONE);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
@@ -165,7 +163,7 @@ RAW_TEST(the_completion_queue_is_scribbled_on)
 	pthread_t threads[4];
 
 	for (int i = 0; i < 4; i++)
-		threads[i] = start_thread(hammer, &raw);
+		threads[i] = test_thread(hammer, &raw);
 	while (now_ns() < end) {
 		for (uint32_t i = 0; i < FLEXSC_PAGE_ENTRIES; i++)
 			raw_post(&raw, i, 0, SYS_getppid);
@@ -210,7 +208,7 @@ TEST(an_owner_is_cancelled_again_and_again)
 		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0), FLEXSC_WAIT_MORE);
 		raw.entries[0].nargs = 3;
 		raw_post(&raw, 1, 0, SYS_readv, fd, parts, 256);
-		thread = start_thread(canceller, &raw);
+		thread = test_thread(canceller, &raw);
 		raw.shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 		for (uint32_t done = 0; done < 2;) {
 			CHECK(ioctl(raw.fd, FLEXSC_IOC_WAIT, 0) >= 0 ||

@@ -7,8 +7,6 @@
 #include "ecb.h"
 
 #include <liburing.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include "chance.h"
 #include "system.h"
@@ -64,7 +62,7 @@ static void *close_as_thread(void *arg)
 
 static void by_thread(int fd)
 {
-	pthread_t thread = start_thread(close_as_thread, &fd);
+	pthread_t thread = test_thread(close_as_thread, &fd);
 
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
@@ -215,7 +213,7 @@ static void watch_as_it_is_closed(struct closing *closing)
 ECB_TEST_LIMIT(a_listener_that_is_closed_meanwhile_reports_nothing, 60, 8, ALL_GROUPS)
 {
 	struct closing closing = { .fd = -1 };
-	pthread_t thread = start_thread(close_again_and_again, &closing);
+	pthread_t thread = test_thread(close_again_and_again, &closing);
 
 	for (int i = 0; i < 3000; i++)
 		watch_as_it_is_closed(&closing);
@@ -345,7 +343,7 @@ TEST_LIMIT(no_close_is_missed_in_a_storm, 60)
 	ecb_open(&ecb, 64, 0);
 	ecb_deliver(&ecb, ALL_GROUPS);
 	for (uintptr_t i = 0; i < 3; i++)
-		threads[i] = start_thread(storm_as_thread, (void *)(i + 2));
+		threads[i] = test_thread(storm_as_thread, (void *)(i + 2));
 	for (uintptr_t i = 0; i < 2; i++) {
 		pids[i] = clone(storm_as_process, stacks[i] + sizeof(stacks[i]),
 				CLONE_VM | CLONE_FILES | SIGCHLD,

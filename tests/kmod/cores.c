@@ -7,9 +7,6 @@
 #include "place.h"
 #include "system.h"
 
-#include <sys/stat.h>
-#include <sys/uio.h>
-
 #define CPU	"/sys/devices/system/cpu/cpu"
 
 PLACE_TEST(calls_run_on_the_named_core, 2, -1)
@@ -115,7 +112,7 @@ TEST(a_core_that_computes_is_used)
 	pthread_t thread;
 
 	place_begin(2, -1);
-	thread = start_thread(spinner, &end);
+	thread = test_thread(spinner, &end);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(place_where(0), 2);
 	atomic_store(&end, true);

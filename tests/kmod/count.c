@@ -30,7 +30,6 @@
 #include "system.h"
 
 #include <liburing.h>
-#include <sys/prctl.h>
 
 #include "lib/base/futex.h"
 #include "lib/base/syscall.h"

@@ -9,7 +9,6 @@
  */
 #include "raw.h"
 
-#include <fcntl.h>
 #include <linux/reboot.h>
 
 #define ROUNDS	20
@@ -140,7 +139,7 @@ static void *cancel_always(void *arg)
 
 RAW_TEST(a_thread_is_cancelled_while_it_dies)
 {
-	pthread_t thread = start_thread(cancel_always, NULL);
+	pthread_t thread = test_thread(cancel_always, NULL);
 
 	for (int i = 0; i < 5 * ROUNDS; i++) {
 		post_death(0, 0);

@@ -9,7 +9,6 @@
 #include "raw.h"
 
 #include <linux/flexsc_ecb.h>
-#include <sys/un.h>
 
 #define ALL_GROUPS	UINT32_MAX
 

@@ -5,14 +5,9 @@
  */
 #include "ecb.h"
 
-#include <arpa/inet.h>
 #include <linux/sockios.h>
 #include <linux/vm_sockets.h>
-#include <netinet/in.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include "chance.h"
 
@@ -146,7 +141,7 @@ static void *a_stranger(void *arg)
 
 static void in_thread(void *(*function)(void *), void *arg)
 {
-	pthread_t thread = start_thread(function, arg);
+	pthread_t thread = test_thread(function, arg);
 
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
@@ -226,7 +221,7 @@ static void *say_later(void *arg)
 
 static pthread_t later(int *fd)
 {
-	return start_thread(say_later, fd);
+	return test_thread(say_later, fd);
 }
 
 ECB_TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal, 8, 0)
@@ -314,7 +309,7 @@ ECB_TEST_WITH(a_wait_goes_on_when_there_is_nothing_to_notify_of, 20, 8, FLEXSC_E
 	pthread_t thread;
 
 	ecb_store(&ecb.control->notify, BIT(1));
-	thread = start_thread(kick_in_vain, NULL);
+	thread = test_thread(kick_in_vain, NULL);
 	for (int i = 0; i < 5; i++)
 		CHECK_EQ(ecb_wait(&ecb, BIT(2), 20 * MS), 0);
 	over = true;
@@ -417,7 +412,7 @@ ECB_TEST_LIMIT(a_number_is_used_again_at_once, 60, 8, ALL_GROUPS)
 	fds[3] = two[0];
 	say(one[1]);
 	chance_seed(1);
-	thread = start_thread(reuse, fds);
+	thread = test_thread(reuse, fds);
 	for (int i = 0; i < 10000; i++) {
 		int index = ecb_try_watch(&ecb, fds[0], POLLIN, 0);
 
@@ -578,7 +573,7 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 /* Until "ending" is posted. Connections are accepted in group 1 meanwhile. */
 static void wait_for_ending(void *(*function)(void *), void *arg)
 {
-	pthread_t thread = start_thread(function, arg);
+	pthread_t thread = test_thread(function, arg);
 
 	CHECK_EQ(ecb_wait(&ecb, BIT(0), UINT64_MAX), 0);
 	CHECK(ecb.control->pending & BIT(0));
@@ -788,7 +783,7 @@ ECB_TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30, 256, ALL_GRO
 	 */
 	CHECK_EQ(listen(listener, 4096), 0);
 	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
-	thread = start_thread(make_block, &listener);
+	thread = test_thread(make_block, &listener);
 	for (int i = 0; i < 1000; i++) {
 		CHECK_EQ(close(caller_of(port, NULL)), 0);
 		while (next()) {
@@ -818,7 +813,7 @@ ECB_TEST(a_block_outlives_its_first_descriptors, 8, ALL_GROUPS)
 {
 	pthread_t thread;
 
-	thread = start_thread(wait_until_over, NULL);
+	thread = test_thread(wait_until_over, NULL);
 	CHECK_EQ(unshare(CLONE_FILES), 0);
 	over = true;
 	CHECK_EQ(pthread_join(thread, NULL), 0);

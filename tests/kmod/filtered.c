@@ -7,9 +7,7 @@
 
 #include <dirent.h>
 #include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <time.h>
 
 /* A filter may be installed later. */
 #define LATER_TEST(id)							\

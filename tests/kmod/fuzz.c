@@ -21,9 +21,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <setjmp.h>
-#include <sys/prctl.h>
 #include <sys/timerfd.h>
-#include <time.h>
 
 #include "cell.h"
 #include "chance.h"

@@ -102,7 +102,7 @@ static int64_t plainly(struct waiting *call, bool open, bool feed)
 
 	plain_open = open;
 	atomic_store(&plain_tid, 0);
-	thread = start_thread(make_plainly, call);
+	thread = test_thread(make_plainly, call);
 	while (!atomic_load(&plain_tid))
 		usleep(1000);
 	await_sleep(atomic_load(&plain_tid), call->nr);
@@ -193,7 +193,7 @@ static void compare_read(int flags, int64_t expected)
 	begin(flags);
 	make_calls(calls);
 	CHECK_EQ(plainly(&calls[CALLS - 1], true, expected == 1), expected);
-	thread = start_thread(serve_openly, NULL);
+	thread = test_thread(serve_openly, NULL);
 	while (raw_shown(NULL, " idle ") != 1)
 		usleep(1000);
 	alone = true;

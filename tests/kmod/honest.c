@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "raw.h"
 
-#include <time.h>
-
 #include "honest.h"
 #include "system.h"
 

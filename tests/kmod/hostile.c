@@ -7,9 +7,6 @@
  */
 #include "ecb.h"
 
-#include <sys/prctl.h>
-#include <sys/un.h>
-
 #include "system.h"
 
 #define MEMLOCK	(8U << 20)	/* the default */
@@ -368,7 +365,7 @@ static void replace_what_is_accepted(void)
 		close(listener);
 		connect_always(&number);
 	}
-	thread = start_thread(replace_always, &number);
+	thread = test_thread(replace_always, &number);
 	while (now_ns() < end) {
 		struct flexsc_event_slot event;
 

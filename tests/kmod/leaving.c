@@ -9,9 +9,6 @@
 
 #include <linux/futex.h>
 #include <sys/select.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <time.h>
 
 #define ROOTS	"/sys/kernel/debug"	/* nobody else may go there */
 #define ICE	"ice"

@@ -7,9 +7,6 @@
 #include "raw.h"
 
 #include <linux/userfaultfd.h>
-#include <sys/epoll.h>
-#include <sys/uio.h>
-#include <time.h>
 
 /* A registration with a syscall thread that idles. */
 static void open_with_idle_thread(void)
@@ -153,12 +150,12 @@ RAW_TEST(who_asks_in_vain_lets_others_go_on)
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event), 0);
 	page = missing_page();
-	fetcher = start_thread(fetch, page);
+	fetcher = test_thread(fetch, page);
 	CHECK_EQ(read(faults, &fault, sizeof(fault)), sizeof(fault));
 	raw_post(&raw, 0, FLEXSC_MAY_SLEEP | FLEXSC_IF_READABLE,
 		 SYS_epoll_pwait, epoll, &event, 1);
 	raw_post(&raw, 1, 0, SYS_getppid);
-	owner = start_thread(wait_once, NULL);
+	owner = test_thread(wait_once, NULL);
 	raw_await(&raw, 1, FLEXSC_DONE);
 	/* The owner has asked, and has no answer yet. */
 	CHECK(!atomic_load(&ended));
@@ -189,7 +186,7 @@ static void wait_for_the_old(struct raw *r)
 
 	raw_reap(r);
 	CHECK_EQ(r->entries[0].status, FLEXSC_BUSY);
-	writer = start_thread(end_blocking, NULL);
+	writer = test_thread(end_blocking, NULL);
 	while (!raw_reap(r))
 		CHECK_EQ(raw_wait(r, FOREVER), FLEXSC_WAIT_LOOK);
 	pthread_join(writer, NULL);
@@ -244,10 +241,10 @@ static bool owner_was_last(int urandom)
 	for (unsigned int i = 0; i < n; i++)
 		parts[i] = (struct iovec){ much, sizeof(much) };
 	raw_begin(1, 0);
-	server = start_thread(serve_alone, NULL);
+	server = test_thread(serve_alone, NULL);
 	/* It isn't woken by the first that completes. */
 	raw.seen = 1;
-	owner = start_thread(wait_once, NULL);
+	owner = test_thread(wait_once, NULL);
 	raw_await_sleepers();
 	raw_post(&raw, 0, FLEXSC_DEFER, SYS_readv, urandom, parts, n);
 	raw_kick(&raw);
@@ -297,7 +294,7 @@ RAW_TEST(a_sleeping_owner_is_told_while_others_work)
 
 	raw_thread(&raw);
 	raw_thread(&raw);
-	owner = start_thread(wait_once, NULL);
+	owner = test_thread(wait_once, NULL);
 	raw_await_sleepers();
 	for (uint32_t i = 0; i < 64; i++)
 		raw_post(&raw, i, 0, SYS_getrandom, bytes, sizeof(bytes));

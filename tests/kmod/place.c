@@ -2,8 +2,6 @@
 /* Which processor a call is executed on, and calls that take long. */
 #include "place.h"
 
-#include <sys/uio.h>
-
 char marks[2][32];
 
 int place_set(const struct flexsc_policy *policy)

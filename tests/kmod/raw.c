@@ -267,14 +267,6 @@ void raw_finish(struct raw *raw, uint32_t count)
 	}
 }
 
-pthread_t start_thread(void *(*run)(void *), const void *arg)
-{
-	pthread_t thread;
-
-	CHECK_EQ(pthread_create(&thread, NULL, run, (void *)arg), 0);
-	return thread;
-}
-
 void raw_await(struct raw *raw, uint32_t index, uint8_t status)
 {
 	while (__atomic_load_n(&raw->entries[index].status, __ATOMIC_ACQUIRE) !=

@@ -10,8 +10,6 @@
 #include "tests/harness/harness.h"
 
 #include <linux/flexsc.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 
 #include "lib/base/syscall.h"
 
@@ -67,7 +65,6 @@ void raw_thread(struct raw *raw);
 /* Wait, and make the threads that are asked for; the ioctl's result. */
 int raw_wait(struct raw *raw, uint64_t timeout);
 void raw_kick(struct raw *raw);
-pthread_t start_thread(void *(*run)(void *), const void *arg);
 /* Wait until a thread sleeps in that system call, or has ended. */
 void await_sleep(pid_t tid, long nr);
 /* Wait until an entry has that status. */

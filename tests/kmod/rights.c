@@ -9,7 +9,6 @@
 
 #include <linux/keyctl.h>
 #include <linux/landlock.h>
-#include <sys/prctl.h>
 
 #define NOBODY	65534
 #define SECRET	"/tmp/secret"
@@ -85,7 +84,7 @@ IDLE_TEST(a_waiter_with_older_rights_executes_nothing)
 {
 	pthread_t thread;
 
-	thread = start_thread(wait_as_root, NULL);
+	thread = test_thread(wait_as_root, NULL);
 	while (raw_shown(NULL, " waits ") != 1)
 		usleep(1000);
 	usleep(50000);
@@ -125,7 +124,7 @@ TEST(a_thread_with_other_rights_is_sent_home)
 
 	make_secret();
 	raw_open(&raw, 1, 0);
-	thread = start_thread(serve_as_nobody, NULL);
+	thread = test_thread(serve_as_nobody, NULL);
 	CHECK_EQ(pthread_join(thread, &said), 0);
 	CHECK_EQ((intptr_t)said, FLEXSC_SERVE_END);
 	raw_close(&raw);

@@ -13,10 +13,6 @@
  */
 #include "ecb.h"
 
-#include <sys/prctl.h>
-#include <sys/un.h>
-#include <time.h>
-
 #include "chance.h"
 #include "honest.h"
 #include "system.h"
@@ -248,8 +244,8 @@ static void be_owner(void)
 	n = (unsigned int)below(4);
 	while (n--)
 		raw_thread(&raw);
-	start_thread(keep_on, &seed);
-	start_thread(keep_events, &seed);
+	test_thread(keep_on, &seed);
+	test_thread(keep_events, &seed);
 	while (atomic_load(&own->shared->beats) < 2 || !atomic_load(&eventful))
 		usleep(100);
 	if (own->end == END_PASSED)

@@ -2,8 +2,6 @@
 /* What the fuzzer's threads write, and where. */
 #include "scribble.h"
 
-#include <time.h>
-
 #include "chance.h"
 
 char *area;

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/harness/harness.h"
 #include "system.h"

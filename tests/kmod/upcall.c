@@ -11,10 +11,7 @@
 #include <linux/futex.h>
 #include <sys/ptrace.h>
 #include <sys/rseq.h>
-#include <sys/time.h>
-#include <sys/uio.h>
 #include <sys/user.h>
-#include <time.h>
 #include <ucontext.h>
 
 #include "tests/events/upcall/leaf.h"
@@ -106,7 +103,7 @@ static pthread_t thread;
 static void source_begin(void)
 {
 	atomic_store(&stop, false);
-	thread = start_thread(source, NULL);
+	thread = test_thread(source, NULL);
 }
 
 static void source_end(void)
@@ -297,7 +294,7 @@ TEST(the_tail_is_left_from_each_place)
 		CHECK(begin(0, KEEP_PLAIN));
 		control->tail_begin = (uintptr_t)standing - places[i].before;
 		control->tail_end = (uintptr_t)standing + places[i].behind;
-		thread = start_thread(raise_in_place, NULL);
+		thread = test_thread(raise_in_place, NULL);
 		stand_in_tail(places[i].above);
 		CHECK_EQ(leaf_handled, 1);
 		CHECK_EQ(urgent, 0);
@@ -377,7 +374,7 @@ QUIET_TEST(a_call_that_sleeps_is_not_interrupted, 20, 0)
 {
 	char byte;
 
-	thread = start_thread(raise_and_write, &fds[1]);
+	thread = test_thread(raise_and_write, &fds[1]);
 	CHECK_EQ(read(fds[0], &byte, 1), 1);
 	CHECK_EQ(leaf_handled, 1);
 }
@@ -437,7 +434,7 @@ QUIET_TEST(a_critical_section_is_not_interrupted, 20, 0)
 {
 	char byte;
 
-	thread = start_thread(raise_too_late, &fds[1]);
+	thread = test_thread(raise_too_late, &fds[1]);
 	CHECK_EQ(read(fds[0], &byte, 1), 1);
 	CHECK_EQ(leaf_handled, 0);
 	ecb_store(&control->critical, 0);
@@ -455,7 +452,7 @@ TEST(a_call_that_sleeps_is_interrupted_if_asked)
 	CHECK_EQ(pipe(fds), 0);
 	for (int i = 0; i < 3; i++) {
 		CHECK(begin(FLEXSC_ECB_INTERRUPTS_CALLS, KEEP_PLAIN));
-		thread = start_thread(raise_in_call, &calls[i]);
+		thread = test_thread(raise_in_call, &calls[i]);
 		/* -ERESTARTSYS, _RESTARTBLOCK, and NOHAND, in the kernel. */
 		CHECK_EQ(i == 0	? read(fds[0], &byte, 1) :
 			 i == 1 ? nanosleep(&time, NULL) :
@@ -486,7 +483,7 @@ static void *hold(void *arg)
 /* -ERESTARTNOINTR, in the kernel. */
 QUIET_TEST(a_call_that_is_always_begun_again_is, 20, FLEXSC_ECB_INTERRUPTS_CALLS)
 {
-	thread = start_thread(hold, NULL);
+	thread = test_thread(hold, NULL);
 	while (!__atomic_load_n(&word, __ATOMIC_SEQ_CST))
 		;
 	CHECK_EQ(syscall(SYS_futex, &word, FUTEX_LOCK_PI, 0, NULL, NULL, 0), 0);
@@ -520,7 +517,7 @@ UPCALL_TEST(a_signal_interrupts_a_call_as_ever, 60, 0)
 	owner = (pid_t)syscall(SYS_gettid);
 	atomic_store(&stop, false);
 	atomic_store(&rounds, 0);
-	thread = start_thread(raise_and_signal, NULL);
+	thread = test_thread(raise_and_signal, NULL);
 	for (int i = 1; i <= 200; i++) {
 		atomic_store(&rounds, i);
 		CHECK_EQ(read(fds[0], &byte, 1), -1);
@@ -613,7 +610,7 @@ TEST(a_stack_without_room_means_a_signal)
 	CHECK_EQ(mprotect(page + 4096, 4096, PROT_READ | PROT_WRITE), 0);
 	for (int i = 0; i < 6; i++) {
 		CHECK(begin(0, KEEP_PLAIN));
-		thread = start_thread(raise_in_place, NULL);
+		thread = test_thread(raise_in_place, NULL);
 		wait_at(sps[i]);
 		CHECK_EQ(urgent, 1);
 		end();
@@ -914,7 +911,7 @@ TEST(a_program_in_32_bit_mode_gets_a_signal)
 	CHECK(begin(0, KEEP_PLAIN));
 	CHECK_EQ(sigaction(SIGUSR1, &enter, NULL), 0);
 	CHECK_EQ(sigaction(SIGURG, &leave, NULL), 0);
-	thread = start_thread(raise_when_entered, NULL);
+	thread = test_thread(raise_when_entered, NULL);
 	raise(SIGUSR1);
 	CHECK_EQ(urgent, 1);
 	end();

@@ -9,9 +9,6 @@
  */
 #include "ecb.h"
 
-#include <sys/prctl.h>
-#include <time.h>
-
 #include "chance.h"
 
 #define LATE	(50 * MS)
@@ -111,7 +108,7 @@ static void anything(void)
 {
 	set_any_policy();
 	for (uint64_t n = below(4); n; n--)
-		start_thread(serve, NULL);
+		test_thread(serve, NULL);
 	for (;;) {
 		switch (below(6)) {
 		case 0:

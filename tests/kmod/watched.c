@@ -7,7 +7,6 @@
 #include "system.h"
 
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 
 #define TRACING	"/sys/kernel/tracing/"
 
