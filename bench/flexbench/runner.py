@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,6 +50,16 @@ class Plan:
     sweep: bool = False  # the papers' numbers of clients, one after the other
     numbers: Sequence[int] = ()  # of the server's cores: --cores
     baseline: str | None = None  # another build's flexsc, which runs the native variant
+
+
+def chosen(
+    bench: str, words: Sequence[str], known: Collection[str], most: Collection[str] = ()
+) -> list[str]:
+    """The names that the words are, each once; without words, most or all of them."""
+    for word in words:
+        if word not in known:
+            raise BenchError(f"{bench}: {word}: give {', '.join(known)}")
+    return list(dict.fromkeys(words or most or known))
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:

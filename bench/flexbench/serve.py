@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from . import clients, pair, quiet, servers, sweep, table, tools
-from .compare import ratio
 from .idle import descriptors
 from .pair import FILE
 from .runner import Plan, progress
@@ -180,25 +179,8 @@ def measure(run: Run, plan: Plan) -> None:
             measure_mode(run, plan, mode, folder)
 
 
-def figure(measurement: Measurement, series: str) -> str:
-    if series == SERIES:
-        return table.rate(measurement, series)
-    return table.number(measurement.median(series))
-
-
 def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
-    rows = []
-    for title, series in ROWS:
-        # A file that an older version wrote may lack a series.
-        if series not in ours.rounds[0]["samples"]:
-            continue
-        rows.append(
-            [
-                title,
-                *(figure(m, series) for m in (ours, theirs)),
-                table.ratio(ratio(ours.series(series), theirs.series(series))),
-            ]
-        )
+    rows = table.beside(ROWS, (ours, theirs), ours, theirs)
     counts = [m.rounds[-1]["counts"] for m in (ours, theirs)]
     if all("syscalls_per_request" in c for c in counts):
         calls = [float(c["syscalls_per_request"]) for c in counts]

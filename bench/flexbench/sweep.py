@@ -14,7 +14,7 @@ from .runner import Plan
 from .running import FLEXSC
 from .samples import Measurement, distinct
 
-SERIES = "requests_per_s"
+SERIES = table.RATE
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from . import compare
 from .compare import Interval
 from .machine import Cores
 from .samples import Measurement
@@ -46,6 +47,30 @@ def rate(measurement: Measurement, series: str) -> str:
     """The median of what a server did a second, marked if its clients were the limit."""
     mark = LIMITED if limited(measurement) else ""
     return number(measurement.median(series)) + mark
+
+
+RATE = "requests_per_s"
+
+
+def beside(
+    rows: Sequence[tuple[str, str]],
+    shown: Sequence[Measurement],
+    a: Measurement,
+    b: Measurement,
+) -> list[list[str]]:
+    """Titles and series as rows: the medians of those shown, and the ratio of a to b. A
+    series that a file of an older version lacks has no row.
+    """
+    found = []
+    for title, series in rows:
+        if series in a.rounds[0]["samples"]:
+            cells = [
+                rate(m, series) if series == RATE else number(m.median(series))
+                for m in shown
+            ]
+            both = compare.ratio(a.series(series), b.series(series))
+            found.append([title, *cells, ratio(both)])
+    return found
 
 
 def explained(text: str) -> str:

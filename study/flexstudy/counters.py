@@ -21,7 +21,7 @@ from pathlib import Path
 
 from flexbench import table, tools
 from flexbench.compare import ratio
-from flexbench.runner import Plan, measure_all, progress
+from flexbench.runner import Plan, chosen, measure_all, progress
 from flexbench.running import FLEXSC, NATIVE, Program
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
 
@@ -243,11 +243,7 @@ def measure_one(run: Run, plan: Plan, name: str, events: dict[str, str]) -> None
 
 
 def parse(words: Sequence[str]) -> list[str]:
-    """Words of the command line as names of programs; without words, all of them."""
-    for word in words:
-        if word not in MODES:
-            raise BenchError(f"{BENCH}: {word}: give {', '.join(MODES)}")
-    return list(dict.fromkeys(words or MODES))
+    return chosen(BENCH, words, MODES)
 
 
 def measure(run: Run, plan: Plan) -> None:

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from flexbench import clients, table, tools
-from flexbench.runner import Plan, progress
+from flexbench.runner import Plan, chosen, progress
 from flexbench.running import NATIVE
 from flexbench.samples import BenchError, Measurement, Run, distinct
 
@@ -282,11 +282,7 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
 
 
 def parse(words: Sequence[str]) -> list[str]:
-    """Words of the command line as names of programs; without words, all of them."""
-    for word in words:
-        if word not in KINDS:
-            raise BenchError(f"{BENCH}: {word}: give {', '.join(KINDS)}")
-    return list(dict.fromkeys(words or KINDS))
+    return chosen(BENCH, words, KINDS)
 
 
 def measure(run: Run, plan: Plan) -> None:

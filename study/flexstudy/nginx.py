@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from flexbench import clients, pair, quiet, servers, table, tools
 from flexbench.compare import ratio
-from flexbench.runner import Plan
+from flexbench.runner import Plan, chosen
 from flexbench.samples import BenchError, Json, Run, Settings
 from flexbench.servers import Module, Server, Site
 
@@ -160,11 +160,7 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
 
 
 def parse(words: Sequence[str]) -> list[str]:
-    """Words of the command line as names of modes; without words, all modes."""
-    for word in words:
-        if word not in MODES:
-            raise BenchError(f"nginx: {word}: give {', '.join(MODES)}")
-    return list(dict.fromkeys(words or MODES))
+    return chosen(BENCH, words, MODES)
 
 
 def measure(run: Run, plan: Plan) -> None:

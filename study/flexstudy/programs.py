@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from flexbench import sweep, table, tools
-from flexbench.compare import ratio
 from flexbench.idle import descriptors
-from flexbench.runner import Plan, measure_all, progress
+from flexbench.runner import Plan, chosen, measure_all, progress
 from flexbench.running import FLEXSC, NATIVE, Program
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
 from flexbench.sweep import Sweep
@@ -28,6 +27,11 @@ BENCH = "programs"
 SERIES = sweep.SERIES
 
 WARM_UP_S = 2
+ROWS = [
+    ("latency p50, us", "p50_us"),
+    ("latency p99, us", "p99_us"),
+    ("core busy, %", "busy_percent"),
+]
 
 
 @dataclass(frozen=True)
@@ -139,14 +143,7 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
 
 
 def parse(words: Sequence[str]) -> list[str]:
-    """Words of the command line as names of programs; without words, those that have a
-    thread for each connection.
-    """
-    known = [*KINDS, entries.NAME, *looping.KINDS]
-    for word in words:
-        if word not in known:
-            raise BenchError(f"programs: {word}: give {', '.join(known)}")
-    return list(dict.fromkeys(words or KINDS))
+    return chosen(BENCH, words, [*KINDS, entries.NAME, *looping.KINDS], KINDS)
 
 
 def measure(run: Run, plan: Plan) -> None:
@@ -156,34 +153,6 @@ def measure(run: Run, plan: Plan) -> None:
         except BenchError as error:
             progress("")
             run.note(f"{BENCH}: {error}")
-
-
-def figure(measurement: Measurement, series: str) -> str:
-    return table.number(measurement.median(series))
-
-
-def line(
-    title: str,
-    flexsc: Measurement,
-    native: Measurement,
-    series: str,
-    cell: Callable[[Measurement, str], str],
-) -> list[str]:
-    beside = ratio(flexsc.series(series), native.series(series))
-    return [title, cell(native, series), cell(flexsc, series), table.ratio(beside)]
-
-
-def lines(kind: Kind, flexsc: Measurement, native: Measurement) -> list[list[str]]:
-    first = f"{kind.unit}/s"
-    rows = [
-        ("latency p50, us", "p50_us"),
-        ("latency p99, us", "p99_us"),
-        ("core busy, %", "busy_percent"),
-    ]
-    return [
-        line(first, flexsc, native, SERIES, table.rate),
-        *(line(title, flexsc, native, series, figure) for title, series in rows),
-    ]
 
 
 def show_one(kind: Kind, mode: str, found: list[Measurement]) -> list[str]:
@@ -197,8 +166,9 @@ def show_one(kind: Kind, mode: str, found: list[Measurement]) -> list[str]:
         f"{kind.modes[mode]};\n{table.how(native)}"
     )
     head = [mode, NATIVE, FLEXSC, "flexsc/native"]
-    rows = table.table(head, lines(kind, flexsc, native))
-    return [title + "\n" + table.explained(rows)]
+    rows = [(f"{kind.unit}/s", SERIES), *ROWS]
+    text = table.table(head, table.beside(rows, (native, flexsc), flexsc, native))
+    return [title + "\n" + table.explained(text)]
 
 
 def show_mode(kind: Kind, mode: str, found: list[Measurement]) -> list[str]:
