@@ -166,7 +166,7 @@ def test_clients_that_vanish_leave_nothing_behind(server: Server) -> None:
     assert eventually(lambda: server.sockets() == LISTENER)
 
 
-@pytest.mark.parametrize("admission", ["none", "age", "newest"])
+@pytest.mark.parametrize("admission", ["none", "age"])
 @pytest.mark.parametrize("model", MODELS)
 def test_after_an_overload_it_serves_as_before(
     model: str, admission: str, models: list[str]

@@ -7,7 +7,7 @@
  * it asks for events. flexsc study overload compares the models.
  *
  *	http-events [--events MODEL] [--work US] [--backlog N] [--address IP]
- *		    [--admission none|age|newest] [--age MS] [PORT]
+ *		    [--admission none|age] [--age MS] [PORT]
  *	http-events --models
  *
  * Pages are /1k to /1024k. A request takes US microseconds to compute. What the
@@ -16,7 +16,6 @@
  *	none	it serves them in their order
  *	age	it accepts no more while the oldest one that isn't served yet has
  *		waited for MS milliseconds
- *	newest	it serves the newest one first
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +36,7 @@
 #define CONNECTIONS_MAX	(1 << 17)
 #define MS		1000000ULL
 
-enum admission { NONE, AGE, NEWEST };
+enum admission { NONE, AGE };
 
 struct queue {
 	int first, last;	/* -1: none */
@@ -89,15 +88,6 @@ static void push(struct queue *queue, int fd)
 	queue->last = fd;
 }
 
-static void push_front(struct queue *queue, int fd)
-{
-	server_connections[fd].queued = true;
-	server_connections[fd].next = queue->first;
-	if (queue->first < 0)
-		queue->last = fd;
-	queue->first = fd;
-}
-
 static int pop(struct queue *queue)
 {
 	int fd = queue->first;
@@ -118,10 +108,7 @@ void server_new(int fd, uint64_t since)
 	c->since = since;
 	c->head = c->page = 0;
 	http_in_init(&c->in);
-	if (options.admission == NEWEST)
-		push_front(&fresh, fd);
-	else
-		push(&fresh, fd);
+	push(&fresh, fd);
 }
 
 void server_ready(int fd)
@@ -315,9 +302,9 @@ static void choose_model(const char *name)
 
 static void choose_admission(const char *name)
 {
-	static const char *const names[] = { "none", "age", "newest" };
+	static const char *const names[] = { "none", "age" };
 
-	for (int i = NONE; i <= NEWEST; i++) {
+	for (int i = NONE; i <= AGE; i++) {
 		if (!strcmp(names[i], name)) {
 			options.admission = (enum admission)i;
 			return;
