@@ -8,8 +8,7 @@
  * a connection. Whole and split, they must mean the same. Sanitizers find what
  * is read or written out of place; check() says what must hold besides.
  *
- * Built with -fsanitize=fuzzer, or with FUZZ_STANDALONE for machines without:
- * then it replays the files it is given, or makes inputs of its own.
+ * Built with -fsanitize=fuzzer. libFuzzer replays the files that it is given.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -240,20 +239,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* What requests are made of. */
-static const char *const methods[] = {
+/* What requests are made of: methods, targets, versions, headers, ends. */
+static const char *const pieces[] = {
 	"GET ", "HEAD ", "POST ", "OPTIONS ", "GET http://h", "BREW ", "get ",
-};
-static const char *const targets[] = {
-	"/", "/", "a", "b.txt", ".", "..", "%2e", "%2E%2e", "%2f", "%00", "%",
+	"/", "a", "b.txt", ".", "..", "%2e", "%2E%2e", "%2f", "%00", "%",
 	"%zz", "%41", "?q=1", "#f", "*", "\\", ":", "\xc3\xa9",
 	"aaaaaaaaaaaaaaaa",
-};
-static const char *const versions[] = {
-	" HTTP/1.1\r\nHost: a\r\n", " HTTP/1.1\r\nHost: a\r\n",
+	" HTTP/1.1\r\nHost: a\r\n",
 	" HTTP/1.1\r\n", " HTTP/1.0\r\n", " HTTP/2.0\r\n", "\r\n",
-};
-static const char *const headers[] = {
 	"Host: b\r\n", "Host : a\r\n", "Connection: close\r\n",
 	"Connection: keep-alive\r\n", "Range: bytes=0-1\r\n",
 	"Range: bytes=-5\r\n", "Range: bytes=1023-1024\r\n",
@@ -267,33 +260,13 @@ static const char *const headers[] = {
 	"Expect: 100-continue\r\n", "Upgrade: h2c\r\n", "X: y\r\n z\r\n",
 	"X:\r\n", ":\r\n", "\t\r\n",
 	"X: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n",
-};
-static const char *const ends[] = {
-	"\r\n", "\r\n", "\r\n", "\n", "\r\n\r\n",
+	"\n", "\r\n\r\n",
 	"Content-Length: 5\r\n\r\nhello",
 	"Content-Length: 600\r\n\r\nhello", "Content-Length: -1\r\n\r\n",
 	"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
 	"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nTrailer: t\r\n\r\n",
-	"Transfer-Encoding: gzip\r\n\r\n", "",
+	"Transfer-Encoding: gzip\r\n\r\n",
 };
-
-static const struct {
-	const char *const *piece;
-	size_t count;
-} kinds[] = {
-#define KIND(array) { array, sizeof(array) / sizeof(*array) }
-	KIND(methods), KIND(targets), KIND(versions), KIND(headers), KIND(ends),
-#undef KIND
-};
-
-#define KINDS		(sizeof(kinds) / sizeof(*kinds))
-
-static const char *pick(size_t kind, uint64_t n)
-{
-	return kinds[kind].piece[n % kinds[kind].count];
-}
-
-#ifndef FUZZ_STANDALONE
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
@@ -303,7 +276,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
 			       unsigned int seed)
 {
-	const char *piece = pick(seed / 2 % KINDS, seed / 16);
+	const size_t count = sizeof(pieces) / sizeof(*pieces);
+	const char *piece = pieces[seed / 2 % count];
 	size_t n = strlen(piece), at;
 
 	if (seed % 2 || size + n > max || size == 0)
@@ -313,110 +287,3 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
 	memcpy(data + at, piece, n);
 	return size + n;
 }
-
-#else
-
-#define INPUT_MAX	8192
-
-static uint64_t seed = 88172645463325252ULL;
-
-/* xorshift64: the same inputs on every machine. */
-static uint64_t random_number(uint64_t below)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed % below;
-}
-
-static size_t put(uint8_t *input, size_t length, size_t kind)
-{
-	const char *piece = pick(kind, random_number(UINT64_MAX));
-	size_t n = strlen(piece);
-
-	if (length + n > INPUT_MAX)
-		return length;
-	memcpy(input + length, piece, n);
-	return length + n;
-}
-
-/* More than one target or header as a rule, and sometimes far too many. */
-static size_t put_some(uint8_t *input, size_t length, size_t kind)
-{
-	size_t n = random_number(random_number(50) ? 6 : 200);
-
-	while (n--)
-		length = put(input, length, kind);
-	return length;
-}
-
-/* Some requests; half of the inputs get a few wrong bytes. */
-static size_t make_input(uint8_t *input)
-{
-	size_t n = 1 + random_number(4), length = 0;
-
-	input[length++] = (uint8_t)random_number(256);
-	while (n--) {
-		length = put(input, length, 0);
-		if (length < INPUT_MAX)
-			input[length++] = '/';
-		length = put_some(input, length, 1);
-		length = put(input, length, 2);
-		length = put_some(input, length, 3);
-		length = put(input, length, 4);
-	}
-	for (n = random_number(2) * random_number(4); n; n--)
-		input[random_number(length)] = (uint8_t)random_number(256);
-	return length;
-}
-
-static int run_random(unsigned long iterations)
-{
-	uint8_t *input = malloc(INPUT_MAX);
-	unsigned long i;
-
-	check(input);
-	for (i = 0; i < iterations; i++)
-		LLVMFuzzerTestOneInput(input, make_input(input));
-	free(input);
-	printf("%lu inputs\n", iterations);
-	return 0;
-}
-
-static int replay(const char *name)
-{
-	FILE *file = fopen(name, "rb");
-	uint8_t *input = malloc(1 << 20);
-	size_t length;
-
-	if (!file || !input) {
-		perror(name);
-		return 1;
-	}
-	length = fread(input, 1, 1 << 20, file);
-	fclose(file);
-	LLVMFuzzerTestOneInput(input, length);
-	free(input);
-	return 0;
-}
-
-int main(int argc, char **argv)
-{
-	int i;
-
-	if (argc == 1)
-		return run_random(20000);
-	if (argc == 3 && strcmp(argv[1], "-n") == 0) {
-		unsigned long n = strtoul(argv[2], NULL, 10);
-
-		if (!n)
-			fprintf(stderr, "no number of inputs: %s\n", argv[2]);
-		return n ? run_random(n) : 2;
-	}
-	for (i = 1; i < argc; i++)
-		if (replay(argv[i]))
-			return 1;
-	return 0;
-}
-
-#endif /* FUZZ_STANDALONE */
