@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The load generators: wrk and sysbench, on the cores left to them, and rounds.
+"""The load generators: wrk, on the cores left to it, and rounds.
 
 On the network the clients have those cores, all of them. On loopback that of
 rounds shares the server's core: each round is one batch, whatever else the machine
@@ -70,18 +70,3 @@ def rounds(plan: Plan, settings: Settings, counter: Sequence[str] = ()) -> Json:
         return raw(plan.flexsc, "rounds", here, counter)
     there: Settings = {**settings, "address": net.address, "source": net.source}
     return raw(plan.flexsc, "rounds", there, [*counter, *placed(plan, [])])
-
-
-def sysbench(plan: Plan, script: str, options: Sequence[str], action: str) -> list[str]:
-    return placed(plan, [tools.need("sysbench"), script, *options, action])
-
-
-def run_sysbench(command: list[str], seconds: int) -> str:
-    """What it prints."""
-    done = execute("sysbench", command, seconds)
-    if done.returncode:
-        lines = (done.stdout + done.stderr).splitlines()
-        reasons = [line for line in lines if line.startswith("FATAL")]
-        reason = reasons[0] if reasons else f"ended with {done.returncode}"
-        raise BenchError(f"sysbench: {reason}")
-    return done.stdout

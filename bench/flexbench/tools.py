@@ -112,56 +112,6 @@ def parse_wrk(text: str) -> Load:
     )
 
 
-def field(text: str, name: str) -> str:
-    """The first word behind a name in what sysbench prints."""
-    found = re.search(rf"^\s*{name}:\s+(\S+)", text, re.MULTILINE)
-    if not found:
-        raise BenchError(f"sysbench printed no {name}")
-    return found[1]
-
-
-def quantile(buckets: list[tuple[float, int]], percent: int) -> float:
-    """The value that so many of the samples don't exceed."""
-    left = sum(count for _, count in buckets) * percent / 100
-    for value, count in buckets:
-        left -= count
-        if left <= 0:
-            return value
-    raise BenchError("sysbench printed no latency histogram")
-
-
-def parse_sysbench(text: str) -> Load:
-    """Its histogram has more than the one percentile it prints: values in
-    milliseconds, each 2 % above the one before.
-    """
-    found = re.findall(r"^ *([\d.]+) \|\** +(\d+)$", text, re.MULTILINE)
-    buckets = [(float(value), int(count)) for value, count in found]
-    requests = int(field(text, "transactions"))
-    if requests == 0:
-        raise BenchError("sysbench made no transaction")
-    again = field(text, "reconnects")
-    return Load(
-        requests=requests,
-        seconds=float(field(text, "total time").removesuffix("s")),
-        mean_us=1000 * float(field(text, "avg")),
-        p50_us=1000 * quantile(buckets, 50),
-        p99_us=1000 * quantile(buckets, 99),
-        errors="" if again == "0" else f"{again} reconnects",
-    )
-
-
-def parse_ab(text: str) -> int:
-    """The requests that were answered rightly. One other answer is too many."""
-    total = re.search(r"^Complete requests:\s+(\d+)$", text, re.MULTILINE)
-    if not total:
-        raise BenchError("ab: " + (" ".join(text.split())[-200:] or "no output"))
-    wrong = r"^(?:Failed requests|Write errors|Non-2xx responses):\s+[1-9]\d*$"
-    errors = re.findall(wrong, text, re.MULTILINE)
-    if errors:
-        raise BenchError("ab: " + " ".join("; ".join(errors).split()))
-    return int(total[1])
-
-
 def parse_perf(text: str, event: str = "raw_syscalls:sys_enter") -> int:
     """The count of an event in the output of perf stat -x,."""
     for line in text.splitlines():

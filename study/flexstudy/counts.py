@@ -107,6 +107,18 @@ def apache_started(plan: Plan, base: Path, own: Path, count: int) -> Iterator[As
         yield Asked(program, {})
 
 
+def parse_ab(text: str) -> int:
+    """The requests that were answered rightly. One other answer is too many."""
+    total = re.search(r"^Complete requests:\s+(\d+)$", text, re.MULTILINE)
+    if not total:
+        raise BenchError("ab: " + (" ".join(text.split())[-200:] or "no output"))
+    wrong = r"^(?:Failed requests|Write errors|Non-2xx responses):\s+[1-9]\d*$"
+    errors = re.findall(wrong, text, re.MULTILINE)
+    if errors:
+        raise BenchError("ab: " + " ".join("; ".join(errors).split()))
+    return int(total[1])
+
+
 def ask_by_ab(
     plan: Plan, asked: Asked, mode: str, requests: int, counter: Sequence[str]
 ) -> int:
@@ -115,7 +127,7 @@ def ask_by_ab(
     command += ["-c", str(KINDS["apache"].modes[mode].clients)]
     command += [*(["-k"] if mode == apache.KEPT else []), url]
     done = clients.execute("ab", [*counter, *clients.placed(plan, command)], LIMIT_S)
-    return tools.parse_ab(done.stdout or done.stderr)
+    return parse_ab(done.stdout or done.stderr)
 
 
 @contextmanager
@@ -132,8 +144,8 @@ def ask_by_sysbench(
     options = [f"--threads={threads}", f"--events={requests}", "--time=0"]
     options += ["--histogram=on"]
     command = mariadb.sysbench(plan, asked.program, f"oltp_{mode}", "run", *options)
-    said = clients.run_sysbench([*counter, *command], LIMIT_S)
-    return tools.parse_sysbench(said).requests
+    said = mariadb.run_sysbench([*counter, *command], LIMIT_S)
+    return mariadb.parse_sysbench(said).requests
 
 
 def looping_kind(name: str, paper: str, requests: int, modes: Sequence[str]) -> Kind:

@@ -6,6 +6,7 @@ Each server has a copy of one prepared folder, and sysbench makes transactions.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -56,6 +57,55 @@ GRANT ALL ON bench.* TO 'bench'@'{host}';
 """
 
 
+def field(text: str, name: str) -> str:
+    """The first word behind a name in what sysbench prints."""
+    found = re.search(rf"^\s*{name}:\s+(\S+)", text, re.MULTILINE)
+    if not found:
+        raise BenchError(f"sysbench printed no {name}")
+    return found[1]
+
+
+def quantile(buckets: list[tuple[float, int]], percent: int) -> float:
+    """The value that so many of the samples don't exceed."""
+    left = sum(count for _, count in buckets) * percent / 100
+    for value, count in buckets:
+        left -= count
+        if left <= 0:
+            return value
+    raise BenchError("sysbench printed no latency histogram")
+
+
+def parse_sysbench(text: str) -> Load:
+    """Its histogram has more than the one percentile it prints: values in
+    milliseconds, each 2 % above the one before.
+    """
+    found = re.findall(r"^ *([\d.]+) \|\** +(\d+)$", text, re.MULTILINE)
+    buckets = [(float(value), int(count)) for value, count in found]
+    requests = int(field(text, "transactions"))
+    if requests == 0:
+        raise BenchError("sysbench made no transaction")
+    again = field(text, "reconnects")
+    return Load(
+        requests=requests,
+        seconds=float(field(text, "total time").removesuffix("s")),
+        mean_us=1000 * float(field(text, "avg")),
+        p50_us=1000 * quantile(buckets, 50),
+        p99_us=1000 * quantile(buckets, 99),
+        errors="" if again == "0" else f"{again} reconnects",
+    )
+
+
+def run_sysbench(command: list[str], seconds: int) -> str:
+    """What it prints."""
+    done = clients.execute("sysbench", command, seconds)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).splitlines()
+        reasons = [line for line in lines if line.startswith("FATAL")]
+        reason = reasons[0] if reasons else f"ended with {done.returncode}"
+        raise BenchError(f"sysbench: {reason}")
+    return done.stdout
+
+
 def settings(network: Network) -> list[str]:
     return [f"--bind-address={network.address}", *SETTINGS]
 
@@ -76,7 +126,7 @@ def sysbench(
         *TABLES,
         *options,
     ]
-    return clients.sysbench(plan, script, every, action)
+    return clients.placed(plan, [tools.need("sysbench"), script, *every, action])
 
 
 def wait(network: Network, program: Program, process: subprocess.Popen[str]) -> None:
@@ -157,7 +207,7 @@ def prepare(plan: Plan, folder: Path) -> None:
     with started(plan, NATIVE, folder, 4, f"--init-file={first}") as program:
         options = ["--threads=4"]
         command = sysbench(plan, program, "oltp_read_write", "prepare", *options)
-        clients.run_sysbench(command, PREPARE_S)
+        run_sysbench(command, PREPARE_S)
     progress("")
 
 
@@ -175,7 +225,7 @@ def both(plan: Plan, connections: int) -> Iterator[dict[str, Program]]:
             program = stack.enter_context(started(plan, variant, own, connections))
             # So that no round reads from the disk.
             command = sysbench(plan, program, "oltp_read_write", "prewarm")
-            clients.run_sysbench(command, PREPARE_S)
+            run_sysbench(command, PREPARE_S)
             found[variant] = program
         yield found
 
@@ -185,7 +235,7 @@ def load(
 ) -> Load:
     options = [f"--threads={connections}", f"--time={seconds}", "--histogram=on"]
     command = sysbench(plan, program, f"oltp_{mode}", "run", *options)
-    found = tools.parse_sysbench(clients.run_sysbench(command, seconds))
+    found = parse_sysbench(run_sysbench(command, seconds))
     if found.errors:
         raise BenchError(f"under load: {found.errors}")
     return found

@@ -37,7 +37,7 @@ Total transferred:      5372000 bytes
 )
 def test_an_answer_that_is_wrong_is_an_error(text: str, reason: str) -> None:
     with pytest.raises(BenchError, match=reason):
-        tools.parse_ab(text)
+        counts.parse_ab(text)
 
 
 # The process 11 has made 12, which serves.

@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flexbench import clients, servers, tools
+from flexbench import servers, tools
 from flexbench.samples import BenchError
 from flexbench.servers import Place, Site
+from flexstudy import mariadb
 
 WRK = """\
 Running 5s test @ http://127.0.0.1:8080/file.bin
@@ -94,7 +95,7 @@ Threads fairness:
 
 
 def test_sysbench_is_read() -> None:
-    found = tools.parse_sysbench(SYSBENCH)
+    found = mariadb.parse_sysbench(SYSBENCH)
     assert found.requests == 200
     assert found.requests_per_s == pytest.approx(200 / 3.025)
     assert found.mean_us == pytest.approx(2510)
@@ -105,7 +106,7 @@ def test_sysbench_is_read() -> None:
 
 def test_connections_made_again_are_errors() -> None:
     text = SYSBENCH.replace("reconnects:                          0", "reconnects: 7")
-    assert tools.parse_sysbench(text).errors == "7 reconnects"
+    assert mariadb.parse_sysbench(text).errors == "7 reconnects"
 
 
 @pytest.mark.parametrize(
@@ -120,15 +121,15 @@ def test_connections_made_again_are_errors() -> None:
 )
 def test_sysbench_without_figures_is_an_error(text: str, reason: str) -> None:
     with pytest.raises(BenchError, match=reason):
-        tools.parse_sysbench(text)
+        mariadb.parse_sysbench(text)
 
 
 def test_a_load_generator_that_fails_gives_its_reason() -> None:
     say = "echo Running; echo 'FATAL: unable to connect'; echo more; exit 1"
     with pytest.raises(BenchError, match=r"^sysbench: FATAL: unable to connect$"):
-        clients.run_sysbench(["sh", "-c", say], 1)
+        mariadb.run_sysbench(["sh", "-c", say], 1)
     with pytest.raises(BenchError, match=r"^sysbench: ended with 3$"):
-        clients.run_sysbench(["sh", "-c", "exit 3"], 1)
+        mariadb.run_sysbench(["sh", "-c", "exit 3"], 1)
 
 
 def test_perf_is_read() -> None:
