@@ -247,11 +247,6 @@ static inline bool fds_is_marked(uint32_t fd)
 /* Is the descriptor a socket on which receives wait for more than a byte? */
 bool flexsc__fds_find_lowat(uint32_t fd);
 
-static inline bool fds_is_placed(uint32_t fd)
-{
-	return fds_known(fd) & FD_PLACED;
-}
-
 /* Does the descriptor have O_NONBLOCK? */
 bool flexsc__fds_find_nonblock(uint32_t fd);
 

@@ -130,7 +130,7 @@ static inline bool pool_others(const struct pool *pool)
 
 /*
  * Make the loop's pool, of at most max threads, but at least two, which run this
- * function: create.h. For the owner.
+ * function. For the owner.
  */
 int flexsc__pool_make(struct flexsc_loop *loop, uint32_t max,
 		      void *(*run)(void *thread));
@@ -195,7 +195,7 @@ void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
 uint64_t flexsc__pool_check_progress(struct pool *pool,
 				     struct progress *progress);
 
-/* create.c: a loop gets its pool. Owner only. */
+/* syscall_thread.c: a loop gets its pool. Owner only. */
 
 /*
  * Of at most max threads, but at least two. -EAGAIN: not one could be made; -EINVAL:

@@ -388,7 +388,7 @@ static bool thread_go_active(struct pool *pool, struct syscall_thread *thread)
 	return thread->active;
 }
 
-void *flexsc__syscall_thread(void *arg)
+static void *thread_run(void *arg)
 {
 	struct syscall_thread *thread = arg;
 	struct pool *pool = thread->pool;
@@ -431,4 +431,17 @@ void *flexsc__syscall_thread(void *arg)
 	pool->unused = (uint32_t)(thread - pool->threads);
 	unlock(&pool->lock);
 	return NULL;
+}
+
+/* A loop gets its pool. */
+
+int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max)
+{
+	return flexsc__pool_make(loop, max, thread_run);
+}
+
+bool flexsc__pool_ensure(struct flexsc_loop *loop)
+{
+	return loop_pool(loop) ||
+	       !flexsc__pool_create(loop, loop->options.max_threads);
 }

@@ -36,7 +36,4 @@ struct syscall_thread {
 	unsigned int executed, switches;	/* not yet in the statistics */
 };
 
-/* The function of a syscall thread; arg is its struct. */
-void *flexsc__syscall_thread(void *arg);
-
 #endif /* FLEXSC_SYSCALL_THREAD_H */
