@@ -180,8 +180,11 @@ void flexsc__pool_undefer(struct pool *pool, uint32_t index);
 int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret);
 
 /*
- * Interrupt a thread's call, to be made again, if it was not expected to wait.
+ * Interrupt a thread's call. A function of the program's isn't interrupted: it may hold
+ * locks.
  */
+void flexsc__pool_interrupt(struct pool *pool, struct syscall_thread *thread);
+/* Likewise, to be made again, if it was not expected to wait. */
 void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread);
 
 /* A parked entry's descriptor is ready. */
