@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "private_fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 #include "lib/base/futex.h"
@@ -16,52 +17,60 @@ int flexsc__private_fd_floor;
 static _Atomic uint32_t own_end, copies_end;
 
 /*
- * How many threads are changing descriptors of the library's own, and FROZEN: another
- * thread waits until none is, or keeps them from changing any.
+ * How many threads are changing descriptors of the library's own (CHANGING), and how
+ * many keep others from that, by FREEZE_RANGE and FREEZE_FORK. These wait until no thread
+ * is changing any.
  */
-#define FROZEN		(1U << 31)
+#define CHANGING	(FREEZE_RANGE - 1)
 
 static _Atomic uint32_t changing;
 
-/* Add to the word when it isn't frozen; returns what it was. */
-static uint32_t change_from_thawed(uint32_t add)
+/*
+ * A close_range() may hang, as for a file system that the program serves itself, until
+ * other threads go on. So a thread waits for it for this long only. The range may take
+ * the new descriptor along then.
+ */
+#define RANGE_NS	100000000ULL
+
+void flexsc__private_fd_begin(void)
 {
 	uint32_t n = atomic_load(&changing);
+	bool patient = true;
+	long err;
 
 	for (;;) {
-		if (n & FROZEN) {
-			futex_wait(&changing, n, UINT64_MAX);
+		if (n >= FREEZE_FORK || (n >= FREEZE_RANGE && patient)) {
+			err = futex_wait(&changing, n,
+					 n >= FREEZE_FORK ? UINT64_MAX : RANGE_NS);
+			patient = err != -ETIMEDOUT;
 			n = atomic_load(&changing);
-		} else if (atomic_compare_exchange_weak(&changing, &n, n + add)) {
-			return n;
+		} else if (atomic_compare_exchange_weak(&changing, &n, n + 1)) {
+			return;
 		}
 	}
 }
 
-void flexsc__private_fd_begin(void)
-{
-	change_from_thawed(1);
-}
-
 static void change_end(void)
 {
-	if (atomic_fetch_sub(&changing, 1) == (FROZEN | 1))
+	uint32_t n = atomic_fetch_sub(&changing, 1);
+
+	if (n >= FREEZE_RANGE && (n & CHANGING) == 1)
 		futex_wake_all(&changing);
 }
 
-void flexsc__private_fds_freeze(void)
+void flexsc__private_fds_freeze(enum freeze why)
 {
-	uint32_t n = change_from_thawed(FROZEN) | FROZEN;
+	uint32_t n = atomic_fetch_add(&changing, why) + why;
 
-	while (n != FROZEN) {
+	while (n & CHANGING) {
 		futex_wait(&changing, n, UINT64_MAX);
 		n = atomic_load(&changing);
 	}
 }
 
-void flexsc__private_fds_thaw(void)
+void flexsc__private_fds_thaw(enum freeze why)
 {
-	atomic_store(&changing, 0);
+	atomic_fetch_sub(&changing, why);
 	futex_wake_all(&changing);
 }
 

@@ -45,8 +45,13 @@ int flexsc__private_fd_copy(int fd);
  * the functions above: all that are open have their facts. For fork(), and
  * close_range() of a program that doesn't know them.
  */
-void flexsc__private_fds_freeze(void);
-void flexsc__private_fds_thaw(void);
+enum freeze {
+	FREEZE_RANGE = 1 << 16,	/* 100 ms at most */
+	FREEZE_FORK = 1 << 24,
+};
+
+void flexsc__private_fds_freeze(enum freeze why);
+void flexsc__private_fds_thaw(enum freeze why);
 /* In the forked child: thaw them, and close the copies. */
 void flexsc__private_fds_forked(void);
 

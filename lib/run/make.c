@@ -131,12 +131,12 @@ static void fork_begin(void)
 {
 	flexsc__fds_share();
 	flexsc__all_lock();
-	flexsc__private_fds_freeze();
+	flexsc__private_fds_freeze(FREEZE_FORK);
 }
 
 static void fork_parent(void)
 {
-	flexsc__private_fds_thaw();
+	flexsc__private_fds_thaw(FREEZE_FORK);
 	flexsc__all_unlock();
 }
 

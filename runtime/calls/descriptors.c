@@ -26,7 +26,7 @@ static long close_others(const uint64_t a[6])
 	uint64_t first = (uint32_t)a[0], last = (uint32_t)a[1], own;
 	long ret = 0;
 
-	flexsc__private_fds_freeze();
+	flexsc__private_fds_freeze(FREEZE_RANGE);
 	for (; !ret && first <= last; first = own + 1) {
 		own = flexsc__fds_next(first, last);
 		while (own <= last && !fds_is_own((uint32_t)own))
@@ -35,7 +35,7 @@ static long close_others(const uint64_t a[6])
 			ret = raw_syscall(SYS_close_range, first, own - 1, 0, 0,
 					  0, 0);
 	}
-	flexsc__private_fds_thaw();
+	flexsc__private_fds_thaw(FREEZE_RANGE);
 	return ret;
 }
 
