@@ -6,12 +6,16 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -254,6 +258,94 @@ TEST(a_terminal_that_hangs_up_is_an_error)
 	} while (join(reader));
 }
 
+static void *read_one(void *arg)
+{
+	char byte;
+
+	(void)!read(terminal, &byte, 1);
+	return arg;
+}
+
+static void *read_one_at_once(void *arg)
+{
+	fcntl(terminal, F_SETFL, O_RDWR | O_NONBLOCK);
+	return read_one(arg);
+}
+
+static void *write_one(void *arg)
+{
+	(void)!write(terminal, "x", 1);
+	return arg;
+}
+
+static void *set_mode(void *arg)
+{
+	struct termios mode;
+
+	tcgetattr(terminal, &mode);
+	tcsetattr(terminal, TCSADRAIN, &mode);
+	return arg;
+}
+
+static void *take_over(void *arg)
+{
+	int group = getpgrp();
+
+	ioctl(terminal, TIOCSPGRP, &group);
+	return arg;
+}
+
+/* The status that a thread's process has when it isn't the terminal's. */
+static int status_in_background(void *(*run)(void *))
+{
+	int child = fork(), status = 0;
+
+	CHECK(child >= 0);
+	if (!child) {
+		setpgid(0, 0);
+		pthread_join(start(run, NULL), NULL);
+		_exit(0);
+	}
+	setpgid(child, child);
+	CHECK_EQ(waitpid(child, &status, WUNTRACED), child);
+	kill(child, SIGKILL);
+	if (WIFSTOPPED(status))
+		CHECK_EQ(waitpid(child, NULL, 0), child);
+	return status;
+}
+
+static void expect_stops(void)
+{
+	struct termios mode;
+
+	CHECK(setsid() > 0);
+	CHECK_EQ(ioctl(terminal, TIOCSCTTY, 0), 0);
+	CHECK_EQ(tcgetattr(terminal, &mode), 0);
+	mode.c_lflag |= TOSTOP;
+	CHECK_EQ(tcsetattr(terminal, TCSANOW, &mode), 0);
+	CHECK_EQ(status_in_background(read_one), W_STOPCODE(SIGTTIN));
+	CHECK_EQ(status_in_background(read_one_at_once), W_STOPCODE(SIGTTIN));
+	fcntl(terminal, F_SETFL, O_RDWR);
+	CHECK_EQ(status_in_background(write_one), W_STOPCODE(SIGTTOU));
+	CHECK_EQ(status_in_background(set_mode), W_STOPCODE(SIGTTOU));
+	CHECK_EQ(status_in_background(take_over), W_STOPCODE(SIGTTOU));
+}
+
+TEST(a_terminal_stops_who_is_in_the_background)
+{
+	int session;
+
+	open_terminal();
+	session = test_fork();
+	if (!session) {
+		expect_stops();
+		/* The session's end hangs up. */
+		signal(SIGHUP, SIG_IGN);
+		test_leave();
+	}
+	test_reap(session);
+}
+
 /* Sockets that wait for more than a byte. */
 
 static const int four = 4;
@@ -375,4 +467,91 @@ TEST(a_connection_has_its_listener_s_time_limit)
 		listener = socket(AF_INET, SOCK_STREAM | nonblock, 0);
 		accept_with_limit(listener, listener, options[i & 1]);
 	}
+}
+
+/* What was closed meanwhile. */
+
+static int set;
+static atomic_int waiting;
+
+/* Long enough for n others to have begun to wait. */
+static void settle_all(int n)
+{
+	while (waiting < n)
+		usleep(1000);
+	settle();
+	settle();
+	waiting = 0;
+}
+
+static void *await_set(void *arg)
+{
+	struct epoll_event event;
+
+	waiting++;
+	CHECK_EQ(epoll_wait(set, &event, 1, *(int *)arg),
+		 *(int *)arg < 0 || *(int *)arg > 1000);
+	return arg;
+}
+
+/* The set that somebody waits for is there until the wait is over. */
+TEST(an_epoll_set_that_is_closed_is_waited_for)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int limits[] = { 300, -1, 60000 }, fds[2], other;
+	pthread_t waiters[6];
+
+	for (int way = 0; way < 3; way++) {
+		CHECK_EQ(pipe(fds), 0);
+		set = epoll_create1(0);
+		CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, fds[0], &event), 0);
+		for (int i = 0; i < 6; i++)
+			waiters[i] = start(await_set, &limits[i / 2]);
+		settle_all(6);
+		/* Another file has its number, or none. */
+		other = epoll_create1(0);
+		if (way == 1)
+			CHECK_EQ(dup2(other, set), set);
+		else if (way == 2)
+			CHECK_EQ(close_range((unsigned int)set,
+					     (unsigned int)set, 0), 0);
+		else
+			close(set);
+		join(waiters[0]);
+		join(waiters[1]);
+		CHECK_EQ(write(fds[1], "x", 1), 1);
+		for (int i = 2; i < 6; i++)
+			join(waiters[i]);
+		close(other);
+		close(set);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
+static void *wait_and_be_cancelled(void *arg)
+{
+	struct epoll_event event;
+
+	waiting++;
+	epoll_wait(set, &event, 1, -1);
+	return arg;
+}
+
+TEST(a_cancelled_wait_leaves_no_descriptor)
+{
+	unsigned int before = 0;
+	pthread_t waiter;
+
+	for (int i = 0; i < 4; i++) {
+		set = epoll_create1(0);
+		waiter = start(wait_and_be_cancelled, NULL);
+		settle_all(1);
+		close(set);
+		CHECK_EQ(pthread_cancel(waiter), 0);
+		CHECK(join(waiter) == PTHREAD_CANCELED);
+		if (!i)
+			before = count_fds();
+	}
+	CHECK_EQ(count_fds(), before);
 }

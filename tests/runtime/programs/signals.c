@@ -47,6 +47,26 @@ TEST(a_handler_runs_in_its_thread_and_ends_a_call)
 	CHECK(pthread_equal(ran_in, thread));
 }
 
+TEST(a_restarted_call_goes_on)
+{
+	pthread_t thread;
+	int result;
+
+	CHECK_EQ(pipe(fds), 0);
+	install(SIGUSR1, SA_RESTART);
+	thread = start(blocked_read, &result);
+	settle();
+	for (int i = 0; i < 20; i++) {
+		pthread_kill(thread, SIGUSR1);
+		usleep(2000);
+	}
+	while (!handled)
+		usleep(1000);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	join(thread);
+	CHECK_EQ(result, 1);
+}
+
 static void *other_waits(void *arg)
 {
 	struct pollfd fd = { fds[0], POLLIN, 0 };
@@ -85,6 +105,19 @@ TEST(every_kind_of_wait_is_interrupted)
 	CHECK(handled >= 5);
 }
 
+TEST(a_thread_that_computes_is_interrupted)
+{
+	pthread_t thread;
+
+	install(SIGUSR1, 0);
+	thread = start(spin, NULL);
+	while (!begun)
+		usleep(100);
+	pthread_kill(thread, SIGUSR1);
+	join(thread);
+	CHECK_EQ(where, 9);
+}
+
 static atomic_int round_sent;
 
 static void *sleep_after_each(void *arg)
@@ -114,6 +147,49 @@ TEST(a_signal_comes_before_what_its_sender_does_next)
 			usleep(100);
 	}
 	join(thread);
+}
+
+TEST(the_process_s_signal_reaches_a_thread_that_takes_it)
+{
+	pthread_t thread;
+	int result;
+
+	CHECK_EQ(pipe(fds), 0);
+	install(SIGUSR1, 0);
+	thread = start(blocked_read, &result);
+	block(SIG_BLOCK, SIGUSR1);
+	while (!stage) {
+		settle();
+		if (!stage)
+			CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+	}
+	join(thread);
+	CHECK(handled >= 1);
+	CHECK_EQ(result, -EINTR);
+	CHECK(pthread_equal(ran_in, thread));
+}
+
+static void *sleep_long(void *arg)
+{
+	sleep(100);
+	return arg;
+}
+
+TEST(a_signal_without_a_handler_ends_the_process)
+{
+	int pid = fork(), status;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		start(sleep_long, NULL);
+		sleep_long(NULL);
+		_exit(1);
+	}
+	settle();
+	settle();
+	CHECK_EQ(kill(pid, SIGTERM), 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
 static __thread void *volatile stack_seen;
