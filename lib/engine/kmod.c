@@ -306,6 +306,31 @@ static bool kmod_take_deserted(struct kmod *kmod)
 	       __atomic_exchange_n(&kmod->deserted, false, __ATOMIC_ACQUIRE);
 }
 
+/*
+ * Look for work before sleeping, as poll_us says, or once if another core executes
+ * entries. The module takes what is submitted first, unless a thread polls the ring.
+ */
+static int kmod_spin(struct flexsc_loop *loop, uint64_t *ns)
+{
+	struct kmod *kmod = kmod_of(loop);
+	int err = 0;
+
+	if (needs_kick(kmod)) {
+		if (!loop->options.poll_us)
+			return 0;
+		if (is_submitted(kmod))
+			err = kmod_enter(kmod, 0);
+		if (err || flexsc__kmod_collect(loop)) {
+			*ns = 0;
+			return err;
+		}
+	}
+	*ns = flexsc__engine_spin(loop, *ns);
+	if (flexsc__kmod_collect(loop))
+		*ns = 0;
+	return 0;
+}
+
 static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 {
 	struct kmod *kmod = kmod_of(loop);
@@ -314,14 +339,8 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	kmod_place_all(loop, true);
 	if (flexsc__kmod_collect(loop) || !queue_empty(&loop->done))
 		ns = 0;
-	/*
-	 * Another core executes entries: look for completions before sleeping.
-	 */
-	if (ns && !needs_kick(kmod)) {
-		ns = flexsc__engine_spin(loop, ns);
-		if (flexsc__kmod_collect(loop))
-			ns = 0;
-	}
+	if (ns)
+		err = kmod_spin(loop, &ns);
 	if (ns && flexsc__sleep_begin(loop, &ns)) {
 		err = kmod_enter(kmod, ns);
 		flexsc__sleep_end(loop);
@@ -340,8 +359,12 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 
 static bool kmod_stirs(const struct flexsc_loop *loop)
 {
-	return __atomic_load_n(&kmod_of(loop)->shared->completions.head,
-			       __ATOMIC_RELAXED) != NONE;
+	const struct kmod *kmod = kmod_of(loop);
+
+	return __atomic_load_n(&kmod->shared->completions.head,
+			       __ATOMIC_RELAXED) != NONE ||
+	       __atomic_load_n(&kmod->strays.count, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&kmod->deserted, __ATOMIC_RELAXED);
 }
 
 static void kmod_wake(struct flexsc_loop *loop)
