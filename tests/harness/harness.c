@@ -36,16 +36,6 @@ const char *__tsan_default_options(void)
 {
 	return "die_after_fork=0:report_thread_leaks=0";
 }
-
-/*
- * A pool's thread reads its entry's arguments without a lock while a descriptor
- * among them becomes a copy. Before or after, it is the same file: lib/pool/hold.c.
- */
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-	return "race:move_running\n";
-}
 #endif
 
 void test_register(struct test *test)
