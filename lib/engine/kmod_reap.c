@@ -12,6 +12,7 @@ void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index)
 {
 	call_of(loop, index)->route = BY_KERNEL_IN_PARTS;
 	flexsc__call_guard(loop, index);
+	flexsc__call_renew(loop, index);
 }
 
 int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,

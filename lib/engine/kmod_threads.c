@@ -29,6 +29,7 @@
 #include "lib/pool/pool.h"
 #include "lib/base/ask.h"
 #include "lib/calls/call_info.h"
+#include "lib/files/closing.h"
 #include "kmod.h"
 #include "lib/base/compiler.h"
 
@@ -341,6 +342,8 @@ bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index)
 
 	if (!loop_pool(loop) && flexsc__pool_create(loop, pool_share(loop)))
 		return false;
+	if (call->route == BY_KERNEL_CLOSING)
+		flexsc__closing_end(entry_of(loop, index), -ECANCELED);
 	call->route = BY_POOL;
 	calls_append(loop, &kmod->to_pool, index);
 	return true;

@@ -12,6 +12,7 @@
 #include "why.h"
 
 #define SQ_IDLE_MS	1
+#define HANDED_NS	20000	/* between two looks whether the kernel has requests */
 
 /*
  * liburing maps and unmaps without libc, so TSan would take a ring's memory for
@@ -200,7 +201,35 @@ static COLD int ring_error(struct ring *ring, int err)
 	return err;
 }
 
-static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
+void flexsc__ring_await_handed(const struct ring *ring)
+{
+	const struct timespec moment = { 0, HANDED_NS };
+
+	/* W2 */
+	while ((int32_t)(atomic_load(&ring->handed) - ring_head(ring)) > 0)
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+}
+
+static COLD void ring_hand(struct ring *ring)
+{
+	/* W1 */
+	atomic_store(&ring->handed, ring->tail);
+	ring->renew(ring);
+}
+
+/* What the kernel hasn't taken is handed again. A kernel thread that polls takes it. */
+static COLD void ring_handed(struct ring *ring)
+{
+	const uint32_t head = ring_head(ring);
+
+	if (!ring->polled || ring->failed)
+		atomic_store(&ring->handed, head);
+	if (head == ring->tail)
+		ring->renew = NULL;
+}
+
+static inline __attribute__((always_inline)) int
+ring_enter_once(struct ring *ring, unsigned int flags, uint64_t ns)
 {
 	struct __kernel_timespec limit;
 	struct io_uring_getevents_arg arg;
@@ -228,6 +257,23 @@ static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
 			  ns != 0, flags, timed ? PTR(&arg) : 0,
 			  timed ? sizeof(arg) : 0);
 	return unlikely(ret < 0) ? ring_error(ring, (int)ret) : 0;
+}
+
+static COLD int ring_enter_handing(struct ring *ring, unsigned int flags,
+				   uint64_t ns)
+{
+	int err;
+
+	ring_hand(ring);
+	err = ring_enter_once(ring, flags, ns);
+	ring_handed(ring);
+	return err;
+}
+
+static int ring_enter(struct ring *ring, unsigned int flags, uint64_t ns)
+{
+	return unlikely(ring->renew) ? ring_enter_handing(ring, flags, ns) :
+				       ring_enter_once(ring, flags, ns);
 }
 
 int flexsc__ring_enter(struct ring *ring, uint64_t ns)

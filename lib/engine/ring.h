@@ -10,12 +10,18 @@
  * flexsc__ring_enter(). R1: that publishes the requests by a release store of
  * the tail; the kernel acquires it. R2: the kernel releases a request by moving
  * the head; acquired before the request is filled anew.
+ *
+ * W1: the owner sets "handed", then reads the guards of the requests. W2: a thread that
+ * closes a descriptor has given the guard a copy, then reads "handed", and waits until
+ * the kernel has those requests. Both are sequentially consistent. So a request names
+ * the copy, or the kernel has looked the number up before the descriptor is closed.
  */
 #ifndef FLEXSC_ENGINE_RING_H
 #define FLEXSC_ENGINE_RING_H
 
 #include <flexsc/loop.h>
 #include <liburing.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,6 +35,12 @@ struct ring {
 	int failed;		/* entering fails for good: -errno; 0: not so */
 	unsigned int enter_flags;
 	uint64_t *switches;	/* where mode switches are counted */
+	/*
+	 * Called before the kernel gets requests with descriptors that other threads may
+	 * close; NULL: there are none.
+	 */
+	void (*renew)(struct ring *ring);
+	_Atomic uint32_t handed;	/* W1: the kernel is to get those before it */
 	struct io_uring uring;
 };
 
@@ -91,6 +103,9 @@ static inline bool ring_poller_sleeps(const struct ring *ring)
 	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) &
 	       IORING_SQ_NEED_WAKEUP;
 }
+
+/* W2: wait until no request is on its way to the kernel. Other threads than the owner. */
+void flexsc__ring_await_handed(const struct ring *ring);
 
 /* Are there requests that the kernel doesn't know of, or hasn't taken? */
 static inline bool ring_unsubmitted(const struct ring *ring)

@@ -351,6 +351,7 @@ static int uring_open(struct flexsc_loop *loop)
 	/* That came with the same release. */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
+	uring->loop = loop;
 	uring->make_room = uring_make_room;
 	uring->counted = uring->ring.tail;
 	uring_make_way(uring);
@@ -398,6 +399,8 @@ static void uring_close(struct flexsc_loop *loop)
 	struct uring *uring = uring_of(loop);
 
 	uring_disarm(loop);
+	if (uring->watches)
+		flexsc__guard_unwatch(&uring->watcher);
 	flexsc__ring_fini(&uring->ring);
 	flexsc__private_fd_close(uring->bell);
 	flexsc__uring_fixed_fini(uring);

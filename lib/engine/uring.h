@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/files/guard.h"
 #include "lib/loop/direct.h"
 #include "lib/loop/guarded.h"
 #include "lib/loop/buffers.h"
@@ -45,8 +46,10 @@ struct uring {
 	uint32_t direct, counted;
 	uint32_t direct_end;	/* direct calls have the requests before it */
 	bool eager;		/* a read that is eager is in this batch */
-	bool parts;		/* a long write has begun in this batch */
+	bool parts;		/* a long write is in this batch */
 	uint64_t kinds;		/* bit n: a direct call's operation is n */
+	struct guard_watcher watcher;	/* if "watches"; under the watchers' lock */
+	bool watches;
 	struct fixed *fixed;	/* descriptors; NULL: there was none yet */
 	struct io_uring_sqe *sorted;	/* see uring_route.c; may be NULL */
 	/*
@@ -56,6 +59,7 @@ struct uring {
 	int bell;
 	bool armed;
 	uint64_t rung;
+	struct flexsc_loop *loop;
 	void (*make_room)(struct flexsc_loop *loop);	/* the ring is full */
 	uint32_t living;	/* see uring_failed.c */
 	bool tells;		/* the next wait returns ring.failed */

@@ -27,6 +27,7 @@
 #include "lib/base/compiler.h"
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
+#include "lib/files/closing.h"
 #include "lib/loop/direct.h"
 #include "lib/pool/pool.h"
 #include "engine.h"
@@ -80,6 +81,9 @@ static void to_thread(struct flexsc_loop *loop, uint32_t index)
 	} else if (call->route == BY_RING_MULTISHOT) {
 		call_done(loop, index, -ERESTART);
 	} else if (flexsc__pool_ensure(loop)) {
+		if (call->route == BY_RING_FOLLOWED &&
+		    closes(entry_of(loop, index)))
+			flexsc__closing_end(entry_of(loop, index), -ECANCELED);
 		call->route = BY_POOL;
 		calls_append(loop, &uring->to_pool, index);
 	} else {
@@ -129,6 +133,8 @@ COLD void flexsc__uring_rescue(struct flexsc_loop *loop)
 	for (uint32_t i = first; i != ring->tail; i++)
 		rescue(loop, &ring->sqes[i & ring->mask]);
 	ring->tail = ring->head = first;
+	ring->renew = NULL;
+	atomic_store(&ring->handed, first);
 	__atomic_store_n(ring->uring.sq.ktail, first, __ATOMIC_RELEASE);
 	uring->counted = first;
 	uring->direct = 0;

@@ -6,6 +6,7 @@
 #include "uring.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "lib/base/compiler.h"
@@ -40,6 +41,50 @@ static bool is_followed(unsigned int op)
 	}
 }
 
+static void renew(struct ring *ring)
+{
+	struct flexsc_loop *loop =
+		((struct uring *)((char *)ring - offsetof(struct uring, ring)))->loop;
+
+	for (uint32_t i = ring_unseen(ring); i != ring->tail; i++) {
+		struct io_uring_sqe *sqe = &ring->sqes[i & ring->mask];
+		uint32_t index = (uint32_t)sqe->user_data;
+
+		if (index >= CANCEL || sqe->flags & IOSQE_FIXED_FILE ||
+		    call_is_direct(call_of(loop, index)) ||
+		    name_of(loop, index) != sqe->user_data ||
+		    call_of(loop, index)->route != BY_RING_IN_PARTS)
+			continue;
+		flexsc__call_renew(loop, index);
+		sqe->fd = (int)entry_of(loop, index)->args[0];
+	}
+}
+
+static void closing(struct guard_watcher *watcher, uint32_t fd,
+		    struct guard *guard)
+{
+	flexsc__ring_await_handed(
+		&((struct uring *)((char *)watcher -
+				   offsetof(struct uring, watcher)))->ring);
+}
+
+static void closed(struct guard_watcher *watcher, uint32_t fd)
+{
+}
+
+/* A long write's request may be on its way when another thread closes its descriptor. */
+static void in_parts(struct uring *uring)
+{
+	uring->parts = true;
+	uring->ring.renew = renew;
+	if (uring->watches)
+		return;
+	uring->watches = true;
+	uring->watcher = (struct guard_watcher){ .closing = closing,
+						 .closed = closed };
+	flexsc__guard_watch(&uring->watcher);
+}
+
 static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 			    struct flexsc_entry *entry, struct call *call,
 			    unsigned int op, enum route route)
@@ -65,7 +110,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 	    flexsc__partial(entry)) {
 		call->route = BY_RING_IN_PARTS;
 		flexsc__call_guard(loop, index);
-		uring_of(loop)->parts = true;
+		in_parts(uring_of(loop));
 	}
 	return true;
 }
@@ -153,6 +198,8 @@ static void go_on(struct flexsc_loop *loop, uint32_t index)
 	sqe->user_data = name_of(loop, index);
 	if (call_of(loop, index)->route == BY_RING_EAGER)
 		flexsc__uring_eager_request(loop, sqe);
+	else if (call_of(loop, index)->route == BY_RING_IN_PARTS)
+		uring_of(loop)->ring.renew = renew;
 }
 
 /* Route all calls of one operation; returns how many they are. */

@@ -37,7 +37,7 @@ static void closing_range(const __u64 *args, void (*each)(uint32_t fd))
 		closing_one(fd, each);
 }
 
-void flexsc__closing_begin(const struct flexsc_entry *entry)
+void flexsc__closing_begin_alone(const struct flexsc_entry *entry)
 {
 	const struct call_info *row = flexsc__call_info(entry->nr);
 	const __u64 *args = entry->args;
@@ -60,7 +60,7 @@ void flexsc__closing_begin(const struct flexsc_entry *entry)
 	}
 }
 
-void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret)
+void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret)
 {
 	const unsigned int closes = flexsc__call_info(entry->nr)->closes;
 
@@ -74,4 +74,29 @@ void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret)
 	else if (closes != CLOSES_NOTHING)
 		closing_one(entry->args[closes == CLOSES_OTHER],
 			    flexsc__guard_closed);
+}
+
+/* What the call closes: a descriptor; NAMELESS: several. */
+static uint32_t subject(const struct flexsc_entry *entry, unsigned int closes)
+{
+	return closes == CLOSES_RANGE ? NAMELESS :
+					(uint32_t)entry->args[closes == CLOSES_OTHER];
+}
+
+void flexsc__closing_begin(const struct flexsc_entry *entry)
+{
+	const unsigned int closes = flexsc__call_info(entry->nr)->closes;
+
+	if (closes != CLOSES_SHUT)
+		flexsc__guard_count_closing(subject(entry, closes));
+	flexsc__closing_begin_alone(entry);
+}
+
+void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret)
+{
+	const unsigned int closes = flexsc__call_info(entry->nr)->closes;
+
+	flexsc__closing_end_alone(entry, ret);
+	if (closes != CLOSES_SHUT)
+		flexsc__guard_count_closed(subject(entry, closes));
 }

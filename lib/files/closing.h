@@ -37,4 +37,8 @@ void flexsc__closing_begin(const struct flexsc_entry *entry);
 /* The call has returned that. */
 void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret);
 
+/* The same for a caller that may be cancelled in between: guard.h, G3. */
+void flexsc__closing_begin_alone(const struct flexsc_entry *entry);
+void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret);
+
 #endif /* FLEXSC_CLOSING_H */

@@ -197,10 +197,13 @@ void flexsc__fds_poll(uint32_t fd)
 		fds_learn(fd, FD_POLLED);
 }
 
+/* Sequentially consistent: G4 in guard.h. */
 void flexsc__fds_mark(uint32_t fd)
 {
-	if (!fds_is_marked(fd))
-		fds_learn(fd, FD_MARKED);
+	if (fd < FDS_MAX && !(atomic_load(&flexsc__fds_facts[fd]) & FD_MARKED)) {
+		fds_raise_end(&flexsc__fds_end, fd);
+		atomic_fetch_or(&flexsc__fds_facts[fd], FD_MARKED);
+	}
 }
 
 void flexsc__fds_mark_all(const struct flexsc_entry *entry)

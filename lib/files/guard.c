@@ -7,6 +7,7 @@
 
 #include "lib/base/futex.h"
 #include "fds.h"
+#include "kinds.h"
 #include "private_fd.h"
 
 #define BUCKETS		64U
@@ -15,6 +16,7 @@
 /* Guards of descriptors with the same remainder. */
 static struct bucket {
 	struct lock lock;
+	_Atomic uint32_t closing;	/* without the lock: G3 */
 	struct guard *first, *free;
 } buckets[BUCKETS] __attribute__((aligned(64)));
 
@@ -22,6 +24,8 @@ static struct {
 	struct lock lock;
 	struct guard_watcher *first;
 } watchers;
+
+static _Atomic uint32_t all_closing;
 
 static struct bucket *bucket_of(uint32_t fd)
 {
@@ -96,6 +100,32 @@ static void set_copy(struct guard *guard, int copy)
 			      memory_order_relaxed);
 }
 
+/* A guard of a descriptor that is being closed: of its file before, or the one after. */
+static struct guard *make_copied(struct bucket *bucket, uint32_t fd)
+{
+	struct guard *guard = make(bucket, fd, (int)fd);
+
+	if (!guard)
+		return NULL;
+	set_copy(guard, flexsc__private_fd_copy((int)fd));
+	add(bucket, guard);
+	return guard;
+}
+
+static struct guard *make_or_share(struct bucket *bucket, uint32_t fd)
+{
+	struct guard *guard = find(bucket, fd);
+
+	if (guard) {
+		guard->users++;
+		return guard;
+	}
+	guard = make(bucket, fd, (int)fd);
+	if (guard)
+		add(bucket, guard);
+	return guard;
+}
+
 struct guard *flexsc__guard_begin(uint32_t fd)
 {
 	struct bucket *bucket = bucket_of(fd);
@@ -104,15 +134,13 @@ struct guard *flexsc__guard_begin(uint32_t fd)
 	if (fd >= FDS_MAX)
 		return NULL;
 	lock(&bucket->lock);
-	guard = find(bucket, fd);
-	if (guard) {
-		guard->users++;
-	} else {
-		guard = make(bucket, fd, (int)fd);
-		if (guard)
-			add(bucket, guard);
-	}
+	/* G4 */
 	flexsc__fds_mark(fd);
+	if ((atomic_load(&bucket->closing) || atomic_load(&all_closing)) &&
+	    !(flexsc__kind(fd) & FD_PLACED))
+		guard = make_copied(bucket, fd);
+	else
+		guard = make_or_share(bucket, fd);
 	unlock(&bucket->lock);
 	return guard;
 }
@@ -241,6 +269,22 @@ static struct guard *unname(struct bucket *bucket, uint32_t fd)
 	return shared;
 }
 
+static _Atomic uint32_t *closings_of(uint32_t fd)
+{
+	return fd == NAMELESS ? &all_closing : &bucket_of(fd)->closing;
+}
+
+void flexsc__guard_count_closing(uint32_t fd)
+{
+	/* G3 */
+	atomic_fetch_add(closings_of(fd), 1);
+}
+
+void flexsc__guard_count_closed(uint32_t fd)
+{
+	atomic_fetch_sub(closings_of(fd), 1);
+}
+
 /*
  * The mark goes last: a thread that closes the same descriptor meanwhile waits here
  * until there is a copy.
@@ -279,4 +323,5 @@ void flexsc__guards_forked(void)
 {
 	memset(buckets, 0, sizeof(buckets));
 	memset(&watchers, 0, sizeof(watchers));
+	atomic_store(&all_closing, 0);
 }

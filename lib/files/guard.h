@@ -17,8 +17,11 @@
  * guard's descriptor is -1: its calls fail with EBADF.
  *
  * A guarded descriptor has the fact FD_MARKED. Whoever closes a descriptor with that
- * fact says so before and after (closing.h). A plain close() outside the library goes
- * unnoticed: named guards keep the number.
+ * fact says so before and after (closing.h). G3: a thread counts itself among those that
+ * are closing, then looks for the mark. G4: a guard that begins sets the mark, then looks
+ * at the count, and is copied at once if a close may be on its way. All are sequentially
+ * consistent. Unnoticed are a plain close() outside the library, and a close() that was
+ * given to io_uring before the guard began: named guards keep the number.
  *
  * Any thread. Locks are taken in this order: watchers, a watcher's own, a bucket's.
  */
@@ -88,6 +91,10 @@ void flexsc__guard_join(struct guard *guard);
 
 void flexsc__guard_watch(struct guard_watcher *watcher);
 void flexsc__guard_unwatch(struct guard_watcher *watcher);
+
+/* Descriptors of this one's bucket, or of all (NAMELESS), are being closed; no more. */
+void flexsc__guard_count_closing(uint32_t fd);
+void flexsc__guard_count_closed(uint32_t fd);
 
 /* A descriptor with FD_MARKED is about to be closed. It was closed, or shut down. */
 void flexsc__guard_closing(uint32_t fd);

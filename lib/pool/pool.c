@@ -8,10 +8,17 @@
 
 #include "cancelpoint.h"
 #include "lib/base/cores.h"
+#include "lib/base/ask.h"
+#include "lib/files/fds.h"
+#include "lib/files/kinds.h"
 #include "own_thread.h"
 #include "lib/loop/guarded.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/stats.h"
+
+/* Looks whether threads have left the kernel, which a driver may never let them. */
+#define TRIES_NS	20000
+#define TRIES_LOOKS	5000U
 
 static struct pool *pool_of(struct guard_watcher *watcher)
 {
@@ -73,19 +80,40 @@ uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 	return ns;
 }
 
+/*
+ * The calls that threads make with the descriptor join the guard. True: a thread may
+ * enter the kernel with a number that it has looked up before. A write to a file on a
+ * disk has no rest.
+ */
+static bool pool_join(struct pool *pool, uint32_t fd, struct guard *guard)
+{
+	bool tries = false;
+
+	for (uint32_t i = 0; i < pool->max; i++) {
+		struct syscall_thread *thread = pool_thread(pool, i);
+
+		if (!thread->pool || thread->index == NONE ||
+		    !flexsc__call_join(pool->loop, thread->index, fd, guard))
+			continue;
+		flexsc__pool_kick(pool, thread);
+		tries |= thread->tries;
+	}
+	return tries && pool->signo && !(flexsc__kind(fd) & FD_PLACED);
+}
+
 /* A descriptor's calls go on with the guard's copy, and wait for that. */
 static void pool_closing(struct guard_watcher *watcher, uint32_t fd,
 			 struct guard *guard)
 {
+	static const struct timespec moment = { 0, TRIES_NS };
 	struct pool *pool = pool_of(watcher);
+	unsigned int looks = guard ? TRIES_LOOKS : 0;
 
 	lock(&pool->lock);
-	for (uint32_t i = 0; guard && i < pool->max; i++) {
-		struct syscall_thread *thread = pool_thread(pool, i);
-
-		if (thread->pool && thread->index != NONE &&
-		    flexsc__call_join(pool->loop, thread->index, fd, guard))
-			flexsc__pool_kick(pool, thread);
+	while (looks-- && pool_join(pool, fd, guard)) {
+		unlock(&pool->lock);
+		ask(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+		lock(&pool->lock);
 	}
 	flexsc__park_closing(&pool->parking, (int)fd);
 	unlock(&pool->lock);

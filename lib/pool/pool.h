@@ -49,7 +49,9 @@
  * to transfer a part. Before a descriptor is closed, entries that are parked for it are
  * queued, and go on with the guard's copy. Threads are executing entries that weren't
  * expected to wait, and have no guards yet. They join the guard; their calls are
- * interrupted if the kernel may be entered again.
+ * interrupted if the kernel may be entered again. An entry that has begun must not enter
+ * the kernel with the number after the close: the closing thread waits until its attempt
+ * is over, and an entry that waits on a thread is given a copy first.
  */
 #ifndef FLEXSC_POOL_H
 #define FLEXSC_POOL_H

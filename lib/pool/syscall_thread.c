@@ -63,6 +63,7 @@ static void thread_settle(struct syscall_thread *thread)
 		ask(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	thread->cancelled = false;
 	thread->kicked = false;
+	thread->tries = false;
 	thread->unexpected = false;
 }
 
@@ -161,6 +162,8 @@ static void thread_return(struct pool *pool, struct syscall_thread *thread,
 		if (rest || (again && !work_is(entry) && !is_once(entry))) {
 			thread_settle(thread);
 			thread->index = NONE;
+			/* It has begun, and keeps its file until it is taken. */
+			flexsc__call_guard(pool->loop, index);
 			flexsc__pool_enqueue(pool, index);
 			return;
 		}
@@ -245,6 +248,7 @@ static void thread_execute_waiting(struct pool *pool,
 				   enum attempt what)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
+	const bool begun = call_is_guarded(call_of(pool->loop, thread->index));
 	int64_t ret;
 
 	/* A kick that came before isn't meant for the call that follows. */
@@ -253,6 +257,9 @@ static void thread_execute_waiting(struct pool *pool,
 	flexsc__call_renew(pool->loop, thread->index);
 	if (thread_put_by(pool, thread, what))
 		return;
+	/* Without the lock the program may close the descriptor before the call. */
+	if (begun)
+		flexsc__call_keep(pool->loop, thread->index);
 	pool->blocked++;
 	if (thread->active)
 		pool->active--;
@@ -281,6 +288,8 @@ static void thread_execute_patiently(struct pool *pool,
 	if (flexsc__partial(entry) && !write_is_short(entry)) {
 		lock(&pool->lock);
 		flexsc__call_guard(pool->loop, thread->index);
+		flexsc__call_renew(pool->loop, thread->index);
+		thread->tries = true;
 		unlock(&pool->lock);
 	}
 	/* A socket's room is a guess. */
@@ -330,14 +339,15 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 		thread_finish(thread, -ECANCELED);
 		return;
 	}
+	row = flexsc__call_info(entry->nr);
+	class = flexsc__call_class(row, entry);
 	if (call_is_guarded(call_of(pool->loop, thread->index))) {
 		/* A thread that closes a descriptor compares the arguments. */
 		lock(&pool->lock);
 		flexsc__call_renew(pool->loop, thread->index);
+		thread->tries = class == CLASS_WAIT;
 		unlock(&pool->lock);
 	}
-	row = flexsc__call_info(entry->nr);
-	class = flexsc__call_class(row, entry);
 	if (thread->quiet >= QUIET ||
 	    (class == CLASS_DISK && !thread_may_be_late(pool)))
 		thread_tell(thread);

@@ -26,6 +26,11 @@ struct syscall_thread {
 	bool ended;		/* to be joined */
 	bool cancelled;		/* the signal was sent for "index" */
 	bool kicked;		/* ... to have the entry queued again */
+	/*
+	 * It has looked a guard's descriptor up, and is entering the kernel, or in a call
+	 * there that kicks interrupt.
+	 */
+	bool tries;
 	_Atomic bool unexpected;	/* may wait, though expected not to */
 	uint32_t index;		/* the entry it executes, or NONE */
 	_Atomic uint32_t bell;	/* 1: wake up */

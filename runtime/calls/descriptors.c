@@ -109,7 +109,7 @@ bool flexsc__descriptors_begin(struct fds_call *call)
 	if (row->closes && row->closes != CLOSES_SHUT) {
 		count_closing(row, a);
 		closings_wait();
-		flexsc__closing_begin(entry);
+		flexsc__closing_begin_alone(entry);
 	}
 	flexsc__fds_note(entry);
 	if (sets_flags(call->variant))
@@ -141,7 +141,7 @@ static void changed(const struct fds_call *call, long ret)
 	if (row->closes && row->closes != CLOSES_SHUT)
 		count_closing(row, a);
 	if (row->closes)
-		flexsc__closing_end(call->entry, ret);
+		flexsc__closing_end_alone(call->entry, ret);
 	if (sets_flags(variant))
 		flexsc__fds_set_end((uint32_t)a[0], a[variant->flags_arg],
 				    call->begun, ret);

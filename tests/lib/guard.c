@@ -7,6 +7,7 @@
  */
 #include "tests/harness/harness.h"
 
+#include <flexsc/fd.h>
 #include <linux/close_range.h>
 
 #define ROUNDS		40U
@@ -379,6 +380,93 @@ WAITING_TEST(a_descriptor_that_is_not_closed_keeps_its_name)
 		CHECK_EQ(close(p[0]), 0);
 		CHECK_EQ(close(p[1]), 0);
 	}
+}
+
+#define RACES		1500U
+#define FILLERS		128U
+#define PIECE		(65536U + 4096U)	/* more than a pipe holds */
+
+static int raced[2][2];		/* pipes: whose descriptor is replaced, by the other's */
+static atomic_uint begins;	/* the round that has begun */
+
+static void *replace_in_time(void *arg)
+{
+	struct flexsc_loop *loop = NEW_LOOP(.engine = "sync");
+
+	for (unsigned int round = 1; round <= MANY(RACES); round++) {
+		while (atomic_load(&begins) != round)
+			sched_yield();
+		for (volatile unsigned int i = 0; i < round * 7919 % 20011; i++)
+			;
+		CHECK_EQ(DO(loop, SYS_dup3, raced[1][1], raced[0][1], O_CLOEXEC),
+			 raced[0][1]);
+		pthread_barrier_wait(&barrier);
+	}
+	CHECK_EQ(flexsc_loop_destroy(loop), 0);
+	return arg;
+}
+
+static void drain(size_t n[2])
+{
+	static char got[PIECE];
+	ssize_t ret;
+
+	for (unsigned int i = 0; i < 2; i++)
+		while ((ret = read(raced[i][0], got, sizeof(got))) > 0)
+			n[i] += (size_t)ret;
+}
+
+static void race(struct flexsc_loop *loop, int zeros, unsigned int fillers)
+{
+	static char filled[65536];
+	struct call write = CALL_INIT, others[FILLERS];
+	size_t n[2] = { 0, 0 };
+
+	POST(loop, &write, SYS_write, raced[0][1], sent, PIECE);
+	for (unsigned int i = 0; i < fillers; i++) {
+		others[i] = (struct call)CALL_INIT;
+		POST(loop, &others[i], SYS_pread64, zeros, filled, sizeof(filled),
+		     0);
+	}
+	atomic_fetch_add(&begins, 1);
+	while (!write.runs) {
+		CHECK(flexsc_loop_dispatch(loop) >= 0);
+		drain(n);
+	}
+	pthread_barrier_wait(&barrier);
+	drain(n);
+	CHECK_EQ(write.cb.ret, PIECE);
+	if (n[0] != PIECE && n[1] != PIECE)
+		test_fail(__FILE__, __LINE__, "%zu and %zu bytes", n[0], n[1]);
+	for (unsigned int i = 0; i < fillers; i++)
+		CHECK(run_until(loop, &others[i].runs, 1, 10000));
+}
+
+/*
+ * A write begins while another thread puts another file in the place of its
+ * descriptor: either file gets all of it. Reads, which an engine makes before it, give
+ * that thread time.
+ */
+WAITING_TEST_LIMIT(a_write_that_races_a_close_has_one_file, 40)
+{
+	const int zeros = memfd_create("zeros", MFD_CLOEXEC);
+	pthread_t closer;
+
+	CHECK_EQ(ftruncate(zeros, 65536), 0);
+	CHECK_EQ(pthread_barrier_init(&barrier, NULL, 2), 0);
+	closer = test_thread(replace_in_time, NULL);
+	for (unsigned int round = 0; round < MANY(RACES); round++) {
+		for (unsigned int i = 0; i < 2; i++) {
+			CHECK_EQ(pipe2(raced[i], O_CLOEXEC), 0);
+			CHECK_EQ(fcntl(raced[i][0], F_SETFL, O_NONBLOCK), 0);
+			flexsc_fd_forget(raced[i][1]);
+		}
+		race(loop, zeros, round % FILLERS);
+		for (unsigned int i = 0; i < 4; i++)
+			CHECK_EQ(close(raced[i / 2][i % 2]), 0);
+	}
+	CHECK_EQ(pthread_join(closer, NULL), 0);
+	CHECK_EQ(close(zeros), 0);
 }
 
 WAITING_TEST_LIMIT(torture, 60)
