@@ -210,10 +210,9 @@ static int kecb_map(struct flexsc_ecb *ecb, struct kecb *kecb, int device)
 	};
 	void *area;
 
-	kecb->fd = ioctl(device, FLEXSC_IOC_ECB, &args);
+	kecb->fd = flexsc__private_fd(ioctl(device, FLEXSC_IOC_ECB, &args));
 	if (kecb->fd < 0)
 		return -errno;
-	kecb->fd = flexsc__private_fd(kecb->fd);
 	area = mmap(NULL, args.area, PROT_READ | PROT_WRITE, MAP_SHARED,
 		    kecb->fd, 0);
 	if (area == MAP_FAILED)

@@ -29,7 +29,10 @@ static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 		before.sa_handler(signo);
 }
 
-/* The module sends one when it has put something on a list, and no more. */
+/*
+ * SIGURG met a critical section: block it until the section ends. Not with the module,
+ * which puts events on their lists before it sends SIGURG: the section's end looks there.
+ */
 static void notifier_postpone(struct flexsc_ecb *ecb, ucontext_t *context)
 {
 	if (!ecb->backend->hush)

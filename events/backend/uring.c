@@ -438,6 +438,7 @@ static void evring_discard(struct flexsc_ecb *ecb)
 	struct evring *evring = ecb->own;
 
 	flexsc__evring_discard_listeners(evring);
+	fds_forget((uint32_t)evring->ring.ring_fd);
 	io_uring_queue_exit(&evring->ring);
 	munmap(ecb->control, ecb->area);
 	free(evring);
@@ -466,19 +467,19 @@ static int evring_open(struct flexsc_ecb *ecb)
 	if (!evring)
 		return -ENOMEM;
 	evring->event_fd = -1;
-	evring->bell = eventfd(0, EFD_CLOEXEC);
+	evring->bell = flexsc__private_fd(eventfd(0, EFD_CLOEXEC));
 	err = evring->bell < 0 ? -errno : evring_open_area(ecb);
 	if (!err)
 		err = evring_open_ring(ecb, evring);
 	if (!err) {
-		evring->bell = flexsc__private_fd(evring->bell);
 		ecb->own = evring;
 		return 0;
 	}
 	if (ecb->control)
 		munmap(ecb->control, ecb->area);
+	ecb->control = NULL;
 	if (evring->bell >= 0)
-		close(evring->bell);
+		flexsc__private_fd_close(evring->bell);
 	free(evring);
 	return err;
 }

@@ -13,7 +13,7 @@
  * anew when the completions are collected.
  *
  * While the owner collects it has the kernel not count. What completes until it
- * counts again is found by one more look; see evring_collect().
+ * counts again is found by one more look; see evring_look().
  */
 #include "uring.h"
 
@@ -49,10 +49,9 @@ static int notify_open(struct flexsc_ecb *ecb)
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
-	evring->event_fd = eventfd(0, EFD_CLOEXEC);
+	evring->event_fd = flexsc__private_fd(eventfd(0, EFD_CLOEXEC));
 	err = evring->event_fd < 0 ? -errno : 0;
 	if (!err) {
-		evring->event_fd = flexsc__private_fd(evring->event_fd);
 		evring->pipe[0] = flexsc__private_fd(fds[0]);
 		evring->pipe[1] = flexsc__private_fd(fds[1]);
 		err = flexsc__notifier_arm(ecb, evring->pipe[0]);

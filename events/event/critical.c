@@ -19,7 +19,7 @@ void flexsc__critical_handle(struct flexsc_ecb *ecb)
 	RULE(ecb->control->critical == 1);
 }
 
-/* What SIGURG announced in the critical section is on its list from here on. */
+/* Collect what SIGURG announced in the critical section: then it is on its list. */
 static bool critical_unmask(struct flexsc_ecb *ecb)
 {
 	if (!ecb->masked)

@@ -66,7 +66,7 @@ struct flexsc_ecb {
 	void *arg;
 	void (*over)(void);	/* called when this ECB ends; or NULL */
 	bool handling;		/* inside of the handler */
-	bool masked;		/* SIGURG came in a critical section */
+	bool masked;		/* the library blocks SIGURG, or may do so */
 	uint32_t signals;	/* how often SIGURG came */
 	bool stale;		/* in a forked child */
 	bool owns;		/* sources have had SOURCE_OWN */

@@ -8,9 +8,9 @@
  * an unwinder see the interrupted code as the caller: the CFA is its stack
  * pointer, 216 bytes above the frame.
  *
- * The entry is where the tail goes on again, too: both find the frame at the
- * stack pointer, and in all other registers what the interrupted code has there
- * or what doesn't matter.
+ * The tail jumps back to the entry if an event became due. The state is that of an
+ * upcall: rsp is the frame, and rdi the struct. Registers that the frame has saved may
+ * hold anything; all others hold the interrupted code's values.
  */
 #include "upcall.h"
 

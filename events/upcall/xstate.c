@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Which vector registers and other extended state an upcall keeps, and their size.
+ * x86_64.S saves and restores them. backend/kmod.c does without them with
+ * FLEXSC_ECB_INTEGER_ONLY.
+ */
 #include "upcall.h"
 
 #include <cpuid.h>

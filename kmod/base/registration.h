@@ -39,9 +39,9 @@
  *
  *	idle	-> active	a syscall thread was woken and took a permit; or
  *				the waiter took one
- *	active	-> blocked	block_sched_out() gave up its permit; an irq_work
- *				wakes the next thread, because that runs with
- *				the run queue's lock held and can't
+ *	active	-> blocked	block_sched_out() gave up its permit. It holds the
+ *				run queue's lock, so it can't wake the next
+ *				thread: an irq_work does
  *	blocked	-> active	its entry ended, and a permit was free
  *	blocked	-> idle		its entry ended, and no permit was free
  *	active	-> idle		nothing is submitted

@@ -42,9 +42,10 @@
  * one, and "queued" is its state.
  *
  *	0 -> 1	ecb_kick(), on any core in any context. It takes a reference
- *	1 -> 0	ecb_work(), in the owner's context, when it has accepted. What
- *		happened before a kick that finds 1 is looked at behind that:
- *		all of these are full barriers
+ *	1 -> 0	ecb_work(), in the owner's context, after it has accepted and before
+ *		it looks at pending events. A kick that finds 1 does nothing:
+ *		ecb_work() will see what happened before that kick, because both
+ *		are full barriers
  *	1	for ever, if the owner ended or executed another program before
  *		the work could be queued: nothing is notified any more
  *

@@ -49,8 +49,8 @@ static bool ecb_has_other_work(const struct ecb *ecb)
 }
 
 /*
- * Sleep until it does, or until "expires". False: the time came, or the owner has to
- * leave the kernel.
+ * Sleep until the ECB has work, or until "expires". False: the time came, or the owner
+ * has to leave the kernel.
  */
 static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 {

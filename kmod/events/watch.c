@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Watches: their memory, references, and events that are held. watch.h has the states.
- * Any context, unless a comment says "owner only".
+ * Not in interrupts, because the ECB's lock is taken by a plain spin_lock(). Some are
+ * for the owner only.
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>

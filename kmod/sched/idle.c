@@ -101,9 +101,10 @@ void idle_end_all(struct registration *reg)
 /* If the backlog of submissions is long, wake a thread for another core. */
 void idle_wake_for_backlog(struct registration *reg)
 {
-	u32 backlog;
+	/* The head first: another thread may take it past an older tail. */
+	u32 head = (u32)atomic_read(&reg->head);
+	u32 backlog = READ_ONCE(reg->shared->tail) - head;
 
-	backlog = READ_ONCE(reg->shared->tail) - (u32)atomic_read(&reg->head);
 	if (backlog > READ_ONCE(reg->policy.backlog) && permit_any_free(reg))
 		idle_wake(reg);
 }

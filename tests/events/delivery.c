@@ -642,6 +642,16 @@ TEST(nothing_is_left_behind)
 		CHECK(count_maps() <= maps + 1);
 }
 
+TEST(descriptors_are_the_programs_again)
+{
+	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
+	for (int i = 0; i < 20; i++) {
+		const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		CHECK_EQ(flexsc_fd_hint(fd, FLEXSC_FD_BLOCKING), 0);
+	}
+}
+
 TEST(bad_arguments_are_refused)
 {
 	struct flexsc_ecb_options options = FLEXSC_ECB_OPTIONS_INIT;
