@@ -297,10 +297,10 @@ enum call_class flexsc__call_class(const struct call_info *row,
 				   const struct flexsc_entry *entry);
 
 /*
- * Does the call not wait for what poll(2) reports? Receiving from an empty queue
- * of errors fails at once, and so does receiving urgent data before they come.
- * Sockets without such a queue ignore the flag and wait for data. Peeking at all
- * of the bytes waits while the descriptor is ready with some.
+ * Does poll(2) not show whether the call would wait? So it is with MSG_ERRQUEUE and
+ * MSG_OOB: the call fails at once if nothing is there. (A socket without a queue of
+ * errors ignores MSG_ERRQUEUE, and waits for data.) And with MSG_PEEK and MSG_WAITALL
+ * together: the call waits although poll(2) reports some bytes.
  */
 bool flexsc__call_is_unpolled(const struct call_info *row, const __u64 *args);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The uring engine's routes: what was submitted becomes requests, or is
- * executed inline or by the pool. Owner only.
+ * The uring engine's routes: what was submitted becomes requests, or is executed inline
+ * or by the pool. Which calls become requests follows from their rows (syscalls.tbl),
+ * their descriptors (files/plan.h) and their arguments (uring_ops.c); here is only what
+ * remains. The commonest calls don't pass here: uring_direct.c. Owner only.
  */
 #include "uring.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls that close descriptors, or shut sockets down, which calls of any loop
- * of the process may wait for. A thread that makes one says so before and
- * after:
+ * of the process may wait for. A thread that makes one calls these functions before and
+ * after it:
  *
  *	begin	calls that wait go on with a copy: guard.h. Not if the call will fail
  *	(the call)
- *	end	if it worked, entries that wait still look again. Entries that have come to
- *		wait since for what is closed end with -EBADF, as a moment
- *		later; entries on a socket end as shutdown() has them end,
- *		which poll(2) doesn't show
+ *	end	if the call worked, entries that still wait are tried again. One that
+ *		began to wait between begin and end returns -EBADF, as if it had been
+ *		posted after the close. One on a socket that was shut down returns
+ *		what shutdown() causes, because poll(2) doesn't report that
  *
  * Any thread. A descriptor that no entry waits for costs a look at its facts. A
  * descriptor that is closed otherwise, as by a plain close(), takes its

@@ -11,7 +11,7 @@
  *	copied	-> nameless	the same; there is a copy already
  *	any	-> (none)	its last user ends; the copy is closed
  *
- * Users of a named guard share it, and so one copy. A file on a disk is copied only
+ * Users of a named guard share it, and so one copy, made by private_fd.h. A file on a disk is copied only
  * when the program closes it, because closing any descriptor drops the process's POSIX
  * locks on the file. Without a copy, as when there is no free descriptor, a nameless
  * guard's descriptor is -1: its calls fail with EBADF.

@@ -8,7 +8,10 @@
 #include "lib/base/plain.h"
 #include "lib/base/ask.h"
 
-/* The number that copies begin at, at most: memory is kept for each number. */
+/*
+ * Copies get numbers from floor / 2 or from this one, whichever is lower: each number up
+ * to the highest costs memory.
+ */
 #define COPIES		4096
 
 int flexsc__private_fd_floor;

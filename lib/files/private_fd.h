@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's own descriptors, of which the program doesn't know. They have high
- * numbers, and the fact FD_OWN (fds.h). Any thread.
+ * The library's own descriptors, which the program must not notice. They have high
+ * numbers, copies lower ones, and the fact FD_OWN (fds.h). guard.h decides when a file
+ * is copied. Any thread.
  */
 #ifndef FLEXSC_PRIVATE_FD_H
 #define FLEXSC_PRIVATE_FD_H

@@ -3,7 +3,7 @@
  * Timers: a hierarchical timing wheel. Arming, cancelling and firing cost the
  * same however many there are. Owned by the loop's thread.
  *
- * Time is counted in ticks of 2^16 ns. Level n of the wheel has 64 buckets of
+ * Time is counted in ticks of 2^16 ns, which is the precision of all timers. Level n of the wheel has 64 buckets of
  * 64^n ticks; a timer is put on the level of the highest 6-bit digit in which
  * its expiry differs from now, and moves to lower levels as that digit's time
  * comes. A timer fires on the first tick not before its expiry.
@@ -26,6 +26,9 @@
 #define WHEEL_BITS	6
 #define WHEEL_BUCKETS	(1U << WHEEL_BITS)
 #define WHEEL_LEVELS	8
+
+_Static_assert(WHEEL_LEVELS * WHEEL_BITS + WHEEL_TICK_BITS == 64,
+	       "each expiry has a level, the latest one too");
 
 /*
  * Timers that are due, oldest first. They can be cancelled until they are

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool, from its owner's side, and where a descriptor is closed; crew.c has the threads. */
+/* The owner's side of a pool, and what a close does. The threads: pool_threads.c. */
 #include "pool.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
  *	blocked		-> active	its call ended, there is work
  *	blocked		-> idle		its call ended, there is none
  *	active		-> idle		the queue is empty
- *	idle		-> gone		nothing to do for two seconds
+ *	idle		-> gone		nothing to do for IDLE_NS (pool_threads.c)
  *	(none)		-> active	none is idle; the limit isn't reached
  *
  * User space isn't told when a thread blocks. What the table knows decides
@@ -141,9 +141,8 @@ void flexsc__pool_submit(struct pool *pool, struct call_list *list);
 /* A BUSY entry of the pool is CANCEL now. */
 void flexsc__pool_cancel(struct pool *pool, uint32_t index);
 /*
- * Has the loop a pool where entries are queued? Then the owner sleeps no longer
- * than that many nanoseconds, and calls this again, which checks progress.
- * UINT64_MAX: as it likes.
+ * Check the pool's progress. Returns how long the owner may sleep before it calls this
+ * again, in ns: UINT64_MAX if no entry is queued, or the loop has no pool.
  */
 uint64_t flexsc__pool_check(struct flexsc_loop *loop);
 
@@ -152,7 +151,7 @@ void flexsc__pool_destroy(struct flexsc_loop *loop);
 /* Free the pool in a forked child, where no thread is left. */
 void flexsc__pool_forked(struct flexsc_loop *loop);
 
-/* For the rest of the floor, with the lock. */
+/* For the rest of the folder, with the lock: pool_threads.c. */
 
 /* One more thread goes active: an idle one, or a new one. */
 bool flexsc__pool_start_another(struct pool *pool);

@@ -17,9 +17,9 @@
 #include "state.h"
 
 /*
- * Ticks in which a thread's state is read and is still believed (some 40 us), and how
- * often it is read at most. Ticks of a run that may be called to its host at the next
- * look (0.2 ms), and of one that is called to its host, gently at first (5 ms).
+ * In ticks of the processor. A reading of a thread's state that took longer than
+ * FOUND_TICKS (40 us) is repeated, up to TRIES times. A run of LONG_TICKS (0.2 ms) may
+ * be ended at the next check. One of LONGEST_TICKS (5 ms) is ended, gently at first.
  */
 #define FOUND_TICKS	100000U
 #define LONG_TICKS	500000U

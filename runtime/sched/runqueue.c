@@ -94,18 +94,21 @@ static struct uthread *steal(struct carrier *c)
 	for (unsigned int i = 1; i < flexsc__runtime.count; i++) {
 		struct carrier *from = &flexsc__runtime.carriers[
 			(c->number + i) % flexsc__runtime.count];
+		struct runqueue *to = &c->queue;
 		struct uthread *first, *last;
 		uint32_t n;
 
 		first = halve(&from->queue, &n, &last);
-		if (!first)
+		if (!first) {
+			to = &c->later;
 			first = halve(&from->later, &n, &last);
+		}
 		if (!first)
 			continue;
 		COUNT_CARRIER(c, steals, 1);
 		COUNT_CARRIER(c, stolen, n);
 		if (n > 1)
-			runqueue_append(&c->queue, first->next, last, n - 1);
+			runqueue_append(to, first->next, last, n - 1);
 		atomic_store(&searching, false);
 		share(from, 2);
 		return first;

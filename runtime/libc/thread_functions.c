@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interposed functions of threads: how user threads begin and end, and what
- * one thread does to another. Also the runtime's own threads, which libc makes
- * as well.
+ * The interposed functions by which a thread ends, or acts on another: pthread_exit(),
+ * pthread_kill() and the like. pthread_create() is in pthread_create.c.
  */
 #include <errno.h>
 #include <execinfo.h>
