@@ -30,8 +30,9 @@ void __tsan_release(void *addr);
 #endif
 
 /*
- * Sizes of a ring, the best first; smaller ones where there is no memory.
- * Entries that don't fit wait, or the kernel keeps their results.
+ * Sizes of a ring, the best first; smaller ones where there is no memory. When the
+ * requests are full, the owner submits them before it goes on; when the results are
+ * full, the kernel keeps the rest.
  */
 static const struct {
 	unsigned int requests, results;

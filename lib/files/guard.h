@@ -11,7 +11,8 @@
  *	copied	-> nameless	the same; there is a copy already
  *	any	-> (none)	its last user ends; the copy is closed
  *
- * Users of a named guard share it, and so one copy, made by private_fd.h. A file on a disk is copied only
+ * Users of a named guard share it, and so one copy, made by private_fd.h. A call whose
+ * rest the engine transfers is copied by loop/guarded.h. A file on a disk is copied only
  * when the program closes it, because closing any descriptor drops the process's POSIX
  * locks on the file. Without a copy, as when there is no free descriptor, a nameless
  * guard's descriptor is -1: its calls fail with EBADF.
@@ -20,8 +21,9 @@
  * fact says so before and after (closing.h). G3: a thread counts itself among those that
  * are closing, then looks for the mark. G4: a guard that begins sets the mark, then looks
  * at the count, and is copied at once if a close may be on its way. All are sequentially
- * consistent. Unnoticed are a plain close() outside the library, and a close() that was
- * given to io_uring before the guard began: named guards keep the number.
+ * consistent. Two closes go unnoticed: a plain close() outside the library, and a close()
+ * that io_uring got before the guard began. A named guard then continues to use a number
+ * that may mean another file.
  *
  * Any thread. Locks are taken in this order: watchers, a watcher's own, a bucket's.
  */

@@ -11,9 +11,9 @@
  *	direct	-> BUSY		cancelled, or its result isn't wanted yet: by way
  *				of SUBMITTED, as no other thread sees the entry
  *
- * A shadow that is filled has the call's number, and of the arguments 0 to 2
- * those that name a descriptor or say how much is transferred, and where a
- * vector says so: it is good to be cancelled and completed, not to be made.
+ * A filled shadow has the call's number. Of the arguments 0 to 2 it has descriptors, and
+ * the length or the vector that gives the length. That is enough to cancel or complete
+ * the call, but not to execute it.
  *
  * All is done by the owner. Direct calls complete in the order of the kernel's
  * results; a callback may post, cancel, and take results itself meanwhile.

@@ -3,10 +3,10 @@
  * Timers: a hierarchical timing wheel. Arming, cancelling and firing cost the
  * same however many there are. Owned by the loop's thread.
  *
- * Time is counted in ticks of 2^16 ns, which is the precision of all timers. Level n of the wheel has 64 buckets of
- * 64^n ticks; a timer is put on the level of the highest 6-bit digit in which
- * its expiry differs from now, and moves to lower levels as that digit's time
- * comes. A timer fires on the first tick not before its expiry.
+ * Time is counted in ticks of 2^16 ns, which is the precision of all timers. Level n of
+ * the wheel has 64 buckets of 64^n ticks; a timer is put on the level of the highest
+ * 6-bit digit in which its expiry differs from now, and moves to lower levels as that
+ * digit's time comes. A timer fires on the first tick not before its expiry.
  *
  *	armed on a level >= 1	-> a lower level	its bucket's time came
  *	armed on level 0	-> due			its tick came

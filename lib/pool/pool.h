@@ -34,12 +34,12 @@
  * only one thread is left, it doesn't block. An entry that would make it, and
  * can't be parked, is deferred until a second thread is unblocked again.
  *
- * What poll(2) says can be wrong a moment later, or true only of a write's
- * beginning, so the last thread may find itself waiting all the same. The
- * check sees that too, and interrupts calls that were not expected to wait:
- * they go back to the queue, those that transferred a part with the rest. As
- * the owner may sleep when the epoll set's thread queues an entry, that thread
- * checks progress, too.
+ * poll(2) may be out of date a moment later, or report room for only the first
+ * bytes of a write. So even the last thread may have to wait. The check for
+ * progress notices that, interrupts calls that were not expected to wait, and
+ * queues them again; a call that has transferred a part is queued for its rest.
+ * As the owner may sleep when the epoll set's thread queues an entry, that
+ * thread checks progress, too.
  *
  *
  * Closing a descriptor

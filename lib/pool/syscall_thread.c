@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A syscall thread takes an entry, executes it and delivers the result. It sleeps while
- * no entry is queued. pool.h describes which thread runs when.
+ * no entry is queued, and ends after IDLE_NS (pool_threads.c). pool.h describes which
+ * thread runs when.
  */
 #include "syscall_thread.h"
 

@@ -30,8 +30,8 @@
 #define MONITOR_NS	10000000U
 
 /*
- * How soon after a signal that was to end a call the monitor looks whether it did; in
- * ns. What keeps one carrier may keep the next, and pauses of calls that hang in a row
+ * In ns. SIGNAL_NS: how long after its signal the monitor checks whether the call has
+ * ended. What keeps one carrier may keep the next, and pauses of calls that hang in a row
  * add up. So after a carrier was found stuck, the monitor looks every OFTEN_NS for
  * WHILE_NS.
  */

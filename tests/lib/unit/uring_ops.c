@@ -5,6 +5,7 @@
  */
 #include "tests/harness/harness.h"
 
+#include "lib/engine/uring_fields.h"
 #include "lib/engine/uring_ops.h"
 #include "lib/calls/call_info.h"
 
@@ -462,5 +463,21 @@ TEST(sends_go_on_with_the_rest_where_the_kernel_does_not)
 		CHECK(!flexsc__uring_in_parts(IORING_OP_READ, all[i]));
 		CHECK(!flexsc__uring_in_parts(IORING_OP_RECV, all[i]));
 		CHECK(!flexsc__uring_in_parts(IORING_OP_CLOSE, all[i]));
+	}
+}
+
+/* The macros that fill a receive's request name flags that the table has. */
+TEST(receives_go_to_the_ring_by_the_flags_of_their_rows)
+{
+	static const unsigned int receives[] = { SYS_recvfrom, SYS_recvmsg };
+
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct call_info *row = flexsc__call_info(receives[i]);
+
+		/* io_uring waits in spite of any other flag. */
+		CHECK_EQ(row->nowait, MSG_DONTWAIT);
+		for (uint32_t flag = 1; flag; flag <<= 1)
+			CHECK_EQ(sqe_is_polled(flag),
+				 !(flag & (row->unpolled | row->all)));
 	}
 }
