@@ -8,7 +8,7 @@ A page begins with a heading, "# NAME(SECTION) - description". A page of section
 lists its functions in the first paragraph; their declarations in the two folders of
 headers become its synopsis. Of Markdown it may have headings, paragraphs,
 indented and fenced code, `code`, *emphasis*, rows of a table, and lists: "*" or "1."
-before an item, and "- TERM: TEXT" for a definition.
+before an item, which is numbered anew, and "- TERM: TEXT" for a definition.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ def inline(text: str) -> str:
 
     def replace(part: re.Match[str]) -> str:
         code, emphasis, page, section = part.groups()
+        if part[0] == "\\":
+            return "\\e"
         if page:
             return f"\\fB{escape(page)}\\fP({section})"
         return f"\\fB{escape(code)}\\fP" if code else f"\\fI{escape(emphasis)}\\fP"
 
-    text = text.replace("\\", "\\e")
-    found = r"`([^`]+)`|\*([^*\s][^*]*)\*|\b([a-z][\w-]*)\(([1-8])\)"
+    found = r"`([^`]+)`|\*([^*\s][^*]*)\*|\b([a-z][\w-]*)\(([1-8])\)|\\"
     return re.sub(found, replace, text)
 
 
-def filled(text: str) -> str:
+def filled(text: str, width: int = WIDTH) -> str:
     lines = textwrap.wrap(
-        inline(" ".join(text.split())), WIDTH, break_long_words=False,
+        inline(" ".join(text.split())), width, break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
     return "\n".join("\\&" + line if line[0] in ".'" else line for line in lines)
@@ -64,13 +65,24 @@ def literal(lines: list[str]) -> Iterator[str]:
 def item(mark: str, text: str) -> str:
     if mark == "-":
         term, _, text = text.partition(": ")
-        return f".TP\n{filled(term)}\n{filled(text)}"
+        # .TP takes one line.
+        return f".TP\n{filled(term, sys.maxsize)}\n{filled(text)}"
     mark = "\\(bu" if mark == "*" else mark
     return f".IP {mark} 4\n{filled(text)}"
 
 
+def number(counts: list[int], level: int, mark: str) -> str:
+    """An item's mark. Of each level, counts has the number of the last item, or 0."""
+    del counts[level + 1 :]
+    counts += [0] * (level + 1 - len(counts))
+    counts[level] = counts[level] + 1 if mark[0].isdigit() else 0
+    return f"{counts[level]}." if counts[level] else mark
+
+
 def table(block: list[str]) -> str:
-    rows = [[escape(cell.strip()) for cell in row.split("|")[1:-1]] for row in block]
+    cells = [row.split("|")[1:-1] for row in block if set(row) - set("|-: ")]
+    dash = re.compile(r"(?<!\\)-")  # not the hyphen of text
+    rows = [[dash.sub(r"\\-", inline(cell.strip())) for cell in row] for row in cells]
     columns = len(rows[0]) - 1
     form = f"{'lB1 ' * columns}lB\n{'l1 ' * columns}l.\n"
     return ".TS\n" + form + "\n".join("\t".join(row) for row in rows) + "\n.TE"
@@ -84,7 +96,7 @@ def blocks(text: str) -> Iterator[list[str]]:
         if fenced and line != "```":
             block.append(line)
             continue
-        begins = ITEM.match(line) or not line or fenced
+        begins = ITEM.match(line) or not line or line.startswith("```")
         if block and begins:
             yield block
             block = []
@@ -94,15 +106,16 @@ def blocks(text: str) -> Iterator[list[str]]:
 
 def body(text: str) -> Iterator[str]:
     depth, listed = 0, False
+    counts: list[int] = []
     for block in blocks(text):
         first = block[0]
         found = ITEM.match(first)
         level = len(found[1]) // 2 if found else 0
-        if level != depth:
-            yield ".RS" if level > depth else ".RE"
-            depth = level
+        yield from [".RS"] * (level - depth) + [".RE"] * (depth - level)
+        depth = level
         if found:
-            yield item(found[2], " ".join([found[3], *block[1:]]))
+            mark = number(counts, level, found[2])
+            yield item(mark, " ".join([found[3], *block[1:]]))
         elif first.startswith("#"):
             mark, title = first.split(" ", 1)
             yield f".S{'H' if mark == '##' else 'S'} {escape(title)}"
@@ -117,6 +130,9 @@ def body(text: str) -> Iterator[str]:
         else:
             yield ".PP\n" + filled(" ".join(block))
         listed = bool(found) or first.startswith("  ")
+        if not listed:
+            counts.clear()
+    yield from [".RE"] * depth
 
 
 def declaration(name: str, headers: dict[str, str]) -> tuple[str, str]:

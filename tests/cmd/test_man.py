@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,52 @@ def test_a_page_is_clean(page: str) -> None:
         ["mandoc", "-Tlint", "-Wwarning", made], timeout=PATIENCE, check=True
     )
     assert "`" not in made.read_text().replace("\\`", "")
+
+
+LONG = "`" + "`, `".join(["--an-option"] * 9) + "`"
+TERM = "\\fB\\-\\-an\\-option\\fP, " * 8 + "\\fB\\-\\-an\\-option\\fP"
+
+
+@pytest.mark.parametrize(
+    ("markdown", "roff"),
+    [
+        pytest.param(f"- {LONG}: Text", f".TP\n{TERM}\nText", id="long term"),
+        pytest.param(
+            "1. one\n1. two\n  * dot\n1. three\n\nText\n\n1. one",
+            ".IP 1. 4\none\n.IP 2. 4\ntwo\n.RS\n.IP \\(bu 4\ndot\n.RE\n"
+            ".IP 3. 4\nthree\n.PP\nText\n.IP 1. 4\none",
+            id="numbers",
+        ),
+        pytest.param(r"a\b, `c\d`", r"a\eb, \fBc\ed\fP", id="backslash"),
+        pytest.param(
+            "| a | b |\n|---|:-:|\n| `c` | - |",
+            ".TS\nlB1 lB\nl1 l.\na\tb\n\\fBc\\fP\t\\-\n.TE",
+            id="table",
+        ),
+        pytest.param(
+            "Text\n```\ncode\n\nmore\n```\nText",
+            "Text\n.PP\n.in +4n\n.nf\ncode\n\nmore\n.fi\n.in\n.PP\nText",
+            id="fence without a blank line",
+        ),
+        pytest.param(
+            "* a\n    * b\n\nText\n\n    * c",
+            ".IP \\(bu 4\na\n.RS\n.RS\n.IP \\(bu 4\nb\n.RE\n.RE\n.PP\nText\n"
+            ".RS\n.RS\n.IP \\(bu 4\nc\n.RE\n.RE",
+            id="levels",
+        ),
+    ],
+)
+def test_markdown_becomes_roff(markdown: str, roff: str, tmp_path: Path) -> None:
+    source = tmp_path / "name.1.md"
+    source.write_text(f"<!-- -->\n# name(1) - a page\n\n## TEXT\n\n{markdown}\n")
+    script = ROOT / "man" / "page.py"
+    subprocess.run(
+        [sys.executable, "-B", script, "2026-01-01", tmp_path, *[tmp_path] * 2, source],
+        timeout=PATIENCE,
+        check=True,
+    )
+    text = source.with_suffix("").read_text()
+    assert text.split(".SH TEXT\n")[1] == roff + "\n"
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))
