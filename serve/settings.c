@@ -20,7 +20,7 @@ static const char help[] =
 "  -j, --loops N            loops, each with a thread and a core of its own (1)\n"
 "  -l, --log FILE           access log, \"-\" for standard output (none)\n"
 "  -a, --all                serve names that begin with a dot, too\n"
-"      --cache N            keep up to N files open for a second (0)\n"
+"      --cache N            keep up to N files open between requests (0)\n"
 "      --engine NAME        uring, threads (tried in this order) or kmod\n"
 "      --cores LIST         where syscall threads run, as 2,4-6\n"
 "      --timeout SECONDS    for a request, an idle client, a stuck one (30)\n"

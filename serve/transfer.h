@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending an answer, and loading the file that it is made of meanwhile: the
- * stages LOAD and SEND of answer.c.
+ * Sending an answer, and posting loads of its file meanwhile: the stages LOAD and
+ * SEND of answer.c. The callback of a load is in loading.c.
  */
 #ifndef SERVE_TRANSFER_H
 #define SERVE_TRANSFER_H

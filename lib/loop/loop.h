@@ -221,7 +221,7 @@ static inline void callback(struct flexsc_cb *cb, int64_t ret)
  */
 static inline struct pool *loop_pool(const struct flexsc_loop *loop)
 {
-	/* Acquires the pool; pairs with flexsc__pool_create(). */
+	/* Acquires the pool; pairs with flexsc__pool_make(). */
 	return __atomic_load_n(&loop->pool, __ATOMIC_ACQUIRE);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this folder need of each other. Owner only, if they don't say more. */
+/* Functions shared within this folder. Owner only unless stated otherwise. */
 #ifndef FLEXSC_RUN_H
 #define FLEXSC_RUN_H
 
@@ -9,7 +9,7 @@
 
 struct flexsc_loop;
 
-/* The loop ends: run it until nothing is posted any more. Owner only. */
+/* The loop ends: run it until nothing is posted any more. */
 void flexsc__drain(struct flexsc_loop *loop);
 
 /*

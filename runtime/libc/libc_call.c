@@ -52,7 +52,7 @@ static void test_cancel(struct uthread *u)
 {
 	/*
 	 * C2: sees a pthread_cancel() that has returned before this call; pairs
-	 * with C1 in pthread.c.
+	 * with C1 in thread_functions.c.
 	 */
 	if (atomic_load_explicit(&u->cancelled, memory_order_relaxed) ||
 	    atomic_load_explicit(&flexsc__anybody_cancelled, memory_order_relaxed))

@@ -29,7 +29,7 @@ static inline long libc_result(long ret)
 
 /*
  * A thread that may not be a user thread yet was cancelled. Same ordering as
- * uthread.cancelled (C1 in pthread.c, C2 in libc_call.c).
+ * uthread.cancelled (C1 in thread_functions.c, C2 in libc_call.c).
  */
 extern atomic_bool flexsc__anybody_cancelled;
 

@@ -106,7 +106,7 @@ void flexsc__inbox_pass(struct carrier *last, struct uthread *u)
 	struct uthread *head;
 
 	head = atomic_load_explicit(&c->rechecks, memory_order_relaxed);
-	/* V1: releases the link; pairs with V2 in carrier.c. */
+	/* V1: releases the link; pairs with V2 in carrier_run.c. */
 	do {
 		u->recheck.next = head;
 	} while (!atomic_compare_exchange_weak(&c->rechecks, &head, u));
@@ -135,7 +135,7 @@ void flexsc__inbox_recheck(struct uthread *u)
 {
 	struct carrier *c = u->carrier;
 
-	/* V3: pairs with V4 in carrier.c. */
+	/* V3: pairs with V4 in carrier_run.c. */
 	if (c && !atomic_fetch_add(&u->recheck.requests, 1))
 		flexsc__inbox_pass(c, u);
 }
