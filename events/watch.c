@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <flexsc/ecb.h>
+#include <flexsc/fd.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -193,7 +194,13 @@ int flexsc_ecb_forget(struct flexsc_ecb *ecb, unsigned int event)
 
 int flexsc_ecb_close(struct flexsc_ecb *ecb, unsigned int event)
 {
-	return watch_end(ecb, event, true);
+	const int fd = ecb && event < ecb->events ? ecb->slots[event].fd : -1;
+	int err = watch_end(ecb, event, true);
+
+	/* The number may be another file's. Without a lock, because handlers call this. */
+	if (!err && fd >= 0)
+		flexsc_fd_forget(fd);
+	return err;
 }
 
 int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word)

@@ -380,6 +380,30 @@ static void evring_kick(struct flexsc_ecb *ecb, uint32_t groups)
 		flexsc__notifier_send(ecb);
 }
 
+static void evring_end_ring(struct io_uring *ring)
+{
+	fds_forget((uint32_t)ring->ring_fd);
+	io_uring_queue_exit(ring);
+}
+
+static int evring_make_ring(struct io_uring *ring, struct io_uring_params *params)
+{
+	int err;
+
+	flexsc__private_fd_begin();
+	err = io_uring_queue_init_params(REQUESTS, ring, params);
+	ring->ring_fd = flexsc__private_fd_made(err ? -1 : ring->ring_fd);
+	if (err)
+		return err;
+	ring->enter_ring_fd = ring->ring_fd;
+	/* A filter may forbid to enter the ring and not to make it. */
+	err = (int)raw_syscall(SYS_io_uring_enter, (uint64_t)ring->ring_fd, 0, 0, 0,
+			       0, 0);
+	if (err)
+		evring_end_ring(ring);
+	return err;
+}
+
 static int evring_open_ring(struct flexsc_ecb *ecb, struct evring *evring)
 {
 	struct io_uring_params params = {
@@ -396,25 +420,13 @@ static int evring_open_ring(struct flexsc_ecb *ecb, struct evring *evring)
 		params.flags |= IORING_SETUP_SINGLE_ISSUER |
 				IORING_SETUP_DEFER_TASKRUN;
 	err = flexsc__uring_kills() ?
-		      -EPERM :
-		      io_uring_queue_init_params(REQUESTS, &evring->ring,
-						 &params);
-	if (!err) {
-		/* A filter may forbid to enter the ring and not to make it. */
-		err = (int)raw_syscall(SYS_io_uring_enter,
-				       (uint64_t)evring->ring.ring_fd, 0, 0, 0,
-				       0, 0);
-		if (err)
-			io_uring_queue_exit(&evring->ring);
-	}
+		      -EPERM : evring_make_ring(&evring->ring, &params);
 	if (err) {
 		flexsc__uring_why(err, ecb->why, sizeof(ecb->why));
 		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ?
 			       err : -EOPNOTSUPP;
 	}
 	evring->completions = params.cq_entries;
-	evring->ring.ring_fd = flexsc__private_fd(evring->ring.ring_fd);
-	evring->ring.enter_ring_fd = evring->ring.ring_fd;
 	return 0;
 }
 
@@ -438,8 +450,7 @@ static void evring_discard(struct flexsc_ecb *ecb)
 	struct evring *evring = ecb->own;
 
 	flexsc__evring_discard_listeners(evring);
-	fds_forget((uint32_t)evring->ring.ring_fd);
-	io_uring_queue_exit(&evring->ring);
+	evring_end_ring(&evring->ring);
 	munmap(ecb->control, ecb->area);
 	free(evring);
 }

@@ -32,29 +32,25 @@ static void fds_note_flags(uint32_t fd)
 	fds_change_file(fd, FLAGS);
 }
 
-/*
- * Calls that set flags: how many have begun, in BEGUN, and how many are in progress. The
- * kernel's order of calls that overlap is unknown, so none of them leaves a fact.
- */
+/* A call that has begun, in flexsc__fds_setters. */
 #define BEGUN		(1ULL << 32)
-
-static _Atomic uint64_t setters;
 
 uint64_t flexsc__fds_set_begin(void)
 {
-	return atomic_fetch_add(&setters, BEGUN + 1) + BEGUN + 1;
+	return atomic_fetch_add(&flexsc__fds_setters, BEGUN + 1) + BEGUN + 1;
 }
 
 void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t ret)
 {
-	const uint64_t now = atomic_fetch_sub(&setters, 1);
-
-	if (ret || now != begun || (uint32_t)begun != 1)
-		return;
-	if (flags & O_NONBLOCK)
+	if (ret || (uint32_t)begun != 1)
+		;	/* no fact */
+	else if (flags & O_NONBLOCK)
 		fds_learn(fd, FD_NEVER_WAITS);
 	else if (fds_known(fd) & FD_NO_LIMITS)
 		fds_learn(fd, FD_WAITS);
+	/* The fact comes first: a call that begins behind this drops it. */
+	if (atomic_fetch_sub(&flexsc__fds_setters, 1) != begun)
+		fds_keep(fd, ~(uint32_t)FLAGS);
 }
 
 static void fds_note_option(uint32_t fd, uint64_t option)

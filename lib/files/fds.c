@@ -16,6 +16,7 @@
 _Atomic uint32_t flexsc__fds_facts[FDS_MAX];
 _Atomic uint32_t flexsc__fds_end;
 atomic_bool flexsc__fds_any_signals;
+_Atomic uint64_t flexsc__fds_setters;
 
 _Atomic uint32_t flexsc__fds_asked_end;
 
@@ -27,11 +28,13 @@ static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 			     uint32_t (*ask)(uint32_t))
 {
 	uint32_t facts = fds_known(fd), more;
+	uint64_t setters;
 
 	if (facts & which)
 		return facts;
+	setters = atomic_load(&flexsc__fds_setters);
 	more = ask(fd);
-	if (fd >= FDS_MAX)
+	if (fd >= FDS_MAX || (which & FLAGS && atomic_load(&flexsc__fds_setters) != setters))
 		return more;
 	fds_raise_end(&flexsc__fds_asked_end, fd);
 	fds_raise_end(&flexsc__fds_end, fd);

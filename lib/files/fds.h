@@ -208,6 +208,13 @@ uint32_t flexsc__fds_kind(uint32_t fd);
 /* Has there been a descriptor with FD_SIGNALS? */
 extern atomic_bool flexsc__fds_any_signals;
 
+/*
+ * Calls that set flags (effects.h): how many have begun, in the upper half, and how many
+ * are in progress. The kernel's order of calls that overlap is unknown, so none of them
+ * leaves a fact; nor does a query meanwhile.
+ */
+extern _Atomic uint64_t flexsc__fds_setters;
+
 static inline bool fds_has_signals(uint32_t fd)
 {
 	return fds_known(fd) & FD_SIGNALS;

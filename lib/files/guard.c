@@ -100,18 +100,6 @@ static void set_copy(struct guard *guard, int copy)
 			      memory_order_relaxed);
 }
 
-/* A guard of a descriptor that is being closed: of its file before, or the one after. */
-static struct guard *make_copied(struct bucket *bucket, uint32_t fd)
-{
-	struct guard *guard = make(bucket, fd, (int)fd);
-
-	if (!guard)
-		return NULL;
-	set_copy(guard, flexsc__private_fd_copy((int)fd));
-	add(bucket, guard);
-	return guard;
-}
-
 static struct guard *make_or_share(struct bucket *bucket, uint32_t fd)
 {
 	struct guard *guard = find(bucket, fd);
@@ -123,6 +111,25 @@ static struct guard *make_or_share(struct bucket *bucket, uint32_t fd)
 	guard = make(bucket, fd, (int)fd);
 	if (guard)
 		add(bucket, guard);
+	return guard;
+}
+
+/* A guard of a descriptor that is being closed: of its file before, or the one after. */
+static struct guard *make_copied(struct bucket *bucket, uint32_t fd)
+{
+	const int copy = flexsc__private_fd_copy((int)fd);
+	struct guard *guard;
+
+	/* There is no free descriptor, or fd is closed already. */
+	if (copy < 0)
+		return make_or_share(bucket, fd);
+	guard = make(bucket, fd, copy);
+	if (!guard) {
+		flexsc__private_fd_close(copy);
+		return NULL;
+	}
+	guard->copied = true;
+	add(bucket, guard);
 	return guard;
 }
 

@@ -88,6 +88,7 @@ int flexsc__private_fd_made(int fd)
 		fd = high;
 	}
 	if (fd >= 0) {
+		fds_keep((uint32_t)fd, FD_MARKED);
 		fds_learn((uint32_t)fd, FD_OWN);
 		fds_raise_end(&own_end, (uint32_t)fd);
 	}
@@ -105,6 +106,8 @@ int flexsc__private_fd_copy(int fd)
 	copy = ask(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)floor,
 		   0, 0, 0);
 	if (copy >= 0) {
+		/* A plain close() of the program may have left facts. */
+		fds_keep((uint32_t)copy, FD_MARKED);
 		fds_learn((uint32_t)copy, FD_OWN | FD_COPY);
 		fds_raise_end(&copies_end, (uint32_t)copy);
 	}

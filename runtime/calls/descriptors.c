@@ -122,10 +122,11 @@ long flexsc__descriptors_close_range(struct uthread *u, long nr,
 {
 	const uint64_t *a = (const uint64_t *)entry->args;
 
-	/* The kernel rejects these arguments. */
-	if (a[0] > a[1] || a[2] & ~(uint64_t)CLOSE_RANGE_UNSHARE)
+	/* The kernel rejects these arguments, or closes nothing. */
+	if ((uint32_t)a[0] > (uint32_t)a[1] ||
+	    (uint32_t)a[2] & ~CLOSE_RANGE_UNSHARE)
 		return flexsc__dispatch(u, nr, entry);
-	return a[2] ? close_others_alone(u, a) : close_others(a);
+	return (uint32_t)a[2] ? close_others_alone(u, a) : close_others(a);
 }
 
 /*

@@ -50,6 +50,7 @@ struct carrier {
 	bool ends;		/* "end" was woken; on this carrier */
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads */
+	bool roused;		/* it has slept, and has not looked for work since */
 	unsigned int number;
 	uint32_t runs;		/* runs since the last look for completions */
 	uint32_t passed;	/* runs since the last one from "later" */

@@ -140,9 +140,14 @@ static struct uthread *take(struct carrier *c)
 struct uthread *flexsc__runqueue_next(struct carrier *c)
 {
 	struct uthread *u = take(c);
+	const bool roused = c->roused;
 
+	c->roused = false;
 	if (!u)
 		return steal(c);
+	/* It was woken to steal, perhaps, and doesn't: another carrier may. */
+	if (roused)
+		atomic_store(&searching, false);
 	share(c, 1);
 	return u;
 }
@@ -180,6 +185,7 @@ void flexsc__runqueue_busy(struct carrier *c)
 	/* M1: before flexsc__monitor_notice() looks whether the monitor sleeps. */
 	atomic_store(&c->idle, false);
 	atomic_fetch_sub(&idle_count, 1);
+	c->roused = true;
 }
 
 void flexsc__runqueue_forget(void)

@@ -5,8 +5,8 @@
  * of a queue. A carrier that is alone needs no lock for its queues.
  *
  * A carrier with more user threads than it can run wakes an idle carrier.
- * "searching" is set from then until a carrier has stolen or goes to sleep, so
- * carriers are woken one after the other, not all at once.
+ * "searching" is set from then until a carrier has stolen, goes to sleep, or was woken
+ * and finds work of its own. So carriers are woken one after the other, not all at once.
  *
  *	Q1	a queue's length changes, then share() reads idle_count and
  *		"searching"

@@ -23,8 +23,8 @@ import guest
 import instructions
 import kernels
 import peers
-import pool
 import run
+import runner
 import sanitize
 import suite
 
@@ -184,10 +184,16 @@ def test_a_report_without_a_case_is_a_failure(tmp_path: Path) -> None:
         assert step.tally.failed == failed, text
 
 
-def test_a_filter_of_others_tests_has_to_match() -> None:
-    given = argparse.Namespace(filter="nothing", prefix=["x"], strict=False)
-    with pytest.raises(pool.PeersError):
-        peers.conclude([], given)
+def test_a_filter_of_others_tests_has_to_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "SUITES", {})
+    monkeypatch.setattr(peers, "settle", lambda: None)
+    given = argparse.Namespace(
+        work=tmp_path, suite=None, filter="nothing", jobs=1, timeout=1.0, known=None
+    )
+    with pytest.raises(runner.PeersError, match="no test's name matches 'nothing'"):
+        peers.run(given)
 
 
 def test_what_one_kernel_found_is_kept_when_the_next_fails(

@@ -12,6 +12,7 @@
 #include "lib/base/ask.h"
 #include "lib/files/effects.h"
 #include "lib/files/fds.h"
+#include "lib/files/guard.h"
 #include "lib/files/plan.h"
 
 #define SIGNALS		3000U	/* that arrive while the function runs */
@@ -215,5 +216,27 @@ TEST(flags_that_a_call_has_set_need_no_query)
 	set_flags(O_NONBLOCK, NULL);
 	CHECK_EQ(fcntl((int)fd, F_SETFL, 0), 0);
 	CHECK(queries(false) > 0);
+	close((int)fd);
+}
+
+TEST(a_guard_uses_the_descriptor_itself_where_none_is_free)
+{
+	struct rlimit limit, none;
+	struct guard *guard;
+
+	CHECK_EQ(flexsc__plan_init(), 0);
+	fd = (uint32_t)socket(AF_UNIX, SOCK_STREAM, 0);
+	/* Another thread is closing a descriptor, so the guard wants a copy. */
+	flexsc__guard_count_closing(fd);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	guard = flexsc__guard_begin(fd);
+	CHECK(guard);
+	CHECK_EQ(guard_fd(guard), (int)fd);
+	flexsc__guard_end(guard);
+	flexsc__guard_count_closed(fd);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	close((int)fd);
 }
