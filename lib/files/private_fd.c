@@ -27,6 +27,8 @@ static _Atomic uint32_t own_end, copies_end;
 #define CHANGING	(FREEZE_RANGE - 1)
 
 static _Atomic uint32_t changing;
+/* Of these, the calling thread: a handler may interrupt it, and fork. */
+static _Thread_local uint32_t changing_here;
 
 /*
  * A close_range() may hang, as for a file system that the program serves itself, until
@@ -48,6 +50,7 @@ void flexsc__private_fd_begin(void)
 			patient = err != -ETIMEDOUT;
 			n = atomic_load(&changing);
 		} else if (atomic_compare_exchange_weak(&changing, &n, n + 1)) {
+			changing_here++;
 			return;
 		}
 	}
@@ -55,8 +58,10 @@ void flexsc__private_fd_begin(void)
 
 static void change_end(void)
 {
-	uint32_t n = atomic_fetch_sub(&changing, 1);
+	uint32_t n;
 
+	changing_here--;
+	n = atomic_fetch_sub(&changing, 1);
 	if (n >= FREEZE_RANGE && (n & CHANGING) == 1)
 		futex_wake_all(&changing);
 }
@@ -65,7 +70,7 @@ void flexsc__private_fds_freeze(enum freeze why)
 {
 	uint32_t n = atomic_fetch_add(&changing, why) + why;
 
-	while (n & CHANGING) {
+	while ((n & CHANGING) > changing_here) {
 		futex_wait(&changing, n, UINT64_MAX);
 		n = atomic_load(&changing);
 	}
@@ -127,7 +132,7 @@ static void close_below(_Atomic uint32_t *limit, uint32_t fact)
 
 void flexsc__private_fds_forked(void)
 {
-	atomic_store(&changing, 0);
+	atomic_store(&changing, changing_here);
 	close_below(&copies_end, FD_COPY);
 }
 

@@ -14,6 +14,7 @@
 #include "lib/files/fds.h"
 #include "lib/files/guard.h"
 #include "lib/files/plan.h"
+#include "lib/files/private_fd.h"
 
 #define SIGNALS		3000U	/* that arrive while the function runs */
 #define PERIOD_US	20
@@ -239,4 +240,26 @@ TEST(a_guard_uses_the_descriptor_itself_where_none_is_free)
 	flexsc__guard_count_closed(fd);
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	close((int)fd);
+}
+
+/* As a handler does that interrupts the making of a private descriptor. */
+TEST(a_thread_that_makes_a_descriptor_may_fork)
+{
+	int child;
+
+	CHECK_EQ(flexsc__plan_init(), 0);
+	flexsc__private_fd_begin();
+	flexsc__private_fds_freeze(FREEZE_FORK);
+	child = test_fork();
+	if (child)
+		flexsc__private_fds_thaw(FREEZE_FORK);
+	else
+		flexsc__private_fds_forked();
+	CHECK_EQ(flexsc__private_fd_made(-1), -1);
+	/* No thread is making one any more. */
+	flexsc__private_fds_freeze(FREEZE_FORK);
+	flexsc__private_fds_thaw(FREEZE_FORK);
+	if (!child)
+		test_leave();
+	test_reap(child);
 }
