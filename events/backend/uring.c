@@ -498,8 +498,9 @@ static int evring_open(struct flexsc_ecb *ecb)
 /* A section that the child is in finds zeroes there. */
 static void evring_unshare(void *area, size_t size)
 {
-	mmap(area, size, PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	(void)mmap(area, size, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		   0);
 }
 
 static void evring_forked(struct flexsc_ecb *ecb)
