@@ -145,9 +145,9 @@ static void place_descriptors(uint32_t carriers)
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	/* With few descriptors, there are few spares. */
-	if (limit.rlim_cur <= (rlim_t)(2 * needed))
+	if (limit.rlim_cur <= 2 * (rlim_t)needed)
 		needed = 8 * (int)(carriers + 1) + 16;
-	if (limit.rlim_cur <= (rlim_t)(2 * needed))
+	if (limit.rlim_cur <= 2 * (rlim_t)needed)
 		return;
 	if (limit.rlim_cur > (rlim_t)(FLOOR + needed))
 		flexsc__private_fd_floor = FLOOR;
@@ -319,6 +319,7 @@ static bool start(void)
 {
 	sigmask_t mask = 0;
 	uint32_t carriers = setting("FLEXSC_CARRIERS");
+	const char *engine;
 	bool in_place;
 	void *stack;
 
@@ -331,8 +332,8 @@ static bool start(void)
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
 	flexsc__runtime.sticky = !is_off("FLEXSC_STICKY");
-	if (getenv("FLEXSC_ENGINE") &&
-	    !strcmp(getenv("FLEXSC_ENGINE"), "sync")) {
+	engine = getenv("FLEXSC_ENGINE");
+	if (engine && !strcmp(engine, "sync")) {
 		runtime_report("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
 			    "uring or threads");
 		return false;
