@@ -52,12 +52,21 @@ static void runtime_report(const char *what, const char *why)
 	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
 }
 
-/* A number that flexsc run has checked; 0 if it isn't set. */
-static uint32_t setting(const char *name)
+/* A number from 1 to most; "other" if it isn't set, or wrong. */
+static uint32_t setting(const char *name, uint32_t most, uint32_t other)
 {
 	const char *value = getenv(name);
+	unsigned long n;
+	char *end, why[64];
 
-	return value ? (uint32_t)strtoul(value, NULL, 10) : 0;
+	if (!value)
+		return other;
+	n = strtoul(value, &end, 10);
+	if (*value >= '0' && *value <= '9' && !*end && n && n <= most)
+		return (uint32_t)n;
+	snprintf(why, sizeof(why), "ignored: give 1 to %u", most);
+	runtime_report(name, why);
+	return other;
 }
 
 static unsigned int cores(void)
@@ -223,10 +232,9 @@ static uint32_t carriers_that_fit(uint32_t n)
 /* Fewer carriers or another engine suffice, but are reported once. */
 static bool start_carriers(unsigned int n)
 {
-	const uint32_t entries = setting("FLEXSC_ENTRIES");
 	struct flexsc_options options = {
 		.size = sizeof(options),
-		.max_entries = entries ? entries : ENTRIES,
+		.max_entries = setting("FLEXSC_ENTRIES", 1 << 20, ENTRIES),
 	};
 	char why[256] = "", what[64];
 	const bool restart = started, spare = room_for_carriers() > n;
@@ -318,13 +326,11 @@ static bool is_bypassed(void)
 static bool start(void)
 {
 	sigmask_t mask = 0;
-	uint32_t carriers = setting("FLEXSC_CARRIERS");
+	uint32_t carriers = setting("FLEXSC_CARRIERS", 1024, cores());
 	const char *engine;
 	bool in_place;
 	void *stack;
 
-	if (!carriers)
-		carriers = cores();
 	if (atomic_load(&flexsc__runtime.filtered) ||
 	    filter_is_near(&flexsc__self))
 		return false;

@@ -34,7 +34,7 @@ static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 		return facts;
 	setters = atomic_load(&flexsc__fds_setters);
 	more = ask(fd);
-	if (fd >= FDS_MAX || (which & FLAGS && atomic_load(&flexsc__fds_setters) != setters))
+	if (fd >= FDS_MAX)
 		return more;
 	fds_raise_end(&flexsc__fds_asked_end, fd);
 	fds_raise_end(&flexsc__fds_end, fd);
@@ -45,6 +45,9 @@ static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 	while (!atomic_compare_exchange_weak_explicit(
 		&flexsc__fds_facts[fd], &facts, facts | more,
 		memory_order_relaxed, memory_order_relaxed));
+	/* A call that set flags meanwhile may have been behind the query. */
+	if (which & FLAGS && atomic_load(&flexsc__fds_setters) != setters)
+		fds_keep(fd, ~(uint32_t)FLAGS);
 	return facts | more;
 }
 

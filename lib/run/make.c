@@ -137,6 +137,8 @@ static void fork_begin(void)
 static void fork_parent(void)
 {
 	flexsc__private_fds_thaw(FREEZE_FORK);
+	/* Other threads may have made descriptors since fork_begin(). */
+	flexsc__fds_share();
 	flexsc__all_unlock();
 }
 

@@ -91,11 +91,6 @@ static void count_closing(const struct call_info *row, const uint64_t a[6])
 		closings_count((uint32_t)a[row->closes == CLOSES_OTHER]);
 }
 
-static bool sets_flags(const struct call_info *variant)
-{
-	return variant->changes == CHANGES_FLAGS && variant->flags_arg;
-}
-
 bool flexsc__descriptors_begin(struct fds_call *call)
 {
 	const struct call_info *row = call->row;
@@ -112,7 +107,7 @@ bool flexsc__descriptors_begin(struct fds_call *call)
 		flexsc__closing_begin_alone(entry);
 	}
 	flexsc__fds_note(entry);
-	if (sets_flags(call->variant))
+	if (call->variant->changes == CHANGES_FLAGS)
 		call->begun = flexsc__fds_set_begin();
 	return true;
 }
@@ -143,9 +138,10 @@ static void changed(const struct fds_call *call, long ret)
 		count_closing(row, a);
 	if (row->closes)
 		flexsc__closing_end_alone(call->entry, ret);
-	if (sets_flags(variant))
+	/* FIONBIO's flag is in memory that may have changed: it leaves no fact. */
+	if (variant->changes == CHANGES_FLAGS)
 		flexsc__fds_set_end((uint32_t)a[0], a[variant->flags_arg],
-				    call->begun, ret);
+				    call->begun, variant->flags_arg ? ret : -1);
 }
 
 void flexsc__descriptors_end(const struct fds_call *call, long ret)

@@ -487,6 +487,13 @@ def test_an_engine_of_the_environment_is_refused_alike(name: str) -> None:
     assert done.stderr == f"flexsc: run: FLEXSC_ENGINE={name}: give uring or threads\n"
 
 
+@pytest.mark.parametrize("value", ["-1", "0", "1025", "4294967295", "2x", ""])
+def test_a_wrong_number_of_carriers_is_named(value: str) -> None:
+    done = run(*python("print('right')"), env={"FLEXSC_CARRIERS": value})
+    assert done.stdout == "right\n"
+    assert done.stderr == "flexsc: run: FLEXSC_CARRIERS: ignored: give 1 to 1024\n"
+
+
 def test_a_program_is_asked_for() -> None:
     done = run("-c", "2")
     assert (done.returncode, done.stdout) == (2, "")

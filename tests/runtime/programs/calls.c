@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 #include "lib/base/syscall.h"
@@ -71,6 +72,37 @@ static void await_begun(int n)
 	while (begun < n)
 		usleep(1000);
 	await_quiet();
+}
+
+static atomic_bool cleared;
+
+static void *clear_flags(void *arg)
+{
+	while (!cleared)
+		CHECK_EQ(fcntl(*(int *)arg, F_SETFL, 0), 0);
+	return arg;
+}
+
+/* What the runtime keeps of a descriptor's flags is what the last call has set. */
+TEST(flags_that_threads_set_at_once_are_the_kernels)
+{
+	int on = 1;
+	char byte;
+
+	for (unsigned int round = 0; round < 300; round++) {
+		pthread_t thread;
+
+		cleared = false;
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		thread = start(clear_flags, &pair[0]);
+		CHECK_EQ(ioctl(pair[0], FIONBIO, &on), 0);
+		cleared = true;
+		CHECK_EQ(join(thread), &pair[0]);
+		if (fcntl(pair[0], F_GETFL) & O_NONBLOCK)
+			CHECK_EQ(read(pair[0], &byte, 1), -1);
+		close(pair[0]);
+		close(pair[1]);
+	}
 }
 
 #define UNUSED_FROM	256U	/* the program's own descriptors are below */
