@@ -326,15 +326,16 @@ static bool is_bypassed(void)
 static bool start(void)
 {
 	sigmask_t mask = 0;
-	uint32_t carriers = setting("FLEXSC_CARRIERS", 1024, cores());
 	const char *engine;
+	uint32_t carriers;
 	bool in_place;
 	void *stack;
 
 	if (atomic_load(&flexsc__runtime.filtered) ||
 	    filter_is_near(&flexsc__self))
 		return false;
-	carriers = carriers_that_fit(carriers);
+	/* Not before: a filter may forbid what cores() does. */
+	carriers = carriers_that_fit(setting("FLEXSC_CARRIERS", 1024, cores()));
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
 	flexsc__runtime.sticky = !is_off("FLEXSC_STICKY");
