@@ -210,6 +210,7 @@ def collect(flexsc: str, several: Sequence[Cores]) -> Json:
             "apache2": version("apache2", "-v"),
             "mariadbd": version("mariadbd", "--version"),
             "sysbench": version("sysbench", "--version"),
+            "java": version("java", "--version"),
         },
     }
 

@@ -22,6 +22,7 @@ PACKAGES = {
     "haproxy": "haproxy",
     "httperf": "httperf",
     "ip": "iproute2",
+    "java": "default-jdk-headless",
     "mariadb-install-db": "mariadb-server",
     "mariadbd": "mariadb-server",
     "memcached": "memcached",

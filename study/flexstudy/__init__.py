@@ -9,10 +9,11 @@ entries, loops
             parts of programs: Apache by entries, programs with an event loop
 looping, questions
             the programs with an event loop, and what they are asked
+threaded    the programs whose threads serve, and their variants
 overload_plan, overload_table, mix
             parts of overload; mix: the sizes of files
-apache, mariadb
-            the real programs that programs measures
+apache, mariadb, pools
+            the programs that programs measures
 raw         the measuring loops of flexsc study --raw
 papers      the papers' numbers, from the folder of that name
 report      flexsc study report: the papers' figures beside ours, a package

@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Apache with mpm_worker: one child, in which a thread serves each connection.
-It serves a static page, as it is and under flexsc run, and wrk loads it.
+"""Apache with one child, which serves a static page. With mpm_event, Debian's default, a
+listener hands requests to threads. With mpm_worker a thread serves each connection.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from flexbench import clients, servers, tools
+from flexbench import clients, servers, sweep, tools
 from flexbench.runner import Plan
-from flexbench.running import CARRIER, FLEXSC, NATIVE, Program, way
+from flexbench.running import Program
 from flexbench.samples import BenchError
 from flexbench.servers import Place, Server
 from flexbench.tools import Load
 
-TOOLS = ["taskset", "apache2", "wrk"]
-CONNECTIONS = 256
+from .threaded import Kind, Variant, variants
+
 # A connection that wrk has closed may still have its thread when it makes the
 # next one.
 SPARE_THREADS = 44
@@ -52,7 +51,7 @@ PidFile {folder}/pid
 Mutex pthread
 ErrorLog {folder}/errors
 LogLevel warn
-LoadModule mpm_worker_module {modules}/mod_mpm_worker.so
+LoadModule mpm_{mpm}_module {modules}/mod_mpm_{mpm}.so
 LoadModule authz_core_module {modules}/mod_authz_core.so
 User {user}
 Group {group}
@@ -70,10 +69,13 @@ MaxRequestWorkers {threads}
 """
 
 
-def configuration(place: Place, root: Path, connections: int) -> str:
+def configuration(place: Place, mpm: str, root: Path, connections: int) -> str:
+    if not (MODULES / f"mod_mpm_{mpm}.so").exists():
+        raise BenchError(f"there is no mod_mpm_{mpm}.so in {MODULES}")
     privileged = os.geteuid() == 0
     return CONFIGURATION.format(
         folder=place.folder,
+        mpm=mpm,
         root=root,
         address=place.address,
         port=place.port,
@@ -92,24 +94,21 @@ def kill(pidfd: int) -> None:
     os.close(pidfd)
 
 
+def prepare(plan: Plan, root: Path) -> None:
+    (root / FILE).write_bytes(PAGE)
+
+
 @contextmanager
 def started(
-    plan: Plan,
-    variant: str,
-    folder: Path,
-    root: Path,
-    connections: int,
-    options: Sequence[str] = (),
+    plan: Plan, variant: Variant, root: Path, folder: Path, connections: int
 ) -> Iterator[Program]:
-    """options: of flexsc run."""
-    name = f"{variant} Apache"
+    name = f"Apache ({variant.title})"
     place = servers.place(plan.network, folder)
     config = folder / "configuration"
-    text = configuration(place, root, connections)
+    text = configuration(place, variant.configuration, root, connections)
     config.write_text(text, encoding="utf-8")
-    runtime = way(plan, variant, *CARRIER, *options)
-    command = [*plan.network.server, *plan.under, *runtime]
-    command += [tools.need("apache2"), "-f", str(config), "-DFOREGROUND"]
+    command = [*variant.before(plan), tools.need("apache2")]
+    command += ["-f", str(config), "-DFOREGROUND"]
     with (
         ExitStack() as last,
         (folder / "errors").open("a+", encoding="utf-8") as errors,
@@ -128,36 +127,25 @@ def started(
         yield replace(program, pid=child)
 
 
-@contextmanager
-def several(
-    plan: Plan, ways: Mapping[str, Sequence[str]], connections: int
-) -> Iterator[dict[str, Program]]:
-    """Apaches that run at once, by names: NATIVE, others with options of flexsc run."""
-    if not (MODULES / "mod_mpm_worker.so").exists():
-        raise BenchError(f"there is no mod_mpm_worker.so in {MODULES}")
-    with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
-        folder = Path(name)
-        # For the child, which may be somebody else.
-        folder.chmod(0o755)
-        root = folder / "root"
-        root.mkdir()
-        (root / FILE).write_bytes(PAGE)
-        found = {}
-        for name, options in ways.items():
-            variant = NATIVE if name == NATIVE else FLEXSC
-            found[name] = stack.enter_context(
-                started(plan, variant, folder / name, root, connections, options)
-            )
-        yield found
-
-
-def both(plan: Plan, connections: int) -> AbstractContextManager[dict[str, Program]]:
-    return several(plan, {NATIVE: [], FLEXSC: []}, connections)
-
-
 def load(
     plan: Plan, program: Program, mode: str, connections: int, seconds: int
 ) -> Load:
     url = f"http://{plan.network.address}:{program.port}/{FILE}"
     command = clients.wrk(plan, connections, seconds, url, OPTIONS[mode])
     return clients.run_wrk(command, seconds)
+
+
+KIND = Kind(
+    title="Apache, 1 KiB",
+    unit="requests",
+    clients="connections",
+    count=256,
+    modes=MODES,
+    tools=["taskset", "apache2", "wrk"],
+    variants=variants(event=[], worker=[]),
+    prepare=prepare,
+    start=started,
+    load=load,
+    sweep=sweep.WEB,
+    apart=True,
+)

@@ -25,7 +25,7 @@ from flexbench.runner import Plan, chosen, measure_all, progress
 from flexbench.running import FLEXSC, NATIVE, Program
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
 
-from . import apache, looping, loops, mariadb, programs
+from . import apache, looping, loops, mariadb, programs, threaded
 
 BENCH = "counters"
 
@@ -196,14 +196,13 @@ def looping_both(plan: Plan, name: str) -> Iterator[dict[str, Loaded]]:
 @contextmanager
 def threaded_both(plan: Plan, name: str) -> Iterator[dict[str, Loaded]]:
     kind = programs.KINDS[name]
-    for tool in kind.tools:
-        tools.need(tool)
 
     def load_of(program: Program) -> Callable[[], object]:
         seconds = plan.seconds
         return lambda: programs.round_of(plan, kind, program, MODES[name], seconds)
 
-    with kind.both(plan, programs.connections(plan, kind)) as found:
+    most = kind.connections(plan)
+    with threaded.started(plan, kind, kind.papers, most) as found:
         yield {variant: (one, load_of(one)) for variant, one in found.items()}
 
 

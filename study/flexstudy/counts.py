@@ -13,7 +13,6 @@ nothing of a program's start, its end and its connections, if these are kept.
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -26,8 +25,9 @@ from flexbench.runner import Plan, chosen, progress
 from flexbench.running import NATIVE
 from flexbench.samples import BenchError, Measurement, Run, distinct
 
-from . import apache, looping, loops, mariadb
+from . import apache, looping, loops, mariadb, threaded
 from .looping import Asked
+from .threaded import Variant
 
 BENCH = "counts"
 CALLS, INSTRUCTIONS = "calls_per_request", "instructions_per_request"
@@ -43,7 +43,9 @@ DESCRIPTORS = "1024:4096"
 
 # valgrind can't map as much as MariaDB reserves for a pool that may grow, nor does
 # io_uring come to an end in it.
-MARIADB = ["--loose-innodb-buffer-pool-size-max=256M", "--innodb-use-native-aio=0"]
+ARGUMENTS = ["--loose-innodb-buffer-pool-size-max=256M", "--innodb-use-native-aio=0"]
+MARIADB = Variant(NATIVE, "connection", NATIVE, ARGUMENTS)
+WORKER = Variant(NATIVE, "worker", NATIVE)
 
 
 # Programs: how each is started, and asked.
@@ -97,13 +99,16 @@ def ask_in_rounds(
     return int(found["counts"]["warmed"])
 
 
-def apache_prepare(plan: Plan, base: Path) -> None:
-    (base / apache.FILE).write_bytes(apache.PAGE)
-
-
 @contextmanager
-def apache_started(plan: Plan, base: Path, own: Path, count: int) -> Iterator[Asked]:
-    with apache.started(plan, NATIVE, own, base, count) as program:
+def threaded_started(
+    start: threaded.Start,
+    variant: Variant,
+    plan: Plan,
+    base: Path,
+    own: Path,
+    count: int,
+) -> Iterator[Asked]:
+    with start(plan, variant, base, own, count) as program:
         yield Asked(program, {})
 
 
@@ -128,13 +133,6 @@ def ask_by_ab(
     command += [*(["-k"] if mode == apache.KEPT else []), url]
     done = clients.execute("ab", [*counter, *clients.placed(plan, command)], LIMIT_S)
     return parse_ab(done.stdout or done.stderr)
-
-
-@contextmanager
-def mariadb_started(plan: Plan, base: Path, own: Path, count: int) -> Iterator[Asked]:
-    shutil.copytree(base / "data", own / "data")
-    with mariadb.started(plan, NATIVE, own, count, *MARIADB) as program:
-        yield Asked(program, {})
 
 
 def ask_by_sysbench(
@@ -164,16 +162,16 @@ KINDS = {
         paper="Apache",
         modes={apache.KEPT: Mode(32, 4000), apache.CLOSED: Mode(32, 4000)},
         tools=["apache2", "ab"],
-        prepare=apache_prepare,
-        start=apache_started,
+        prepare=apache.prepare,
+        start=partial(threaded_started, apache.started, WORKER),
         ask=ask_by_ab,
     ),
     "mariadb": Kind(
         paper="MySQL",
         modes={mariadb.SELECT: Mode(4, 20000), mariadb.READ_WRITE: Mode(4, 400)},
-        tools=mariadb.TOOLS,
+        tools=mariadb.KIND.tools,
         prepare=mariadb.prepare,
-        start=mariadb_started,
+        start=partial(threaded_started, mariadb.started, MARIADB),
         ask=ask_by_sysbench,
     ),
     "bind": looping_kind("bind", "BIND", 6400, [loops.ONE, loops.KEPT]),

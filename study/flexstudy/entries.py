@@ -14,6 +14,7 @@ from flexbench.samples import Json, Measurement, Run, Settings
 from flexbench.sweep import SERIES
 
 from . import apache
+from .threaded import Variant, started
 from .under_load import check_threads, loaded
 
 BENCH, NAME = "entries", "apache-entries"
@@ -43,16 +44,16 @@ def variants(plan: Plan) -> dict[str, Settings]:
     }
 
 
-def options(settings: Settings) -> list[str]:
-    return ["--entries", str(settings["entries"])] if settings["entries"] else []
+def variant_of(name: str, settings: Settings) -> Variant:
+    entries = settings["entries"]
+    options = ["--entries", str(entries)] if entries else []
+    return Variant(name, "worker", str(settings["variant"]), options=options)
 
 
 def measure(run: Run, plan: Plan) -> None:
-    for tool in apache.TOOLS:
-        tools.need(tool)
     every = variants(plan)
     connections = int(every[NATIVE]["connections"])
-    ways = {name: options(settings) for name, settings in every.items()}
+    ways = [variant_of(name, settings) for name, settings in every.items()]
 
     def load(program: Program, seconds: int) -> Json:
         def once() -> tools.Load:
@@ -60,7 +61,7 @@ def measure(run: Run, plan: Plan) -> None:
 
         return loaded(plan, program, once)
 
-    with apache.several(plan, ways, connections) as found:
+    with started(plan, apache.KIND, ways, connections) as found:
         for name, program in found.items():
             progress(f"{BENCH}: warming up {name}")
             load(program, min(WARM_UP_S, plan.seconds))

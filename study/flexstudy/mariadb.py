@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MariaDB, where a thread serves each connection, as it is and under flexsc run.
+"""MariaDB with its thread pool, and with a thread for each connection, its default.
 Each server has a copy of one prepared folder, and sysbench makes transactions.
 """
 
@@ -11,21 +11,20 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from flexbench import clients, servers, tools
+from flexbench import clients, servers, sweep, tools
 from flexbench.network import Network, visit
 from flexbench.runner import Plan, progress
-from flexbench.running import CARRIER, FLEXSC, NATIVE, Program, way
+from flexbench.running import NATIVE, Program
 from flexbench.samples import BenchError
 from flexbench.tools import Load
 
-TOOLS = ["taskset", "mariadbd", "mariadb-install-db", "sysbench"]
-CLIENTS = 64
+from .threaded import Kind, Variant, variants
+
 SPARE_CLIENTS = 20
 
 SELECT, READ_WRITE = "point_select", "read_write"
@@ -144,18 +143,18 @@ def wait(network: Network, program: Program, process: subprocess.Popen[str]) -> 
 
 
 @contextmanager
-def started(
-    plan: Plan, variant: str, folder: Path, connections: int, *options: str
+def served(
+    plan: Plan, variant: Variant, folder: Path, connections: int
 ) -> Iterator[Program]:
     """folder: with its "data"."""
-    name = f"{variant} MariaDB"
+    name = f"MariaDB ({variant.title})"
     net = plan.network
     port = net.free_port()
-    command = [*net.server, *plan.under, *way(plan, variant, *CARRIER)]
-    command += [tools.need("mariadbd"), "--no-defaults", *as_user(), *settings(net)]
+    command = [*variant.before(plan), tools.need("mariadbd"), "--no-defaults"]
+    command += [*as_user(), *settings(net)]
     command += [f"--datadir={folder}/data", f"--tmpdir={folder}"]
     command += [f"--socket={folder}/socket", f"--port={port}"]
-    command += [f"--max-connections={connections + SPARE_CLIENTS}", *options]
+    command += [f"--max-connections={connections + SPARE_CLIENTS}", *variant.arguments]
     with (
         (folder / "log").open("a+", encoding="utf-8", errors="replace") as log,
         servers.process(
@@ -204,7 +203,8 @@ def prepare(plan: Plan, folder: Path) -> None:
     install(folder)
     first = folder / "first.sql"
     first.write_text(FIRST.format(host=plan.network.host), encoding="ascii")
-    with started(plan, NATIVE, folder, 4, f"--init-file={first}") as program:
+    variant = Variant(NATIVE, "connection", NATIVE, [f"--init-file={first}"])
+    with served(plan, variant, folder, 4) as program:
         options = ["--threads=4"]
         command = sysbench(plan, program, "oltp_read_write", "prepare", *options)
         run_sysbench(command, PREPARE_S)
@@ -212,22 +212,23 @@ def prepare(plan: Plan, folder: Path) -> None:
 
 
 @contextmanager
-def both(plan: Plan, connections: int) -> Iterator[dict[str, Program]]:
-    with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
-        base = Path(name) / "base"
-        base.mkdir()
-        prepare(plan, base)
-        found = {}
-        for variant in (NATIVE, FLEXSC):
-            own = Path(name) / variant
-            own.mkdir()
-            shutil.copytree(base / "data", own / "data")
-            program = stack.enter_context(started(plan, variant, own, connections))
-            # So that no round reads from the disk.
-            command = sysbench(plan, program, "oltp_read_write", "prewarm")
-            run_sysbench(command, PREPARE_S)
-            found[variant] = program
-        yield found
+def started(
+    plan: Plan, variant: Variant, base: Path, own: Path, connections: int
+) -> Iterator[Program]:
+    shutil.copytree(base / "data", own / "data")
+    with served(plan, variant, own, connections) as program:
+        yield program
+
+
+@contextmanager
+def warmed(
+    plan: Plan, variant: Variant, base: Path, own: Path, connections: int
+) -> Iterator[Program]:
+    """All of its data is in memory, so that no round reads from the disk."""
+    with started(plan, variant, base, own, connections) as program:
+        command = sysbench(plan, program, "oltp_read_write", "prewarm")
+        run_sysbench(command, PREPARE_S)
+        yield program
 
 
 def load(
@@ -239,3 +240,18 @@ def load(
     if found.errors:
         raise BenchError(f"under load: {found.errors}")
     return found
+
+
+KIND = Kind(
+    title="MariaDB",
+    unit="transactions",
+    clients="clients",
+    count=64,
+    modes=MODES,
+    tools=["taskset", "mariadbd", "mariadb-install-db", "sysbench"],
+    variants=variants(pool=["--thread-handling=pool-of-threads"], connection=[]),
+    prepare=prepare,
+    start=warmed,
+    load=load,
+    sweep=sweep.DATABASE,
+)

@@ -5,11 +5,14 @@ busy with.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from flexbench import quiet, sweep
+from flexbench.idle import fields
 from flexbench.runner import Plan
 from flexbench.running import Program
 from flexbench.samples import BenchError, Json
@@ -18,13 +21,26 @@ from flexbench.tools import Load
 STAT_S = 10
 
 
+def switches(pid: int) -> dict[str, int]:
+    """How often each of the process' threads left its core, voluntarily or not."""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with suppress(OSError):  # the thread has just ended
+            status = fields(f"/proc/{pid}/task/{tid}/status")
+            found[tid] = sum(n for name, n in status.items() if "ctxt_switches" in name)
+    return found
+
+
 def loaded(plan: Plan, program: Program, load: Callable[[], Load]) -> Json:
     """A round. load: loads the program."""
     try:
+        switched = switches(program.pid)
         shares = quiet.Shares(plan.cores.measured)
         before, begin = quiet.clock_s(program.pid), time.monotonic()
         found = load()
         busy = quiet.clock_s(program.pid) - before
+        passed = time.monotonic() - begin
+        after = switches(program.pid)
     except (BenchError, OSError) as error:
         raise program.error(error) from error
     return {
@@ -34,7 +50,13 @@ def loaded(plan: Plan, program: Program, load: Callable[[], Load]) -> Json:
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],
             **shares.samples(),
-            "busy_percent": [100 * busy / (time.monotonic() - begin)],
+            "busy_percent": [100 * busy / passed],
+            "cpu_us": [1e6 * busy / found.requests],
+            # Without the switches of threads that ended during the load.
+            "switches": [
+                sum(n - switched.get(tid, 0) for tid, n in after.items())
+                / found.requests
+            ],
         },
         "counts": {"requests": found.requests},
     }

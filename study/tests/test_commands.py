@@ -216,7 +216,7 @@ WRONG = [
     (["nginx", "--tune"], 1, "nginx: --tune is of webserver"),
     (["nginx", "--cores", "2"], 1, "nginx: --cores is of webserver"),
     (["nginx", "ftp"], 1, "nginx: ftp: give plain, kept, cached, "),
-    (["programs", "emacs"], 1, "programs: emacs: give apache, mariadb, apache-en"),
+    (["programs", "emacs"], 1, "programs: emacs: give apache, mariadb, cpp, java, "),
     (["programs", "--network", "wire"], 1, "--network wire: give lo, veth, rps"),
     (["cost", "--network", "rps"], 1, "cost: --network is of nginx, programs, "),
     (["counts", "redis"], 1, "counts: redis: give apache, mariadb, "),
@@ -427,18 +427,32 @@ def test_programs_that_are_there_are_measured(
 ) -> None:
     if not Path("/usr/lib/apache2/modules/mod_mpm_worker.so").exists():
         pytest.skip("no mod_mpm_worker.so: install apache2")
-    # Without MariaDB, which takes longer.
+    # Without MariaDB and Java, which take longer.
     there = [(name, name) for name in ("taskset", "apache2", "wrk")]
     path = path_of(tmp_path / "bin", *there)
     words = ["programs", "--seconds", "1", "--connections", "8"]
     said, found = measured(*words, PATH=path)
-    assert "programs: Apache, 1 KiB, 8 connections" in said
-    assert "comes with Debian's package mariadb-server" in said
+    assert "programs: Apache, 1 KiB, connections that are kept" in said
+    for package in ("mariadb-server", "default-jdk-headless"):
+        assert f"comes with Debian's package {package}" in said
     for one in found:
         shares = one["rounds"][0]["samples"]
         parts = [shares[f"{p}_percent"][0] for p in ("user", "system", "idle")]
         assert min(parts) >= 0 and 0 < sum(parts) < 100.1
-    assert settings_of(found, "mode", "variant") == [
-        *[("kept", "native"), ("kept", "flexsc")],
-        *[("closed", "native"), ("closed", "flexsc")],
-    ]
+        assert shares["cpu_us"][0] > 0 and shares["switches"][0] >= 0
+    pool = [("cpp", "kept", name) for name in ("native", "flexsc")]
+    assert settings_of(found, "program", "mode", "variant") == [
+        ("apache", mode, name)
+        for mode in ("kept", "closed")
+        for name in ("event-native", "event-flexsc", "native", "flexsc")
+    ] + (pool if "C++ pool" in said else [])
+
+
+@pytest.mark.long
+@needs_run
+def test_an_executor_is_measured(measured: Measured) -> None:
+    installed("java", "default-jdk-headless")
+    installed("wrk", "wrk")
+    said, found = measured("programs", "java", "--connections", "4", patience=SLOW)
+    assert "programs: Java executor" in said
+    assert settings_of(found, "variant") == [("native",), ("flexsc",)]

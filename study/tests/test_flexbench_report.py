@@ -615,7 +615,7 @@ def test_a_command_is_measured_once_for_all_its_figures() -> None:
     chosen = [figure for _, figure in figures.chosen([])]
     names = [bench.name for bench in measure.wanted(chosen, runs.Runs(), 2)]
     assert len(names) == len(set(names))
-    assert {"calls", "programs-apache-sweep", "threads", "send"} <= set(names)
+    assert {"calls", "programs-apache-worker-sweep", "threads", "send"} <= set(names)
     assert {"serve-sweep", "programs-apache-entries"} <= set(names)
     assert Bench(("overload", "events=a,b"), "overload").name == "overload-events-a,b"
 

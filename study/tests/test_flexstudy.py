@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,12 +14,15 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from bench_runs import RATES, empty_run, load_of, once, plan
+from bench_runs import empty_run, load_of, once, plan
 from flexbench import command, machine, network, tools
 from flexbench.runner import Plan
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexstudy import cost, entries, memory, nginx, programs, send, webserver
 from flexstudy.__main__ import COMMAND
+from flexstudy.under_load import switches
+
+BUSY = "core busy, %"
 
 # The cost of calls. A tick is a third of a nanosecond here.
 
@@ -183,54 +190,96 @@ def test_long_answers_count_with_the_client_s_time() -> None:
     assert "70.0    140  2.00" in text
 
 
-def programs_run(*counts: int) -> Run:
-    run = empty_run()
-    for name, kind in programs.KINDS.items():
-        for mode, count in product(kind.modes, counts or [128]):
-            one = replace(plan(), connections=count)
-            for settings in programs.variants(one, name, mode):
-                found = load_of(settings, RATES[str(settings["variant"])])
-                run.measurements.append(Measurement("programs", settings, found.rounds))
+# Requests a second of Apache's variants, in the order of the table.
+RATED = 16000.0, 24000.0, 20000.0, 30000.0
+
+
+def programs_run(*counts: int, word: str = "apache") -> Run:
+    run, kind = empty_run(), programs.CHOICES[word]
+    for mode, count in product(kind.modes, counts or [128]):
+        one = replace(plan(), connections=count)
+        for variant, rate in zip(kind.variants, RATED, strict=False):
+            settings = programs.settings(one, word.partition(":")[0], mode, variant)
+            found = load_of(settings, rate)
+            run.measurements.append(Measurement("programs", settings, found.rounds))
     return run
 
 
-def test_programs_are_compared_natively() -> None:
-    kept, closed, select, write = programs.show(programs_run())
-    title, more, head, rate, _, late, busy = kept.splitlines()
-    assert (
-        title == "programs: Apache, 1 KiB, 128 connections, connections that are kept;"
-    )
-    assert more == "network lo, 3 rounds of 1 s"
-    assert head.split() == ["kept", "native", "flexsc", "flexsc/native"]
-    assert "20,000  25,000  1.25 (1.25-1.25)" in rate
-    assert "0.80 (0.80-0.80)" in late
-    assert busy.split()[-4:-2] == ["99.0", "99.0"]
-    assert closed.splitlines()[2].startswith("closed")
-    assert "transactions/s" in select
-    assert "oltp_read_write" in write
+def cells_of(text: str) -> list[list[str]]:
+    """The rows of a table that stands below two lines of title."""
+    return [re.split(r"  +", line) for line in text.splitlines()[2:]]
 
 
-def test_a_program_that_failed_under_flexsc_has_no_table() -> None:
+def test_programs_are_compared_with_what_a_user_would_choose() -> None:
+    kept, closed = programs.show(programs_run(1, 256))
+    assert kept.splitlines()[:2] == [
+        "programs: Apache, 1 KiB, connections that are kept;",
+        "network lo, 3 rounds of 1 s",
+    ]
+    head, *rows = cells_of(kept)
+    assert head[:4] == ["connections", "requests/s", "times event", "times native"]
+    run = "1.50 (1.50-1.50)"
+    for count in ("1", "256"):
+        few, rows = rows[:4], rows[4:]
+        assert [row[:4] for row in few] == [
+            [f"{count}, event", "16,000", "-", "-"],
+            [f"{count}, event, flexsc run", "24,000", run, run],
+            [f"{count}, worker", "20,000", "1.25 (1.25-1.25)", "-"],
+            [f"{count}, worker, flexsc run", "30,000", "1.88 (1.88-1.88)", run],
+        ]
+    assert rows == []
+    p50, p99, busy = (head.index(name) for name in ("p50, us", "p99, us", BUSY))
+    assert [few[0][i] for i in (p50, p99, busy)] == ["62,500", "125,000", "99.0"]
+    assert "a connection for each request" in closed
+
+
+def test_a_variant_that_failed_has_no_row() -> None:
     run = programs_run()
-    gone: Settings = {"program": "apache", "mode": "kept", "variant": "flexsc"}
+    gone: Settings = {"mode": "kept", "variant": "native"}
     run.measurements = [m for m in run.measurements if not m.fits(gone)]
-    assert len(programs.show(run)) == 3
+    rows = cells_of(programs.show(run)[0])[1:]
+    assert [row[0] for row in rows] == [
+        f"128, {name}" for name in ("event", "event, flexsc run", "worker, flexsc run")
+    ]
+    assert rows[2][2:4] == ["1.88 (1.88-1.88)", "-"]
 
 
-def test_a_sweep_has_a_line_for_each_number_of_clients() -> None:
-    rate, late, *others = programs.show(programs_run(1, 256))
-    assert len(others) == 6
-    first, second, head, *rows = rate.splitlines()
-    assert first == "programs: Apache, 1 KiB, connections that are kept;"
-    assert second == "network lo, 3 rounds of 1 s: requests a second"
-    assert head.split() == [
-        *["connections", "native", "flexsc", "flexsc/native", "busy,", "%"]
+def test_older_files_have_the_papers_variants_alone() -> None:
+    """Their measurements have no time of the processor, and no switches."""
+    kept, *_ = programs.show(programs_run(word="mariadb:connection"))
+    head, native, flexsc = cells_of(kept)
+    assert head[2] == "times connection"
+    assert [native[0], flexsc[0]] == [
+        "128, connection",
+        "128, connection, flexsc run",
     ]
-    assert [row.split() for row in rows] == [
-        [count, "20,000", "25,000", "1.25", "(1.25-1.25)", "99/99"]
-        for count in ("1", "256")
+    assert flexsc[2] == flexsc[3] == "1.50 (1.50-1.50)"
+    for name in ("CPU, us", "switches"):
+        assert native[head.index(name)] == "-"
+
+
+def test_the_papers_variants_are_named_as_in_their_figures() -> None:
+    for kind in programs.KINDS.values():
+        assert [one.name for one in kind.papers] == ["native", "flexsc"]
+        assert len({one.name for one in kind.variants}) == len(kind.variants)
+    assert [one.title for one in programs.CHOICES["mariadb:pool"].variants] == [
+        *["pool", "pool, flexsc run"]
     ]
-    assert "0.80 (0.80-0.80)" in late
+
+
+def test_a_baseline_runs_all_native_variants() -> None:
+    one = replace(plan(), baseline="/other/flexsc")
+    before = [variant.before(one)[:2] for variant in programs.KINDS["apache"].variants]
+    assert before == [["/other/flexsc", "run"], ["flexsc", "run"]] * 2
+    assert programs.KINDS["apache"].variants[0].before(plan()) == []
+
+
+def test_switches_of_threads_are_counted() -> None:
+    before = switches(os.getpid())
+    time.sleep(0.001)
+    after = switches(os.getpid())
+    me = str(threading.get_native_id())
+    assert after[me] > before[me]
 
 
 def test_apache_is_compared_by_entries() -> None:
@@ -245,7 +294,7 @@ def test_apache_is_compared_by_entries() -> None:
     assert rows[3][1:3] == ["30,000", "1.50"]
     assert rows[4][2] == "1.00"
     _, first, *_ = entries.variants(plan()).values()
-    assert entries.options(first) == ["--entries", "64"]
+    assert entries.variant_of("", first).options == ["--entries", "64"]
 
 
 def test_missing_programs_are_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,3 @@ def load_of(settings: Settings, rate: float) -> Measurement:
         "counts": {"requests": int(rate)},
     }
     return Measurement("threads", settings, [one, one, one])
-
-
-RATES = {"native": 20000.0, "flexsc": 25000.0}

@@ -8,6 +8,7 @@ something takes, its inverse is compared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -161,7 +162,7 @@ class Bench:
 
     @property
     def name(self) -> str:
-        return "-".join(word.lstrip("-").replace("=", "-") for word in self.words)
+        return "-".join(re.sub("[=:]", "-", word.lstrip("-")) for word in self.words)
 
     @property
     def command(self) -> str:

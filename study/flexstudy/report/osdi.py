@@ -22,8 +22,12 @@ from .sweeps import Quantity, Sweep, pairs_of
 
 CALLS = Bench(("calls",), calls.BENCH)
 SWEEP = "--sweep"
-APACHE = Bench(("programs", "apache", SWEEP), programs.BENCH, {"program": "apache"})
-MARIADB = Bench(("programs", "mariadb", SWEEP), programs.BENCH, {"program": "mariadb"})
+APACHE = Bench(
+    ("programs", "apache:worker", SWEEP), programs.BENCH, {"program": "apache"}
+)
+MARIADB = Bench(
+    ("programs", "mariadb:connection", SWEEP), programs.BENCH, {"program": "mariadb"}
+)
 # Small servers; Apache is there, too, so --quick does without.
 LOADED: Settings = {"part": threads.LOAD, "mode": "http"}
 THREADS = Bench(("threads",), threads.BENCH, LOADED, slow=True)

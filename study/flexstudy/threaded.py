@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Programs whose threads serve, in several variants: each configuration natively and
+under flexsc run. All variants of a program run at the same time, on the same core.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flexbench import tools
+from flexbench.idle import descriptors
+from flexbench.runner import Plan
+from flexbench.running import CARRIER, FLEXSC, NATIVE, Program, way
+from flexbench.sweep import Sweep
+from flexbench.tools import Load
+
+
+@dataclass(frozen=True)
+class Variant:
+    """name: in the files of measurements. way: NATIVE or FLEXSC. options: of flexsc run.
+    arguments: of the program.
+    """
+
+    name: str
+    configuration: str
+    way: str
+    arguments: Sequence[str] = ()
+    options: Sequence[str] = ()
+
+    @property
+    def title(self) -> str:
+        return self.configuration + (", flexsc run" if self.way == FLEXSC else "")
+
+    def before(self, plan: Plan) -> list[str]:
+        """The words before the program's command."""
+        runtime = way(plan, self.way, *CARRIER, *self.options)
+        return [*plan.network.server, *plan.under, *runtime]
+
+
+def variants(**configurations: Sequence[str]) -> list[Variant]:
+    """Each configuration, natively and under flexsc run. The values are arguments of the
+    program. The first configuration is the one that most users choose, to which all are
+    compared. The last one is that of the papers' figures: its variants are called NATIVE
+    and FLEXSC.
+    """
+    *_, papers = configurations
+    return [
+        Variant(way if name == papers else f"{name}-{way}", name, way, arguments)
+        for name, arguments in configurations.items()
+        for way in (NATIVE, FLEXSC)
+    ]
+
+
+# With the folder of "prepare", one of the variant's own, and the number of clients.
+Start = Callable[[Plan, Variant, Path, Path, int], AbstractContextManager[Program]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is particular about a program. prepare: makes in a folder what all variants
+    share. apart: each number of clients has servers of its own.
+    """
+
+    title: str
+    unit: str
+    clients: str
+    count: int
+    modes: dict[str, str]
+    tools: list[str]
+    variants: list[Variant]
+    prepare: Callable[[Plan, Path], None]
+    start: Start
+    load: Callable[[Plan, Program, str, int, int], Load]
+    sweep: Sweep
+    apart: bool = False
+
+    @property
+    def papers(self) -> list[Variant]:
+        return [one for one in self.variants if one.name == one.way]
+
+    def native(self, variant: Variant) -> Variant:
+        """The variant's configuration, natively."""
+        both = self.only(variant.configuration).variants
+        (native,) = (one for one in both if one.way == NATIVE)
+        return native
+
+    @property
+    def configurations(self) -> list[str]:
+        return list(dict.fromkeys(one.configuration for one in self.variants))
+
+    def only(self, configuration: str) -> Kind:
+        found = [one for one in self.variants if one.configuration == configuration]
+        return replace(self, variants=found)
+
+    def connections(self, plan: Plan) -> int:
+        return plan.connections or self.count
+
+
+@contextmanager
+def started(
+    plan: Plan, kind: Kind, every: Sequence[Variant], clients: int
+) -> Iterator[dict[str, Program]]:
+    """The variants' programs, by the variants' names."""
+    for tool in kind.tools:
+        tools.need(tool)
+    with (
+        tempfile.TemporaryDirectory(prefix="flexbench-") as name,
+        descriptors(clients),
+        ExitStack() as stack,
+    ):
+        folder = Path(name)
+        # A server may become another user.
+        folder.chmod(0o755)
+        base = folder / "base"
+        base.mkdir()
+        kind.prepare(plan, base)
+        found = {}
+        for one in every:
+            own = folder / one.name
+            own.mkdir()
+            program = kind.start(plan, one, base, own, clients)
+            found[one.name] = stack.enter_context(program)
+        yield found
