@@ -45,7 +45,7 @@ static inline enum make_natively loop_call_by_descriptor(uint32_t fd)
 static inline enum make_natively
 loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 {
-	if (!on_host() || !flexsc__runtime.loops ||
+	if (!on_host() || !u->natively ||
 	    atomic_load_explicit(&u->wanted, memory_order_relaxed))
 		return NATIVELY_NOT;
 	switch (turn) {

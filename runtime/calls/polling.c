@@ -275,7 +275,8 @@ static bool polls_on_host(struct uthread *u, long nr, const uint64_t a[6],
 	/* The user thread is on its host already, and the engine can't poll. */
 	if (on_host() && !flexsc__runtime.polls)
 		return true;
-	return p->ns && call_awaits_any(nr, a) && sticky_loop_wait(u);
+	return p->ns && call_awaits_any(nr, a) &&
+	       sticky_loop_wait(u, p->fd.fd >= 0 && flexsc__runtime.polls);
 }
 
 long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])

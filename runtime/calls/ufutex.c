@@ -371,6 +371,21 @@ static struct uthread *bucket_take(struct bucket *bucket, const uint32_t *word,
 	return first;
 }
 
+/*
+ * u, the waker or NULL, is about to release these. Before that, because a released user
+ * thread may end.
+ */
+static void hand_over(struct uthread *u, const struct uthread *list)
+{
+	bool slow = false;
+
+	if (!u || !list)
+		return;
+	for (; list && !slow; list = list->next)
+		slow = atomic_load_explicit(&list->slow, memory_order_relaxed);
+	sticky_hands_over(u, slow);
+}
+
 static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 			  uint32_t bits)
 {
@@ -391,6 +406,7 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 		lock(&bucket->lock);
 		woken = bucket_take(bucket, word, n, bits, &taken);
 		unlock(&bucket->lock);
+		hand_over(u, woken);
 		release(woken);
 	}
 	set_way(u, WAY_FUTEX_WAKE);
@@ -466,6 +482,7 @@ static long futex_requeue(struct uthread *u, const uint64_t args[6],
 	woken = bucket_take(from, word, (uint32_t)args[2], ANY, &taken);
 	moved = bucket_move(from, word, to, target, (uint32_t)args[3]);
 	buckets_unlock(from, to);
+	hand_over(u, woken);
 	release(woken);
 	more = requeue_kernel(from, args,
 			      (uint64_t)(uint32_t)args[2] - taken +

@@ -72,6 +72,7 @@ enum cause {
 	COUNTER(spins, "times a carrier looked around before it slept") \
 	COUNTER(found, "of them found something to do")			\
 	COUNTER(sleeps, "times a carrier slept")			\
+	COUNTER(handovers, "times an event loop was found to hand over its events") \
 	COUNTER(adoptions, "times a carrier took over from one that was stuck " \
 			   "in a call")
 

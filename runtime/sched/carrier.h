@@ -54,6 +54,7 @@ struct carrier {
 	unsigned int number;
 	uint32_t runs;		/* runs since the last look for completions */
 	uint32_t passed;	/* runs since the last one from "later" */
+	uint32_t random;	/* the last random number: runqueue.c */
 	uint32_t calls;		/* made in the current run: calls/hook.c */
 	uint64_t began;		/* current run: context_ticks() */
 	uint64_t ran;		/* ticks of all runs before the current */

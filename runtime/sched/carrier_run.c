@@ -27,6 +27,11 @@
 #define RUNS		32U
 /* A run of at least so many ticks (some 20 us) makes its user thread "heavy". */
 #define HEAVY_TICKS	50000U
+/*
+ * A run of at least so many ticks (some 2 ms) makes its user thread "slow". That is two
+ * slices (calls/hook.c), so only a user thread that makes no calls has such a run.
+ */
+#define SLOW_TICKS	5000000U
 /* Each so many ticks of a run count as one more of RUNS. */
 #define RUN_TICKS	16384U
 /* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
@@ -185,6 +190,7 @@ static void stand_by(struct carrier *c)
 
 static void run(struct carrier *c, struct uthread *u)
 {
+	const bool leaves = flexsc__leaves_host(u);
 	uint64_t now, ticks;
 
 	u->carrier = c;
@@ -202,6 +208,10 @@ static void run(struct carrier *c, struct uthread *u)
 	ticks = now - c->began;
 	/* All of this before u->then(), after which another carrier may run u. */
 	u->heavy = ticks >= HEAVY_TICKS;
+	/* A run that only begins a wait, on the way from the host, shows nothing. */
+	if (!leaves)
+		atomic_store_explicit(&u->slow, ticks >= SLOW_TICKS,
+				      memory_order_relaxed);
 	if (ticks >= CPUTIME_TICKS)
 		flexsc__cputime_look(c, u, now);
 	u->ran += ticks;

@@ -36,6 +36,7 @@ void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask)
 	struct host *host = &u->host;
 
 	u->fs = context_fs();
+	u->natively = flexsc__runtime.loops;
 	host->stack = stack;
 	host->mask = mask;
 	host->k = (struct kthread){

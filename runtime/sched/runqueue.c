@@ -6,6 +6,8 @@
 
 /* Runs from the queue before one from "later". */
 #define PASSED		3U
+/* One take of eight, at random, changes the queue's order. */
+#define MIX		(1U << 29)
 
 static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle carrier was woken to look for work */
@@ -117,6 +119,27 @@ static struct uthread *steal(struct carrier *c)
 }
 
 /*
+ * The first two of the queue change places. Without that, the workers of a pool run in the
+ * same order in every turn, and the first of them may take all work of each turn.
+ */
+static void mix(struct runqueue *queue)
+{
+	struct uthread *first, *second;
+
+	runqueue_lock(queue);
+	first = queue->head;
+	second = first ? first->next : NULL;
+	if (second) {
+		first->next = second->next;
+		second->next = first;
+		queue->head = second;
+		if (queue->tail == second)
+			queue->tail = first;
+	}
+	runqueue_unlock(queue);
+}
+
+/*
  * Take a user thread from the queue, then from "later"; after PASSED from the
  * queue, from "later" first.
  */
@@ -124,6 +147,9 @@ static struct uthread *take(struct carrier *c)
 {
 	struct uthread *u = NULL;
 
+	c->random = c->random * 1664525 + 1013904223;
+	if (c->random < MIX)
+		mix(&c->queue);
 	if (c->passed >= PASSED)
 		u = runqueue_take(&c->later);
 	if (!u)

@@ -19,16 +19,34 @@
  * wait. A user thread that polls one descriptor isn't an event loop, because the carrier's
  * loop can wait for that descriptor on its behalf.
  *
+ * A user thread that hands over what its waits report isn't an event loop either: the
+ * listener of a thread pool, which wakes a worker for each request. On its host it would
+ * preempt the carrier for each packet, and each worker would need a wake-up from there. So
+ * a user thread that wakes another one from a futex wait makes its next
+ * STICKY_HANDED_WAITS waits away from its host. Two kinds of hand-overs don't count,
+ * because the user thread is better off on its host:
+ *
+ *	to a slow user thread: its last run was so long that on a carrier, others would
+ *		wait for it, whereas the kernel makes room for the waker's host;
+ *	before a wait that can't be posted: select() of many, io_getevents().
+ *
+ * After either, the next STICKY_IGNORED hand-overs don't count.
+ *
  * The user thread itself calls all functions.
  */
 #ifndef FLEXSC_RUNTIME_STICKY_H
 #define FLEXSC_RUNTIME_STICKY_H
 
+#include "count.h"
 #include "state.h"
 #include "uthread.h"
 
 /* Waits for any of many in a row, without a posted call, that make an event loop. */
 #define STICKY_LOOP_WAITS	4U
+/* Waits away from its host after a hand-over. */
+#define STICKY_HANDED_WAITS	256U
+/* Hand-overs that don't count after one to a slow user thread. */
+#define STICKY_IGNORED		256U
 
 /* The user thread is about to return to its host for a wait. */
 void flexsc__sticky_wait(struct uthread *u);
@@ -51,14 +69,45 @@ static inline void sticky_posts(struct uthread *u)
 	u->sticky.loop_waits = 0;
 }
 
+/* The user thread is an event loop, whatever its next hand-overs are. */
+static inline void sticky_ignore_hand_overs(struct uthread *u)
+{
+	u->sticky.ignored = STICKY_IGNORED;
+	u->sticky.handed = 0;
+	u->sticky.loop_waits = STICKY_LOOP_WAITS;
+	u->natively = flexsc__runtime.loops;
+}
+
+/* The user thread has woken others from futex waits. slow: one of them is slow. */
+static inline void sticky_hands_over(struct uthread *u, bool slow)
+{
+	if (slow) {
+		sticky_ignore_hand_overs(u);
+	} else if (u->sticky.ignored) {
+		u->sticky.ignored--;
+	} else {
+		if (u->sticky.loop_waits && !u->sticky.handed)
+			COUNT_HERE(handovers, 1);
+		u->sticky.handed = STICKY_HANDED_WAITS;
+		u->natively = false;
+	}
+}
+
 /*
  * The user thread is about to wait for any of many. Does it wait on its host, because
  * it is there already or because it is an event loop by now? Counts the wait.
+ * can_post: the carrier's loop can wait on its behalf.
  */
-static inline bool sticky_loop_wait(struct uthread *u)
+static inline bool sticky_loop_wait(struct uthread *u, bool can_post)
 {
 	if (!flexsc__runtime.loops)
 		return false;
+	if (u->sticky.handed && !can_post)
+		sticky_ignore_hand_overs(u);
+	if (u->sticky.handed) {
+		u->natively = !--u->sticky.handed;
+		return false;
+	}
 	if (u->sticky.loop_waits < STICKY_LOOP_WAITS)
 		u->sticky.loop_waits++;
 	return on_host() || u->sticky.loop_waits == STICKY_LOOP_WAITS;

@@ -120,6 +120,8 @@ struct uthread {
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a cancellation point's call */
 	bool heavy;		/* its last run was long: carrier_run.c */
+	bool natively;		/* on its host, as an event loop: sticky.h */
+	atomic_bool slow;	/* its last run was very long: carrier_run.c */
 	bool site;		/* in a patched place's call */
 	/*
 	 * The user thread is to return to its host, and to end its wait for that: P1, P2
@@ -149,6 +151,8 @@ struct uthread {
 		uint32_t left;	/* waits that it is still to make on its host */
 		uint32_t grant;	/* what "left" was at first */
 		uint32_t loop_waits;	/* waits for any of many, with no other */
+		uint32_t handed;	/* waits until it may be an event loop again */
+		uint32_t ignored;	/* hand-overs that don't count */
 	} sticky;
 	struct {		/* its carrier is to check its wait: inbox.h */
 		_Atomic uint32_t requests;	/* 0: it is in no list */
