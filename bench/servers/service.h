@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two services, echo and http, and two ways to run them as servers: a thread for each
- * connection, as one writes it first, and one thread with epoll, as one writes
- * it for speed. The four programs know nothing of FlexSC.
+ * Two services, echo and http, and ways to run them as servers: a thread for each
+ * connection, as one writes it first; one thread with epoll, as one writes it for speed;
+ * a listener with a pool of threads. The programs know nothing of FlexSC.
  *
- *	echo-threads, echo-epoll, http-threads, http-epoll [PORT]
+ *	echo-threads, echo-epoll, http-threads, http-epoll, http-pool [PORT]
  *
  * They listen on the loopback interface, and print the port.
  */

@@ -18,16 +18,18 @@ from flexbench.tools import Load
 
 from .threaded import Kind, Variant, variants
 
-FOLDER = "../study/servers/pool"
-PAGE = b"A page of a pool's thread.\n".ljust(1024, b"x")
+PAGE = (26 * b"A page that was in memory all the time.\n")[:1024]
 
 
 def cpp(plan: Plan) -> list[str]:
-    return [str(examples.find(plan.flexsc, "http-pool", FOLDER))]
+    return [str(examples.find(plan.flexsc, "http-pool"))]
 
 
 def java(plan: Plan) -> list[str]:
-    return [tools.need("java"), str(examples.find(plan.flexsc, "Pool.java", FOLDER))]
+    return [
+        tools.need("java"),
+        str(examples.find(plan.flexsc, "Pool.java", "../study")),
+    ]
 
 
 def prepare(plan: Plan, base: Path) -> None:
@@ -44,8 +46,8 @@ def started(
     connections: int,
 ) -> Iterator[Program]:
     address = plan.network.address
-    args = [*variant.before(plan), *command(plan), address]
-    name = f"{Path(args[-2]).name} ({variant.title})"
+    args = [*variant.before(plan), *command(plan), "0", address]
+    name = f"{Path(args[-3]).name} ({variant.title})"
     with examples.started(name, str(plan.cores.measured), args) as program:
         server = Server(name, f"http://{address}:{program.port}/", program.pid)
         servers.check(plan.network, server, "", PAGE)

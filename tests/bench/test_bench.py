@@ -135,7 +135,8 @@ def test_a_wrong_command_line_is_one_line(
 
 # The load generator, the example servers that it loads, and bad ones.
 
-EXAMPLES = ["echo-threads", "echo-epoll", "http-threads", "http-epoll"]
+HTTP = ["http-threads", "http-epoll", "http-pool"]
+EXAMPLES = ["echo-threads", "echo-epoll", *HTTP]
 
 
 @contextlib.contextmanager
@@ -414,7 +415,7 @@ def answers_to(port: int, *parts: bytes) -> bytes:
 LAST = request("/", "HEAD", Connection="close")
 
 
-@pytest.mark.parametrize("name", ["http-threads", "http-epoll"])
+@pytest.mark.parametrize("name", HTTP)
 def test_the_example_web_servers_cut_requests_apart(name: str) -> None:
     many = request("/") * 100 + LAST
     with example(name) as port:
@@ -428,7 +429,7 @@ def test_the_example_web_servers_cut_requests_apart(name: str) -> None:
     assert b"HTTP/1.1 200 " in missing
 
 
-@pytest.mark.parametrize("name", ["http-threads", "http-epoll"])
+@pytest.mark.parametrize("name", HTTP)
 @pytest.mark.parametrize(
     ("data", "status"),
     [
