@@ -25,7 +25,7 @@ from flexbench.runner import Plan, chosen, measure_all, progress
 from flexbench.running import FLEXSC, NATIVE, Program
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
 
-from . import apache, looping, loops, mariadb, programs, threaded
+from . import apache, looping, loops, mariadb, programs, threaded, under_load
 
 BENCH = "counters"
 
@@ -195,14 +195,13 @@ def looping_both(plan: Plan, name: str) -> Iterator[dict[str, Loaded]]:
 
 @contextmanager
 def threaded_both(plan: Plan, name: str) -> Iterator[dict[str, Loaded]]:
-    kind = programs.KINDS[name]
+    kind = programs.KINDS[name].papers()
 
     def load_of(program: Program) -> Callable[[], object]:
         seconds = plan.seconds
-        return lambda: programs.round_of(plan, kind, program, MODES[name], seconds)
+        return lambda: under_load.round_of(plan, kind, program, MODES[name], seconds)
 
-    most = kind.connections(plan)
-    with threaded.started(plan, kind, kind.papers, most) as found:
+    with threaded.started(plan, kind) as found:
         yield {variant: (one, load_of(one)) for variant, one in found.items()}
 
 

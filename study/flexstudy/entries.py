@@ -6,73 +6,52 @@ kept.
 
 from __future__ import annotations
 
-from flexbench import table, tools
+from dataclasses import replace
+
+from flexbench import table
 from flexbench.compare import ratio
-from flexbench.runner import Plan, measure_all, progress
-from flexbench.running import FLEXSC, NATIVE, Program
-from flexbench.samples import Json, Measurement, Run, Settings
+from flexbench.runner import Plan
+from flexbench.running import FLEXSC, NATIVE
+from flexbench.samples import Measurement, Run, Settings
 from flexbench.sweep import SERIES
 
 from . import apache
-from .threaded import Variant, started
-from .under_load import check_threads, loaded
+from .threaded import Kind, Variant, started
+from .under_load import compare
 
 BENCH, NAME = "entries", "apache-entries"
-CONNECTIONS = 512
 # Entries come in pages of 64; 0: as many as there are user threads.
 ENTRIES = [64, 128, 192, 256, 384, 512, 0]
 QUICK_ENTRIES = [64, 128, 256, 512]
-WARM_UP_S = 2
 
 
-def named(entries: int) -> str:
-    return f"{entries}-entries" if entries else FLEXSC
+def limited(entries: int) -> Variant:
+    options = ["--entries", str(entries)] if entries else []
+    return Variant(f"{entries}-entries", "worker", FLEXSC, options=options)
 
 
-def variants(plan: Plan) -> dict[str, Settings]:
+def variants(plan: Plan) -> tuple[Kind, list[Settings]]:
+    """The variants, and the settings of each."""
     counts = QUICK_ENTRIES if plan.quick else ENTRIES
-    every = {NATIVE: (NATIVE, 0)} | {named(n): (FLEXSC, n) for n in counts}
-    return {
-        name: {
-            "variant": variant,
+    native = Variant(NATIVE, "worker", NATIVE)
+    every = [native, *map(limited, counts)]
+    kind = replace(apache.KIND, count=512, variants=every)
+    return kind, [
+        {
+            "variant": variant.way,
             "entries": entries,
-            "connections": plan.connections or CONNECTIONS,
+            "connections": kind.connections(plan),
             "seconds": plan.seconds,
             "network": plan.network.kind,
         }
-        for name, (variant, entries) in every.items()
-    }
-
-
-def variant_of(name: str, settings: Settings) -> Variant:
-    entries = settings["entries"]
-    options = ["--entries", str(entries)] if entries else []
-    return Variant(name, "worker", str(settings["variant"]), options=options)
+        for variant, entries in zip(every, [0, *counts], strict=True)
+    ]
 
 
 def measure(run: Run, plan: Plan) -> None:
-    every = variants(plan)
-    connections = int(every[NATIVE]["connections"])
-    ways = [variant_of(name, settings) for name, settings in every.items()]
-
-    def load(program: Program, seconds: int) -> Json:
-        def once() -> tools.Load:
-            return apache.load(plan, program, apache.KEPT, connections, seconds)
-
-        return loaded(plan, program, once)
-
-    with started(plan, apache.KIND, ways, connections) as found:
-        for name, program in found.items():
-            progress(f"{BENCH}: warming up {name}")
-            load(program, min(WARM_UP_S, plan.seconds))
-            if name != NATIVE:
-                check_threads(plan, program)
-
-        def round_of(settings: Settings) -> Json:
-            (name,) = (name for name in every if every[name] == settings)
-            return load(found[name], plan.seconds)
-
-        measure_all(run, plan, BENCH, list(every.values()), round_of)
+    kind, settings = variants(plan)
+    with started(plan, kind) as found:
+        compare(run, plan, BENCH, kind, apache.KEPT, settings, found)
 
 
 def row(m: Measurement, native: Measurement | None) -> list[str]:

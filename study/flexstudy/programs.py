@@ -12,19 +12,16 @@ from itertools import product
 
 from flexbench import sweep, table
 from flexbench.compare import ratio
-from flexbench.runner import Plan, chosen, measure_all, progress
-from flexbench.running import FLEXSC, Program
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
+from flexbench.runner import Plan, chosen, progress
+from flexbench.samples import BenchError, Measurement, Run, Settings, distinct
 from flexbench.sweep import Found
 
 from . import apache, entries, looping, loops, mariadb, pools
 from .threaded import Kind, Variant, started
-from .under_load import check_threads, loaded
+from .under_load import compare
 
 BENCH = "programs"
 SERIES = sweep.SERIES
-
-WARM_UP_S = 2
 
 KINDS = {
     "apache": apache.KIND,
@@ -51,29 +48,6 @@ def settings(plan: Plan, name: str, mode: str, variant: Variant) -> Settings:
     }
 
 
-def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) -> Json:
-    count = kind.connections(plan)
-    return loaded(plan, program, lambda: kind.load(plan, program, mode, count, seconds))
-
-
-def compare(
-    run: Run, plan: Plan, name: str, kind: Kind, mode: str, of: dict[str, Program]
-) -> None:
-    progress(f"programs: warming up {name} {mode}")
-    for variant in kind.variants:
-        program = of[variant.name]
-        round_of(plan, kind, program, mode, min(WARM_UP_S, plan.seconds))
-        if variant.way == FLEXSC:
-            check_threads(plan, program)
-    measure_all(
-        run,
-        plan,
-        BENCH,
-        [settings(plan, name, mode, variant) for variant in kind.variants],
-        lambda s: round_of(plan, kind, of[str(s["variant"])], mode, plan.seconds),
-    )
-
-
 def measure_one(run: Run, plan: Plan, word: str) -> None:
     if word in looping.KINDS:
         loops.measure(run, plan, word)
@@ -84,11 +58,11 @@ def measure_one(run: Run, plan: Plan, word: str) -> None:
     kind, name = CHOICES[word], word.partition(":")[0]
     plans = sweep.plans(plan, kind.sweep)
     for together in [[one] for one in plans] if kind.apart else [plans]:
-        most = kind.connections(together[-1])
-        with started(plan, kind, kind.variants, most) as found:
+        with started(together[-1], kind) as found:
             for mode, one in product(kind.modes, together):
+                every = [settings(one, name, mode, v) for v in kind.variants]
                 try:
-                    compare(run, one, name, kind, mode, found)
+                    compare(run, one, BENCH, kind, mode, every, found)
                 except BenchError as error:
                     count = f"{kind.connections(one)} {kind.clients}"
                     run.note(f"{BENCH}: {count}: {error}")
@@ -107,35 +81,32 @@ def measure(run: Run, plan: Plan) -> None:
             run.note(f"{BENCH}: {error}")
 
 
-# Titles of columns by their series. A file of an older version lacks some.
-COLUMNS = {
-    "CPU, us": "cpu_us",
-    "p50, us": "p50_us",
-    "p99, us": "p99_us",
-    "switches": "switches",
-    "core busy, %": "busy_percent",
-}
+HEAD = ["CPU, us", "CPU/native", "p50, us", "p99, us", "switches"]
 
 
-def times(m: Measurement, other: Measurement | None) -> str:
-    if other is None or other is m:
+def number(m: Measurement, series: str) -> str:
+    there = series in m.rounds[0]["samples"]
+    return table.number(m.median(series)) if there else table.NOTHING
+
+
+def beside(m: Measurement, other: Measurement | None, series: str) -> str:
+    """The ratio of both. A file of an older version may lack the series."""
+    if other is None or other is m or series not in m.rounds[0]["samples"]:
         return table.NOTHING
-    return table.ratio(ratio(m.series(SERIES), other.series(SERIES)))
+    return table.ratio(ratio(m.series(series), other.series(series)))
 
 
 def row(kind: Kind, variant: Variant, first: Variant, found: Found) -> list[str]:
     """A variant with some number of clients, which "found" is of."""
-    m = found[variant.name]
-    there = m.rounds[0]["samples"]
+    m, native = found[variant.name], found.get(kind.native(variant).name)
     return [
         f"{m.settings['connections']:,}, {variant.title}",
         table.rate(m, SERIES),
-        times(m, found.get(first.name)),
-        times(m, found.get(kind.native(variant).name)),
-        *(
-            table.number(m.median(series) if series in there else None)
-            for series in COLUMNS.values()
-        ),
+        beside(m, found.get(first.name), SERIES),
+        beside(m, native, SERIES),
+        number(m, "cpu_us"),
+        beside(m, native, "cpu_us"),
+        *(number(m, series) for series in ("p50_us", "p99_us", "switches")),
     ]
 
 
@@ -150,7 +121,7 @@ def show_mode(kind: Kind, mode: str, found: list[Measurement]) -> str:
     ]
     head = [kind.clients, f"{kind.unit}/s", f"times {there[0].title}", "times native"]
     title = f"programs: {kind.title}, {kind.modes[mode]};\n{table.how(found[0])}"
-    text = table.explained(table.table([*head, *COLUMNS], rows))
+    text = table.explained(table.table([*head, *HEAD], rows))
     return f"{title}\n{text}"
 
 

@@ -78,9 +78,10 @@ class Kind:
     sweep: Sweep
     apart: bool = False
 
-    @property
-    def papers(self) -> list[Variant]:
-        return [one for one in self.variants if one.name == one.way]
+    def papers(self) -> Kind:
+        """With the variants of the papers' figures alone."""
+        found = [one for one in self.variants if one.name == one.way]
+        return replace(self, variants=found)
 
     def native(self, variant: Variant) -> Variant:
         """The variant's configuration, natively."""
@@ -101,10 +102,9 @@ class Kind:
 
 
 @contextmanager
-def started(
-    plan: Plan, kind: Kind, every: Sequence[Variant], clients: int
-) -> Iterator[dict[str, Program]]:
+def started(plan: Plan, kind: Kind) -> Iterator[dict[str, Program]]:
     """The variants' programs, by the variants' names."""
+    clients = kind.connections(plan)
     for tool in kind.tools:
         tools.need(tool)
     with (
@@ -119,7 +119,7 @@ def started(
         base.mkdir()
         kind.prepare(plan, base)
         found = {}
-        for one in every:
+        for one in kind.variants:
             own = folder / one.name
             own.mkdir()
             program = kind.start(plan, one, base, own, clients)

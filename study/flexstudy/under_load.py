@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program that serves, while clients load it: what it did, and what its core was
+"""Programs that serve, while clients load them: what they did, and what their core was
 busy with.
 """
 
@@ -8,17 +8,19 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 
 from flexbench import quiet, sweep
 from flexbench.idle import fields
-from flexbench.runner import Plan
-from flexbench.running import Program
-from flexbench.samples import BenchError, Json
-from flexbench.tools import Load
+from flexbench.runner import Plan, measure_all, progress
+from flexbench.running import FLEXSC, Program
+from flexbench.samples import BenchError, Json, Run, Settings
+
+from .threaded import Kind
 
 STAT_S = 10
+WARM_UP_S = 2
 
 
 def switches(pid: int) -> dict[str, int]:
@@ -31,16 +33,16 @@ def switches(pid: int) -> dict[str, int]:
     return found
 
 
-def loaded(plan: Plan, program: Program, load: Callable[[], Load]) -> Json:
-    """A round. load: loads the program."""
+def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) -> Json:
     try:
         switched = switches(program.pid)
         shares = quiet.Shares(plan.cores.measured)
         before, begin = quiet.clock_s(program.pid), time.monotonic()
-        found = load()
+        found = kind.load(plan, program, mode, kind.connections(plan), seconds)
         busy = quiet.clock_s(program.pid) - before
         passed = time.monotonic() - begin
-        after = switches(program.pid)
+        # Without the switches of threads that ended during the load.
+        left = sum(n - switched.get(tid, 0) for tid, n in switches(program.pid).items())
     except (BenchError, OSError) as error:
         raise program.error(error) from error
     return {
@@ -52,11 +54,7 @@ def loaded(plan: Plan, program: Program, load: Callable[[], Load]) -> Json:
             **shares.samples(),
             "busy_percent": [100 * busy / passed],
             "cpu_us": [1e6 * busy / found.requests],
-            # Without the switches of threads that ended during the load.
-            "switches": [
-                sum(n - switched.get(tid, 0) for tid, n in after.items())
-                / found.requests
-            ],
+            "switches": [left / found.requests],
         },
         "counts": {"requests": found.requests},
     }
@@ -75,3 +73,27 @@ def check_threads(plan: Plan, program: Program) -> None:
     )
     if done.returncode:
         raise program.error(f"runs natively: {done.stderr.strip()}")
+
+
+def compare(
+    run: Run,
+    plan: Plan,
+    bench: str,
+    kind: Kind,
+    mode: str,
+    settings: Sequence[Settings],
+    of: dict[str, Program],
+) -> None:
+    """Measure all variants alternately. settings: of each variant."""
+    progress(f"{bench}: warming up {kind.title} {mode}")
+    for variant in kind.variants:
+        program = of[variant.name]
+        round_of(plan, kind, program, mode, min(WARM_UP_S, plan.seconds))
+        if variant.way == FLEXSC:
+            check_threads(plan, program)
+
+    def once(one: Settings) -> Json:
+        variant = kind.variants[settings.index(one)]
+        return round_of(plan, kind, of[variant.name], mode, plan.seconds)
+
+    measure_all(run, plan, bench, settings, once)
