@@ -28,8 +28,9 @@
 /* A run of at least so many ticks (some 20 us) makes its user thread "heavy". */
 #define HEAVY_TICKS	50000U
 /*
- * A run of at least so many ticks (some 2 ms) makes its user thread "slow". That is two
- * slices (calls/hook.c), so only a user thread that makes no calls has such a run.
+ * A run that computes for at least so many ticks (some 2 ms) makes its user thread
+ * "slow". A user thread that makes calls doesn't: its slices (calls/hook.c) are half as
+ * long.
  */
 #define SLOW_TICKS	5000000U
 /* Each so many ticks of a run count as one more of RUNS. */
@@ -191,6 +192,7 @@ static void stand_by(struct carrier *c)
 static void run(struct carrier *c, struct uthread *u)
 {
 	const bool leaves = flexsc__leaves_host(u);
+	const uint64_t before = u->ran;
 	uint64_t now, ticks;
 
 	u->carrier = c;
@@ -208,13 +210,16 @@ static void run(struct carrier *c, struct uthread *u)
 	ticks = now - c->began;
 	/* All of this before u->then(), after which another carrier may run u. */
 	u->heavy = ticks >= HEAVY_TICKS;
-	/* A run that only begins a wait, on the way from the host, shows nothing. */
-	if (!leaves)
-		atomic_store_explicit(&u->slow, ticks >= SLOW_TICKS,
-				      memory_order_relaxed);
 	if (ticks >= CPUTIME_TICKS)
 		flexsc__cputime_look(c, u, now);
 	u->ran += ticks;
+	/*
+	 * By its processor time: on a busy machine, the kernel may have run others meanwhile.
+	 * A run that only begins a wait, on the way from the host, shows nothing.
+	 */
+	if (!leaves)
+		atomic_store_explicit(&u->slow, u->ran - before >= SLOW_TICKS,
+				      memory_order_relaxed);
 	c->ran += ticks;
 	u->then(&c->k, u);
 	/* Many long runs mustn't delay completions. */
