@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -200,6 +202,30 @@ def started(program: AnyProgram) -> Iterator[AnyProgram]:
         yield program
     finally:
         program.end()
+
+
+def traced(pid: int) -> bool:
+    """All of its threads?"""
+    states = Path(f"/proc/{pid}/task").glob("*/status")
+    return all("TracerPid:\t0\n" not in state.read_text() for state in states)
+
+
+def calls_made(pid: int, work: Callable[[], None], output: Path) -> Counter[str]:
+    """The system calls of the program's kernel threads meanwhile, by strace."""
+    strace = [installed("strace", "strace"), "-f", "-c", "-U", "calls,name"]
+    strace += ["-o", str(output), "-p", str(pid)]
+    with subprocess.Popen(strace, stderr=subprocess.PIPE, text=True) as tracing:
+        try:
+            eventually(lambda: tracing.poll() is not None or traced(pid))
+            if tracing.poll() is not None:
+                said = tracing.stderr.read() if tracing.stderr else ""
+                pytest.skip(f"strace may not trace here: {said.strip()}")
+            work()
+        finally:
+            tracing.send_signal(signal.SIGINT)
+            tracing.wait(PATIENCE)
+    found = re.findall(r"^ *(\d+) (\w+)$", output.read_text(), re.MULTILINE)
+    return Counter({name: int(calls) for calls, name in found if name != "total"})
 
 
 def carried_by(way: str, pids: Iterable[int]) -> bool:

@@ -9,18 +9,15 @@ nothing to be gained by posting them, and two hand-overs to be lost.
 from __future__ import annotations
 
 import os
-import re
-import signal
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from fixtures import PATIENCE, Client, eventually
-from programs import Program, carried_by, free_port, installed, started
+from fixtures import PATIENCE, Client
+from programs import Program, calls_made, carried_by, free_port, installed, started
 
 WAY = "uring-1"
 # Of a loop's turns some may be made for a timer meanwhile, so the least counts.
@@ -111,30 +108,14 @@ PROGRAMS: dict[str, Callable[[str, Path], AbstractContextManager[Running]]] = {
 }
 
 
-def traced(pid: int) -> bool:
-    """All of its threads?"""
-    states = Path(f"/proc/{pid}/task").glob("*/status")
-    return all("TracerPid:\t0\n" not in state.read_text() for state in states)
-
-
 def calls_per_request(pid: int, ask: Callable[[], None], output: Path) -> float:
-    """That the program's kernel threads make, by strace."""
-    strace = [installed("strace", "strace"), "-f", "-c", "-U", "calls,name"]
-    strace += ["-o", str(output), "-p", str(pid)]
-    with subprocess.Popen(strace, stderr=subprocess.PIPE, text=True) as tracing:
-        try:
-            eventually(lambda: tracing.poll() is not None or traced(pid))
-            if tracing.poll() is not None:
-                said = tracing.stderr.read() if tracing.stderr else ""
-                pytest.skip(f"strace may not trace here: {said.strip()}")
-            for _ in range(REQUESTS):
-                ask()
-        finally:
-            tracing.send_signal(signal.SIGINT)
-            tracing.wait(PATIENCE)
-    found = re.search(r"^ *(\d+) total$", output.read_text(), re.MULTILINE)
-    assert found, output.read_text()
-    return int(found[1]) / REQUESTS
+    """That the program's kernel threads make."""
+
+    def ask_all() -> None:
+        for _ in range(REQUESTS):
+            ask()
+
+    return calls_made(pid, ask_all, output).total() / REQUESTS
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

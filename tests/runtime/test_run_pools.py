@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""Threads that hand work to each other under flexsc run: what the kernel does for them.
+
+A hand-over between two threads that run on the same carrier needs no system call. So
+a listener that hands over what its waits report runs on a carrier beside its workers,
+while an event loop, which wakes no other thread, waits on its host as natively. There
+is no clock here: counters tell where a thread waited, how often it moved between its
+host and a carrier, and how often the kernel switched between the program's threads.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fixtures import PATIENCE
+from programs import calls_made, compiled, launcher
+from test_command import flexsc
+from test_run_counters import Report
+
+WAYS = ("uring-1", "uring-4")
+LISTENERS = ("epoll", "select", "poll")
+LOOPS = ("loop", "seldom", "computing")
+PAIRS = ("condition", "timed", "semaphore", "barrier", "futex", "mutex", "rwlock")
+TURNS = 4096
+PASSES = 20000
+SELDOM = 300  # as in pools.c
+# The monitor makes some calls each 10 ms.
+OWN = PASSES / 100
+
+
+@pytest.fixture(scope="module")
+def pools(tmp_path_factory: pytest.TempPathFactory) -> str:
+    source = Path(__file__).with_name("pools.c").read_text()
+    return compiled(tmp_path_factory.mktemp("pools"), source, "-pthread")
+
+
+class Pool:
+    """The program, which waits before its turns and after them."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def say(self, word: str) -> None:
+        assert self.process.stdin and self.process.stdout
+        assert self.process.stdout.readline() == word + "\n"
+
+    def go(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.write("x")
+        self.process.stdin.flush()
+
+    def turn(self) -> None:
+        self.go()
+        self.say("done")
+
+    def counted(self) -> Counter[str]:
+        """All counters of the runtime, the returns for a reason as "for REASON"."""
+        done = flexsc("stat", str(self.process.pid))
+        assert done.returncode == 0, done.stderr
+        report = Report(done.stdout.partition("\nloop of")[0] + "\n")
+        causes = {f"for {name}": n for name, n in report.causes.items()}
+        return Counter(report.counters) + Counter(causes)
+
+    def switches(self) -> int:
+        """Of all kernel threads, by themselves and by the kernel's choice."""
+        found = 0
+        for status in Path(f"/proc/{self.process.pid}/task").glob("*/status"):
+            counts = re.findall(r"ctxt_switches:\t(\d+)", status.read_text())
+            found += sum(map(int, counts))
+        return found
+
+
+@contextmanager
+def begun(way: str, argv: list[str]) -> Iterator[Pool]:
+    """The program after some turns, when each thread waits where it will from now on."""
+    with subprocess.Popen(
+        [*launcher(way), *argv],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            pool = Pool(process)
+            pool.say("ready")
+            yield pool
+            pool.go()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+
+
+def counted(
+    way: str, pools: str, kind: str, turns: int = TURNS, stops: int = 0
+) -> Counter[str]:
+    """What was counted during so many turns, in which the program is stopped so often."""
+    with begun(way, [pools, kind, str(turns)]) as pool:
+        switches, before = pool.switches(), pool.counted()
+        pool.go()
+        for _ in range(stops):
+            pool.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.004)
+            pool.process.send_signal(signal.SIGCONT)
+            time.sleep(0.001)
+        pool.say("done")
+        after = pool.counted()
+        after.subtract(before)
+        after["kernel_switches"] = pool.switches() - switches
+    return after
+
+
+@pytest.mark.parametrize("kind", (*LISTENERS, *LOOPS, *PAIRS))
+def test_the_turns_end_natively(kind: str, pools: str) -> None:
+    with begun("native", [pools, kind, "256"]) as pool:
+        pool.turn()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_listener_that_hands_over_runs_beside_its_workers(
+    way: str, pools: str
+) -> None:
+    found = counted(way, pools, "epoll")
+    assert found["departures"] + found["returns"] < TURNS / 8, found
+    assert found["natively"] < TURNS / 8, found
+    assert found["polled"] > 0, found
+    if way == "uring-1":
+        assert found["kernel_switches"] < TURNS / 4, found
+
+
+def test_a_worker_that_has_no_processor_does_not_compute(pools: str) -> None:
+    """While the program is stopped, as when the machine is busy with others."""
+    found = counted("uring-1", pools, "epoll", 4 * TURNS, stops=40)
+    assert found["natively"] < TURNS / 8, found
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ("select", "poll"))
+def test_a_listener_that_needs_its_host_hands_over_there(
+    way: str, kind: str, pools: str
+) -> None:
+    found = counted(way, pools, kind)
+    assert found["departures"] + found["returns"] < TURNS / 8, found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_loop_that_wakes_nobody_stays_on_its_host(way: str, pools: str) -> None:
+    found = counted(way, pools, "loop")
+    # Each turn has a wait, a receive and a send.
+    assert found["natively"] >= 3 * (TURNS - 20), found
+    assert found["returns"] < 20, found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_loop_that_wakes_a_thread_seldom_leaves_seldom(way: str, pools: str) -> None:
+    found = counted(way, pools, "seldom")
+    assert found["departures"] <= 2 * (TURNS / SELDOM + 1), found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_loop_beside_threads_that_compute_stays_on_its_host(
+    way: str, pools: str
+) -> None:
+    """A turn is half a job of 5 ms. Natively, the kernel preempts such a job."""
+    found = counted(way, pools, "computing", 160)
+    # A worker that the monitor moved to its host leaves it again.
+    left = found["departures"] - found["for (preempted)"]
+    assert left <= 1, found
+
+
+# A wait with a time limit ends on the carrier that has its timer.
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    [
+        (way, kind)
+        for way in WAYS
+        for kind in PAIRS
+        if (way, kind) != (WAYS[1], "timed")
+    ],
+)
+def test_a_hand_over_takes_no_system_call(way: str, kind: str, pools: str) -> None:
+    found = counted(way, pools, kind, PASSES)
+    assert found["futex_waits"] >= PASSES / 2, found
+    assert found["calls"] - found["avoided"] < OWN, found
+
+
+def test_a_request_takes_fewer_mode_switches_than_natively(
+    pools: str, tmp_path: Path
+) -> None:
+    """By strace: besides its receive, its send and its epoll_ctl(), hardly any."""
+    calls = {}
+    for way in ("native", "uring-1"):
+        with begun(way, [pools, "epoll", str(TURNS)]) as pool:
+            calls[way] = calls_made(pool.process.pid, pool.turn, tmp_path / way)
+        print(way, {name: n / TURNS for name, n in calls[way].items()})
+    assert calls["uring-1"].total() < calls["native"].total(), calls
+    for name in ("futex", "epoll_wait", "io_uring_enter"):
+        assert calls["uring-1"][name] < TURNS / 4, calls
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_strace_sees_no_call_for_a_hand_over(
+    kind: str, pools: str, tmp_path: Path
+) -> None:
+    with begun("uring-1", [pools, kind, str(PASSES)]) as pool:
+        calls = calls_made(pool.process.pid, pool.turn, tmp_path / kind)
+    # The program waits for a byte before and after.
+    assert calls["io_uring_enter"] > 0, calls
+    assert calls["futex"] + calls["write"] + calls["io_uring_enter"] < OWN, calls
