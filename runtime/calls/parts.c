@@ -22,6 +22,7 @@
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
 #include "runtime/counters/run_page.h"
+#include "runtime/sched/carrier.h"
 #include "runtime/sched/closings.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/state.h"
@@ -164,6 +165,44 @@ static long receive_all(struct uthread *u, const struct call_info *row,
 		       transfer_rest(u, &some, ret) : ret;
 }
 
+/*
+ * The same transfer as a call that doesn't wait. Only sends have one that is worth an
+ * attempt: a receive mostly has to wait.
+ */
+static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
+{
+	if (row->traits & CALL_SEND) {
+		now->args[row->flags_arg] |= MSG_DONTWAIT;
+		return !(now->args[row->flags_arg] & MSG_FASTOPEN);
+	}
+	if (now->nr != SYS_write || !(fds_known((uint32_t)now->args[0]) & FD_BYTES))
+		return false;
+	now->nr = SYS_sendto;
+	now->args[3] = MSG_DONTWAIT;
+	now->args[4] = now->args[5] = 0;
+	return true;
+}
+
+/*
+ * If no other user thread can run here, a posted send would be alone in its batch. An
+ * attempt takes one system call, too, but neither a request nor switches between user
+ * threads. -EAGAIN: it has to wait.
+ */
+static long send_now(struct uthread *u, const struct call_info *row,
+		     const struct flexsc_entry *entry)
+{
+	const struct carrier *c = kthread_self()->carrier;
+	struct flexsc_entry now = *entry;
+	long ret;
+
+	if (!c || runqueue_waiting(c) || !sends_now(row, &now))
+		return -EAGAIN;
+	sticky_posts(u);
+	ret = flexsc__perform_exposed(u, now.nr, (const uint64_t *)now.args);
+	/* The number may mean another file since its facts were found. */
+	return ret == -ENOTSOCK ? -EAGAIN : ret;
+}
+
 long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry)
 {
 	const struct call_info *row = flexsc__call_info(entry->nr);
@@ -171,6 +210,9 @@ long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry)
 
 	if (entry->args[row->flags_arg] & row->all)
 		return receive_all(u, row, entry);
+	ret = send_now(u, row, entry);
+	if (ret != -EAGAIN)
+		return goes_on(entry, ret) ? transfer_rest(u, entry, ret) : ret;
 	ret = flexsc__perform_post(u, entry->nr, (const uint64_t *)entry->args);
 	if (u->way == WAY_POSTED && ended_early(u) && goes_on(entry, ret))
 		return transfer_rest(u, entry, ret);

@@ -114,6 +114,13 @@ static inline struct carrier *carrier_heir(struct carrier *c)
 	return c;
 }
 
+/* How many user threads are in c's queues? */
+static inline uint32_t runqueue_waiting(const struct carrier *c)
+{
+	return atomic_load_explicit(&c->queue.count, memory_order_relaxed) +
+	       atomic_load_explicit(&c->later.count, memory_order_relaxed);
+}
+
 /* Does another carrier act for c? Then c's user thread has to go to its host. */
 static inline bool carrier_is_ward(const struct carrier *c)
 {

@@ -133,7 +133,12 @@ static bool spin(struct carrier *c)
 
 static void sleep_until_work(struct carrier *c)
 {
-	flexsc_loop_submit(c->loop);
+	/*
+	 * Before it spins, and before others may take it for idle. Without either, one
+	 * system call submits and waits.
+	 */
+	if (flexsc__runtime.spins || !flexsc__runtime.alone)
+		flexsc_loop_submit(c->loop);
 	if (spin(c)) {
 		COUNT_CARRIER(c, found, 1);
 		/* Clear the wake-up that ended the spin, or it ends the next one. */

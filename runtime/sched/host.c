@@ -10,6 +10,7 @@
 #include "resent_signals.h"
 #include "stacks.h"
 #include "state.h"
+#include "sticky.h"
 
 /* The kernel thread's own stack begins here when u leaves its host first. */
 static void host_main(void *arg)
@@ -37,6 +38,7 @@ void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask)
 
 	u->fs = context_fs();
 	u->natively = flexsc__runtime.loops;
+	u->sticky.loop_needs = STICKY_LOOP_WAITS;
 	host->stack = stack;
 	host->mask = mask;
 	host->k = (struct kthread){

@@ -13,12 +13,6 @@ static _Atomic uint32_t idle_count;
 static atomic_bool searching;	/* an idle carrier was woken to look for work */
 _Atomic(struct carrier *) flexsc__spinner;
 
-static uint32_t waiting(const struct carrier *c)
-{
-	return atomic_load_explicit(&c->queue.count, memory_order_relaxed) +
-	       atomic_load_explicit(&c->later.count, memory_order_relaxed);
-}
-
 static bool wake_idle(void)
 {
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
@@ -37,7 +31,7 @@ static bool wake_idle(void)
 /* If at least so many user threads are queued, wake an idle carrier. */
 static inline void share(const struct carrier *c, uint32_t least)
 {
-	if (waiting(c) < least ||
+	if (runqueue_waiting(c) < least ||
 	    !atomic_load_explicit(&idle_count, memory_order_relaxed) ||
 	    atomic_load_explicit(&searching, memory_order_relaxed))
 		return;
@@ -47,7 +41,7 @@ static inline void share(const struct carrier *c, uint32_t least)
 
 void flexsc__runqueue_relieve(const struct carrier *c)
 {
-	if (waiting(c))
+	if (runqueue_waiting(c))
 		wake_idle();
 }
 

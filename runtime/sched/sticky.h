@@ -22,15 +22,16 @@
  * A user thread that hands over what its waits report isn't an event loop either: the
  * listener of a thread pool, which wakes a worker for each request. On its host it would
  * preempt the carrier for each packet, and each worker would need a wake-up from there. So
- * a user thread that wakes another one from a futex wait makes its next
- * STICKY_HANDED_WAITS waits away from its host. Two kinds of hand-overs don't count,
+ * a user thread that wakes another one from a futex wait isn't an event loop, until it has
+ * made enough waits without a hand-over: at first STICKY_LOOP_WAITS, and twice as many after
+ * each hand-over of an event loop, up to STICKY_MOST_WAITS. Some hand-overs don't count,
  * because the user thread is better off on its host:
  *
  *	to a slow user thread: its last run was so long that on a carrier, others would
  *		wait for it, whereas the kernel makes room for the waker's host;
- *	before a wait that can't be posted: select() of many, io_getevents().
+ *	before a wait that needs the host: select(), io_getevents().
  *
- * After either, the next STICKY_IGNORED hand-overs don't count.
+ * Nor do the next STICKY_IGNORED ones after either.
  *
  * The user thread itself calls all functions.
  */
@@ -43,8 +44,8 @@
 
 /* Waits for any of many in a row, without a posted call, that make an event loop. */
 #define STICKY_LOOP_WAITS	4U
-/* Waits away from its host after a hand-over. */
-#define STICKY_HANDED_WAITS	256U
+/* The same, after hand-overs. */
+#define STICKY_MOST_WAITS	256U
 /* Hand-overs that don't count after one to a slow user thread. */
 #define STICKY_IGNORED		256U
 
@@ -69,12 +70,10 @@ static inline void sticky_posts(struct uthread *u)
 	u->sticky.loop_waits = 0;
 }
 
-/* The user thread is an event loop, whatever its next hand-overs are. */
+/* The user thread's next hand-overs don't show that it isn't an event loop. */
 static inline void sticky_ignore_hand_overs(struct uthread *u)
 {
 	u->sticky.ignored = STICKY_IGNORED;
-	u->sticky.handed = 0;
-	u->sticky.loop_waits = STICKY_LOOP_WAITS;
 	u->natively = flexsc__runtime.loops;
 }
 
@@ -83,12 +82,16 @@ static inline void sticky_hands_over(struct uthread *u, bool slow)
 {
 	if (slow) {
 		sticky_ignore_hand_overs(u);
+		u->sticky.loop_waits = u->sticky.loop_needs;
 	} else if (u->sticky.ignored) {
 		u->sticky.ignored--;
 	} else {
-		if (u->sticky.loop_waits && !u->sticky.handed)
+		if (u->sticky.loop_waits == u->sticky.loop_needs) {
 			COUNT_HERE(handovers, 1);
-		u->sticky.handed = STICKY_HANDED_WAITS;
+			if (u->sticky.loop_needs < STICKY_MOST_WAITS)
+				u->sticky.loop_needs *= 2;
+		}
+		u->sticky.loop_waits = 0;
 		u->natively = false;
 	}
 }
@@ -102,15 +105,13 @@ static inline bool sticky_loop_wait(struct uthread *u, bool can_post)
 {
 	if (!flexsc__runtime.loops)
 		return false;
-	if (u->sticky.handed && !can_post)
-		sticky_ignore_hand_overs(u);
-	if (u->sticky.handed) {
-		u->natively = !--u->sticky.handed;
-		return false;
-	}
-	if (u->sticky.loop_waits < STICKY_LOOP_WAITS)
+	if (u->sticky.loop_waits < u->sticky.loop_needs)
 		u->sticky.loop_waits++;
-	return on_host() || u->sticky.loop_waits == STICKY_LOOP_WAITS;
+	if (u->sticky.loop_waits == u->sticky.loop_needs) {
+		u->natively = true;
+		return true;
+	}
+	return on_host() && (u->natively || !can_post);
 }
 
 /* The user thread is about to wait: take one of its grant. False: the grant is used up. */

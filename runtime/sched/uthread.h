@@ -151,7 +151,7 @@ struct uthread {
 		uint32_t left;	/* waits that it is still to make on its host */
 		uint32_t grant;	/* what "left" was at first */
 		uint32_t loop_waits;	/* waits for any of many, with no other */
-		uint32_t handed;	/* waits until it may be an event loop again */
+		uint32_t loop_needs;	/* so many of them make an event loop */
 		uint32_t ignored;	/* hand-overs that don't count */
 	} sticky;
 	struct {		/* its carrier is to check its wait: inbox.h */
