@@ -39,7 +39,7 @@ def missing(root: Path, document: Path, names: set[str]) -> Iterator[str]:
     for match in LINK.finditer(text):
         if not (document.parent / match[1]).exists():
             yield match[1]
-    if document.parent.name == "docs":
+    if "docs" in document.relative_to(root).parts:
         yield from (n for n in NAME.findall(text) if n not in names | BUILT)
 
 

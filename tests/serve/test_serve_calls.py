@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What serve's requests cost in system calls: study/docs/figures.md has these figures. They
+"""What serve's requests cost in system calls: docs/explanation/results.md has these figures. They
 don't depend on how fast or how busy the machine is.
 """
 

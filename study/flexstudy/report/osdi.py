@@ -39,7 +39,7 @@ BIND = Bench(("programs", "bind", SWEEP), loops.BENCH, {"program": "bind"})
 # So many entries are enough as reach this share of the best rate.
 NEARLY = 0.95
 
-DIAGRAM = "a drawing; docs/design.md has ours"
+DIAGRAM = "a drawing; docs/explanation/design.md has ours"
 
 
 # Figures 9 and 10: a call's time against the size of its batch.
