@@ -5,8 +5,8 @@
 
 A path that begins with one of the repository's folders has to exist, from the root or
 from the document's folder, or is a program of a source file's name. So has a link's
-target, and a source file that a document in docs/ names without its folder. CHANGELOG.md
-and docs/migrating.md name old files.
+target, and a source file that a document below docs/ names without its folder.
+CHANGELOG.md and docs/migrating.md name old files.
 """
 
 from __future__ import annotations
