@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# kmod/build-copy.sh SOURCE KDIR WORK OUTPUT: build flexsc.ko in a copy of the sources,
-# because Kbuild leaves its files beside them.
+# kmod/build-copy.sh SOURCE KDIR WORK OUTPUT: build flexsc.ko in a copy of the
+# sources, because Kbuild would leave its files in the source folder.
 set -eu
 
 rm -rf "$3"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * debugfs: flexsc/registrations, one paragraph for each registration, for root.
+ * debugfs: flexsc/registrations, one paragraph per registration, readable by
+ * root.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -30,7 +31,7 @@ static const char *const debug_names[] = {
 	[COUNT_KICKS] = "kicks",
 };
 
-/* Each new counter, which comes last, needs its name. */
+/* A new counter needs a name in debug_names. */
 static_assert(ARRAY_SIZE(debug_names) == COUNTERS);
 
 static const char *const debug_permit_names[] = {

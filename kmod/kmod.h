@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Registering, the end of a registration, and its part of debugfs. */
+/* The life of a registration, and its paragraph in debugfs. */
 #ifndef FLEXSC_KMOD_H
 #define FLEXSC_KMOD_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The device, /dev/flexsc. An open file is a registration, or is about to be
- * registered. It makes event control blocks, too, which are files of their own.
+ * The device, /dev/flexsc. An open file is a registration, registered or not
+ * yet. An ioctl of the device makes event control blocks, which have files of
+ * their own.
  */
 #include <linux/file.h>
 #include <linux/compat.h>
@@ -36,22 +37,26 @@ static int device_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Is the file registered, and by the current process? 0 or -errno. */
+/* Is the file registered, by the current process? Returns 0 or -errno. */
 static __always_inline int device_check(struct registration *reg)
 {
-	/* Pairs with registration_register(), which sets this late. */
+	/* Pairs with registration_register(), which sets "mm" last. */
 	struct mm_struct *mm = smp_load_acquire(&reg->mm);
 
-	/* A kernel thread has no mm, either: NULL is never right. */
+	/*
+	 * A kernel thread's mm is NULL, as that of an unregistered file; NULL
+	 * must not match.
+	 */
 	if (likely(mm && mm == current->mm))
 		return 0;
 	return mm ? -EPERM : -ENOTCONN;
 }
 
 /*
- * Is the current thread, the owner to be, under a seccomp filter that wasn't
- * allowed for by FLEXSC_REGISTER_FILTERED*? If it was allowed for, syscall
- * threads under no filter must not execute the owner's entries from now on.
+ * Is the current thread, about to become the owner, under a seccomp filter that
+ * FLEXSC_REGISTER_FILTERED* didn't announce? If the filter was announced,
+ * syscall threads without a filter must not execute the owner's entries from
+ * now on.
  */
 static __always_inline bool device_forbids(struct registration *reg)
 {
@@ -63,10 +68,11 @@ static __always_inline bool device_forbids(struct registration *reg)
 }
 
 /*
- * Make the current thread the owner, because it waits or kicks: its rights
- * count from now on, see current_is_unfit(). "checked" means that security
- * modules have checked the call. They check an ioctl(), but not an lseek(). So new
- * credentials must come by an ioctl() first; with -EACCES user mode tries that.
+ * Make the current thread the owner, because it waits or kicks. Its rights
+ * apply from now on; see current_is_unfit(). "checked" means that security
+ * modules have checked the call: they check an ioctl(), but not an lseek(). So
+ * new credentials must use an ioctl() first; user mode does that when it gets
+ * -EACCES.
  */
 static __always_inline int device_own(struct registration *reg, bool checked)
 {
@@ -80,14 +86,17 @@ static __always_inline int device_own(struct registration *reg, bool checked)
 	return 0;
 }
 
-/* Get a reference to the file while the current thread executes entries. */
+/* Hold a reference to the file while the current thread executes entries. */
 static __always_inline int device_get(struct file *file)
 {
-	/* An entry that executes entries could nest until the stack is full. */
+	/*
+	 * An entry that itself executes entries could nest until the stack
+	 * overflows.
+	 */
 	if (thread_inside())
 		return -ELOOP;
 	/*
-	 * ioctl() has no reference if the process has one thread, and an
+	 * ioctl() holds no reference if the process has one thread, but an
 	 * entry may close this very file.
 	 */
 	get_file(file);
@@ -108,7 +117,7 @@ static long device_serve(struct file *file, struct flexsc_serve __user *user)
 	return ret;
 }
 
-/* FLEXSC_IOC_WAIT. Inlined, to make the shortest way of all. */
+/* FLEXSC_IOC_WAIT. Inlined to keep this shortest path short. */
 static __always_inline long device_wait(struct file *file,
 					struct registration *reg, u64 seen,
 					bool checked)
@@ -132,7 +141,7 @@ static u64 device_seen(const struct registration *reg)
 	return READ_ONCE(reg->shared->seen);
 }
 
-/* The ioctls that take no struct. */
+/* The ioctls without a struct. */
 static long device_command(struct registration *reg, unsigned int cmd, u64 arg,
 			   bool checked)
 {
@@ -155,9 +164,10 @@ static long device_command(struct registration *reg, unsigned int cmd, u64 arg,
 }
 
 /*
- * FLEXSC_IOC_WAIT in a call that costs less than ioctl(): the "next data" of
- * the file is what has completed beyond what the owner has seen. Also the
- * commands without a struct, for threads that a filter forbids to call ioctl().
+ * FLEXSC_IOC_WAIT through lseek(), which costs less than ioctl(). The file's
+ * "next data" is the number of completions beyond those that the owner has
+ * seen. It also accepts the commands without a struct, for threads whose filter
+ * forbids ioctl().
  */
 static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 {
@@ -166,7 +176,7 @@ static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 
 	if (err)
 		return err;
-	/* The entries' calls would take themselves for 32-bit calls, too. */
+	/* A 32-bit caller's entries would be executed as 32-bit calls, too. */
 	if (in_compat_syscall())
 		return -EINVAL;
 	if (likely(whence == FLEXSC_WAIT_SEEK))
@@ -257,7 +267,10 @@ static int __init flexsc_init(void)
 static void __exit flexsc_exit(void)
 {
 	misc_deregister(&device_misc);
-	/* The tasks that gave up the last ECBs have left the module's code. */
+	/*
+	 * Wait until the tasks that freed the last ECBs have left the module's
+	 * code.
+	 */
 	synchronize_rcu_tasks();
 	ecb_file_exit();
 	debug_exit();

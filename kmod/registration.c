@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A registration: made once, mapped by its process, ended when the file is closed
- * for good. A thread in an ioctl has a reference to the file, and so has a
- * mapping, so by then no thread uses the memory.
+ * A registration: made once, mapped by its process, destroyed with the last
+ * reference to its file. Each thread in an ioctl and each mapping holds such a
+ * reference, so no thread uses the memory by then.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -44,7 +44,7 @@ struct registration *registration_create(void)
 
 /* Memory. */
 
-/* Where everything is in the area, and what user mode learns about it. */
+/* Lay out the area, and report the layout to user mode. */
 static void registration_lay_out(struct registration *reg,
 				 struct flexsc_register *args)
 {
@@ -123,7 +123,9 @@ int registration_register(struct registration *reg, struct file *file,
 		reg->cred = get_current_cred();
 		reg->pid = task_tgid_nr(current);
 		mmgrab(current->mm);
-		/* Pairs with device_check(): all but "id" is set. */
+		/*
+		 * Pairs with device_check(). Everything but "id" is set by now.
+		 */
 		smp_store_release(&reg->mm, current->mm);
 		debug_add(reg);
 	}
@@ -135,22 +137,22 @@ int registration_register(struct registration *reg, struct file *file,
 
 /*
  * Make the current task the owner: entries are executed with its credentials
- * from now on. If another task does so at the same time, either may be the
- * owner.
+ * from now on. If another task does so at the same time, either one may end up
+ * as the owner.
  */
 void registration_own(struct registration *reg)
 {
 	put_cred(xchg(&reg->cred, get_current_cred()));
-	/* Threads that are made from now on inherit these credentials. */
+	/* Threads made from now on inherit these credentials. */
 	WRITE_ONCE(reg->unfit_threads, 0);
 	WRITE_ONCE(reg->no_more, false);
-	/* A waiting thread with other credentials has to return. */
+	/* A thread that waits with other credentials has to return. */
 	wake_up(&reg->wait);
 }
 
 /*
- * No task is in an ioctl, so none has a permit: no irq_work of a permit is queued
- * any more, and those that were are waited for.
+ * No task is in an ioctl, so no task has a permit and no irq_work of a permit
+ * can be queued any more. Wait for those that were queued.
  */
 static void registration_end_permits(struct registration *reg)
 {
@@ -162,42 +164,49 @@ static void registration_end_permits(struct registration *reg)
 	}
 }
 
-/* What starts the waiter's timer is over: irq_works, and ends of dead threads. */
+/*
+ * Everything that starts the waiter's timer has ended: the irq_works, and the
+ * handling of dead threads.
+ */
 static void registration_end_timers(struct registration *reg)
 {
 	hrtimer_cancel(&reg->timer);
 	hrtimer_cancel(&reg->progress);
 }
 
-/* No thread waits or idles, and nothing is left that could wake one. */
+/*
+ * Check that no thread waits or is idle, and that nothing is left that could
+ * wake one.
+ */
 static void registration_check_deserted(struct registration *reg)
 {
 	WARN_ON_ONCE(hrtimer_active(&reg->timer));
 	WARN_ON_ONCE(hrtimer_active(&reg->progress));
 	WARN_ON_ONCE(reg->waiter);
-	/* Needs no barrier: no task can come. */
+	/* Needs no barrier: no task can come any more. */
 	WARN_ON_ONCE(waitqueue_active(&reg->wait));
 	WARN_ON_ONCE(!list_empty(&reg->idle));
 	WARN_ON_ONCE(atomic_read(&reg->idle_count));
 }
 
 /*
- * The end: the file is gone, so no task is in an ioctl, and each that died in
- * one has been finished: that gave up the file last of all. Each step needs
- * those before it, and checks what it needs. What user mode leaves behind, such
- * as entries on the deferred list, is no mistake of the module's.
+ * Destroy a registration. The file is gone, so no task is in an ioctl. Each
+ * task that died in one has been finished, which drops its reference to the
+ * file last of all. Each step needs those before it, and checks what it needs.
+ * Leftovers of user mode, such as entries on the deferred list, are not an
+ * error.
  */
 void registration_destroy(struct registration *reg)
 {
 	might_sleep();
 	if (reg->mm) {
-		/* debugfs doesn't read the registration from here on. */
+		/* debugfs doesn't read the registration after this. */
 		debug_remove(reg);
 		registration_end_permits(reg);
 		death_fini(reg);
 		registration_end_timers(reg);
 		registration_check_deserted(reg);
-		/* Nothing refers to the records and the memory any more. */
+		/* No references to the records and the memory are left. */
 		threads_free(reg);
 		put_cred(reg->cred);
 		mmdrop(reg->mm);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# kmod/sources.sh FOLDER: copy there what the module is built from, as it is packaged,
-# with the generated base/calls.def.
+# kmod/sources.sh FOLDER: copy the module's sources to FOLDER in the form in
+# which they are packaged, with the generated base/calls.def.
 set -eu
 umask 022
 mkdir -p "$1"

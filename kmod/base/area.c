@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that the kernel and one process share, of a registration or of an event
- * control block: made once, mapped by the process, given back when the file that
- * it belongs to is closed for good. A mapping has a reference to the file.
+ * Memory shared by the kernel and one process, for a registration or an event
+ * control block. It is made once and mapped by the process. It is freed when
+ * the last reference to its file is gone; a mapping holds one.
  *
- * Every page is charged to the memory cgroup, and to RLIMIT_MEMLOCK of the
- * user. That is per user and not per process, because a file can outlive its
+ * Every page is charged to the memory cgroup and to the user's RLIMIT_MEMLOCK.
+ * The limit counts per user, not per process, because a file can outlive its
  * process.
  */
 #include <linux/capability.h>
@@ -66,7 +66,10 @@ static int area_allocate(struct area *area, unsigned long pages)
 	return area->memory ? 0 : -ENOMEM;
 }
 
-/* Whole pages, all zero. "area" is zero; after an error it is zero again. */
+/*
+ * Allocate whole zeroed pages. "area" must be zero; it is zero again after an
+ * error.
+ */
 int area_make(struct area *area, unsigned long bytes)
 {
 	unsigned long pages = bytes >> PAGE_SHIFT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Memory that the kernel and one process share: see area.c. */
+/* Memory shared by the kernel and one process: see area.c. */
 #ifndef FLEXSC_KMOD_AREA_H
 #define FLEXSC_KMOD_AREA_H
 
@@ -8,10 +8,10 @@ struct user_struct;
 struct vm_area_struct;
 
 struct area {
-	void *memory;		/* as the kernel sees it; NULL: none yet */
+	void *memory;		/* kernel address; NULL: not allocated */
 	struct page **pages;
 	unsigned long page_count;
-	struct user_struct *user;	/* charged for the memory */
+	struct user_struct *user;	/* the user that is charged */
 };
 
 int area_make(struct area *area, unsigned long bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rules that the module keeps whatever user mode does. Where an instruction
- * doesn't count they are WARN_ON_ONCE(), lockdep_assert_held() and the like;
- * elsewhere they are RULE()s, which only a kernel that checks itself looks at
+ * Checks of rules that the module keeps whatever user mode does. On slow paths
+ * they are WARN_ON_ONCE(), lockdep_assert_held() and the like. On fast paths
+ * they are RULE()s, which are compiled in only for a self-checking kernel
  * (tests/kmod/vm/sanitize.py builds one).
  */
 #ifndef FLEXSC_KMOD_CHECKS_H
@@ -17,7 +17,7 @@
 
 #define RULE(condition)	((void)(CHECKED && WARN_ON_ONCE(!(condition))))
 
-/* As might_sleep(), which would also give way to other tasks. */
+/* Like might_sleep(), but without giving way to other tasks. */
 #define RULE_MAY_SLEEP()	__might_sleep(__FILE__, __LINE__)
 
 #endif /* FLEXSC_KMOD_CHECKS_H */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What differs between machines and between kernels, and nothing else.
- */
+/* All differences between architectures and between kernel versions. */
 #ifndef FLEXSC_KMOD_COMPAT_H
 #define FLEXSC_KMOD_COMPAT_H
 
@@ -24,7 +22,7 @@
 #endif
 
 /*
- * The kernel options of packaging/dkms/dkms.conf.in, except
+ * The kernel options that packaging/dkms/dkms.conf.in requires, except
  * CONFIG_KALLSYMS_ALL.
  */
 #if !IS_ENABLED(CONFIG_PREEMPT_NOTIFIERS)
@@ -33,11 +31,17 @@
 #if !IS_ENABLED(CONFIG_IRQ_WORK) || !IS_ENABLED(CONFIG_KPROBES)
 #error "FlexSC needs CONFIG_IRQ_WORK and CONFIG_KPROBES"
 #endif
-/* A probe by a breakpoint runs like an NMI there, and may not take locks. */
+/*
+ * Without ftrace a kprobe is a breakpoint: its handler runs like an NMI and may
+ * not take locks.
+ */
 #if IS_ENABLED(CONFIG_X86) && !IS_ENABLED(CONFIG_KPROBES_ON_FTRACE)
 #error "FlexSC needs CONFIG_KPROBES_ON_FTRACE"
 #endif
-/* Callbacks of wait queues, and probes, take spinlocks, which sleep there. */
+/*
+ * With PREEMPT_RT spinlocks sleep, but wait-queue callbacks and probes take
+ * spinlocks in atomic context.
+ */
 #if IS_ENABLED(CONFIG_PREEMPT_RT)
 #error "FlexSC doesn't run with CONFIG_PREEMPT_RT"
 #endif
@@ -74,7 +78,10 @@ static inline void timer_setup_hr(struct hrtimer *timer,
 #endif
 }
 
-/* Would something see, or change, a system call that the current task makes? */
+/*
+ * Would a tracer, a filter or an audit rule see or change a system call of the
+ * current task?
+ */
 static inline bool syscall_traced(void)
 {
 #ifdef CONFIG_GENERIC_ENTRY
@@ -89,7 +96,10 @@ static inline bool syscall_traced(void)
 static inline bool task_filtered(void)
 {
 #ifdef CONFIG_SECCOMP
-	/* Another thread may give it a filter right now. */
+	/*
+	 * data_race(): another thread may install a filter for this one at any
+	 * time.
+	 */
 	return data_race(current->seccomp.mode);
 #else
 	return false;
@@ -108,8 +118,8 @@ static inline struct rseq __user *task_rseq(void)
 }
 
 /*
- * May the current task be in a restartable sequence of instructions? It says so
- * in its memory, and some programs don't clear the word when they leave one.
+ * May the current task be in a restartable sequence? The task's rseq area shows
+ * one, but some programs don't clear that word when they leave the sequence.
  */
 static inline bool task_in_sequence(void)
 {
@@ -119,7 +129,10 @@ static inline bool task_in_sequence(void)
 	return rseq && (get_user(sequence, &rseq->rseq_cs) || sequence);
 }
 
-/* Has the current task a shadow stack, which knows where "ret" may go? */
+/*
+ * Does the current task have a shadow stack, which restricts where "ret" may
+ * go?
+ */
 static inline bool task_shadowed(void)
 {
 #ifdef CONFIG_X86_USER_SHADOW_STACK
@@ -131,10 +144,10 @@ static inline bool task_shadowed(void)
 
 /*
  * Clear the branch history before an indirect call whose target user mode
- * chooses. The kernel does so whenever it is entered; here it is done for each
- * call, because a whole batch enters the kernel once. Processors that clear it
- * themselves, or aren't affected, do nothing here. Newer kernels export the
- * function to KVM alone.
+ * chooses. The kernel clears it on each entry from user mode, but here a single
+ * entry executes a whole batch of calls. This does nothing on processors that
+ * clear it themselves or aren't affected. Newer kernels export the function to
+ * KVM only.
  */
 static __always_inline void history_clear(void)
 {
@@ -146,7 +159,7 @@ static __always_inline void history_clear(void)
 #endif
 }
 
-/* The arguments, where the kernel's entry code puts them. */
+/* Store the arguments where the kernel's entry code would. */
 static inline void regs_load(struct pt_regs *regs,
 			     const struct flexsc_entry *entry, unsigned int nr)
 {
@@ -171,7 +184,7 @@ static inline void regs_load(struct pt_regs *regs,
 #endif
 }
 
-/* The second argument, where regs_load() puts it. */
+/* The second argument, from where regs_load() stored it. */
 static inline unsigned long regs_second(const struct pt_regs *regs)
 {
 #if defined(CONFIG_X86_64)

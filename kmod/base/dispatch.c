@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The functions that execute entries' calls: those of the kernel's system-call
- * table that may run on any thread of the process, and nothing else. calls.def
- * names them. A number that isn't in it, such as that of a newer kernel's call,
- * is unknown here, because nobody has read what that call does to the thread
- * that makes it.
+ * table that may run on any thread of the process. calls.def lists them. A
+ * number that isn't listed, such as that of a newer kernel's call, is unknown
+ * here, because the effect of that call on its thread hasn't been reviewed.
  *
- * The table isn't exported, but has an address like every symbol: a kprobe on
- * it can't be registered, because it is data, and comes back with the address
- * in it. To be sure, some of its functions are found in that way and compared.
+ * The table isn't exported. A kprobe on its symbol fails, because the symbol is
+ * data, but returns the symbol's address. As a check, the addresses of some
+ * functions in the table are found by kprobes too, and compared.
  */
 #define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
 
@@ -24,7 +23,10 @@
 #define PREFIX	"__x64_"
 #endif
 
-/* Most bytes from a function to a probe on it: it may be behind an ENDBR. */
+/*
+ * Longest distance of a kprobe from its function's start, which may be an
+ * ENDBR.
+ */
 #define LANDING	8
 
 call_fn dispatch_table[DISPATCH_SIZE] __ro_after_init;
@@ -43,7 +45,7 @@ static const struct dispatch_known dispatch_known_calls[] __initconst = {
 #undef REFUSED
 };
 
-/* The kernel's futex(), which dispatch_futex_unowned() calls. */
+/* The kernel's futex(); dispatch_futex_unowned() calls it. */
 static call_fn dispatch_futex __ro_after_init;
 
 asmlinkage long dispatch_unknown(const struct pt_regs *regs)
@@ -57,9 +59,9 @@ static asmlinkage long dispatch_refused(const struct pt_regs *regs)
 }
 
 /*
- * The owner that a priority-inheriting futex names would be whichever thread
- * executes the entry. lib/calls/call_info.c refuses the operations to the
- * library's users.
+ * Refuse priority-inheriting futex operations: they would name the thread that
+ * executes the entry as the owner. For users of the library
+ * lib/calls/call_info.c refuses them earlier.
  */
 static asmlinkage long dispatch_futex_unowned(const struct pt_regs *regs)
 {
@@ -76,7 +78,7 @@ static asmlinkage long dispatch_futex_unowned(const struct pt_regs *regs)
 	}
 }
 
-/* The address of a symbol, be it code or data; NULL: unknown. */
+/* The address of a symbol, function or data; NULL: unknown. */
 void *__init dispatch_address(const char *symbol)
 {
 	struct kprobe probe = {

@@ -10,7 +10,7 @@
 struct pt_regs;
 
 typedef asmlinkage long (*call_fn)(const struct pt_regs *regs);
-#define DISPATCH_SIZE	512	/* functions; a power of two, to mask numbers */
+#define DISPATCH_SIZE	512	/* functions; a power of two, so that a number can be masked */
 extern call_fn dispatch_table[DISPATCH_SIZE];
 extern call_fn dispatch_restart;	/* restart_syscall() */
 int dispatch_init(void);
@@ -24,8 +24,9 @@ static __always_inline call_fn dispatch_of(unsigned int nr)
 	if (unlikely(nr >= DISPATCH_SIZE))
 		return dispatch_unknown;
 	/*
-	 * Masked as well as checked, so that speculation doesn't go beyond the
-	 * table either; hidden, so that the compiler keeps the mask.
+	 * The mask bounds the index under speculation too, which the check
+	 * doesn't. OPTIMIZER_HIDE_VAR() keeps the compiler from dropping the
+	 * mask.
 	 */
 	OPTIMIZER_HIDE_VAR(nr);
 	return dispatch_table[nr & (DISPATCH_SIZE - 1)];

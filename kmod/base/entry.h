@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Entries: what the kernel keeps about each, the arrows of their life that the
- * module takes, and whether any wait to be executed.
+ * Entries: the kernel's private data about each one, the transitions that the
+ * module makes, and checks for pending entries.
  */
 #ifndef FLEXSC_KMOD_BASE_ENTRY_H
 #define FLEXSC_KMOD_BASE_ENTRY_H
@@ -11,13 +11,11 @@
 
 #include "base/registration.h"
 
-/*
- * An entry's companion: what the kernel knows of it, out of user mode's reach.
- */
+/* The kernel's private data about an entry, which user mode can't reach. */
 struct companion {
-	struct thread *thread;	/* executes it without a permit; may be stale */
-	struct task_struct *task;	/* carries it; never followed */
-	u32 next;		/* its successor on the deferred list */
+	struct thread *thread;	/* the thread that executes it without a permit; may be stale */
+	struct task_struct *task;	/* the task that carries it; never dereferenced */
+	u32 next;		/* the next entry on the deferred list */
 	bool deferred;		/* it is on the deferred list; under the lock */
 	u8 taken;		/* enum taken */
 };
@@ -28,18 +26,18 @@ struct companion {
  */
 enum taken {
 	TAKEN_NOT = 0,
-	TAKEN_BOUNCED,		/* user mode makes its call */
-	TAKEN_RESTARTS,		/* its restart block is in the task */
-	TAKEN_LEAVES,		/* its call is made; delayed work isn't done */
-	TAKEN_RETRY,		/* a signal ended its call, to be made again */
+	TAKEN_BOUNCED,		/* user mode has to make its call */
+	TAKEN_RESTARTS,		/* the task keeps its restart block */
+	TAKEN_LEAVES,		/* its call is made, delayed work is pending */
+	TAKEN_RETRY,		/* a signal ended its call, which is to be made again */
 	TAKEN_ENDED,		/* a signal ended its call with -EINTR */
 };
 
 /*
- * The arrows, twins of those in lib/loop/entry.h; no other file of the module
- * writes an entry's status. User mode may write any status at any time, so
- * there is no wrong one to complain about: an arrow that is a compare-and-swap
- * says whether it was taken, and any status may become DONE.
+ * Transitions, twins of those in lib/loop/entry.h. No other file of the module
+ * writes an entry's status. User mode may write any status at any time, so no
+ * status is an error. A transition by compare-and-swap returns whether it was
+ * made; DONE may replace any status.
  */
 
 static inline u8 entry_status(const struct flexsc_entry *entry)
@@ -66,8 +64,8 @@ static __always_inline bool entry_begin(struct flexsc_entry *entry)
 }
 
 /*
- * BUSY -> SUBMITTED: it is left to another thread. False: the owner cancelled
- * it meanwhile.
+ * BUSY -> SUBMITTED: leave the entry to another thread. False: the owner
+ * cancelled it meanwhile.
  */
 static inline bool entry_leave(struct flexsc_entry *entry)
 {
@@ -94,13 +92,13 @@ static inline bool entries_pending(struct registration *reg)
 	return READ_ONCE(reg->deferred_count) || !ring_empty(reg);
 }
 
-/* User mode can't make syscall threads, and none is idle. */
+/* No syscall thread is idle, and user mode can't make one. */
 static inline bool entries_without_threads(struct registration *reg)
 {
 	return READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count);
 }
 
-/* Has the waiter deferred entries, and no syscall thread is left for them? */
+/* Are there deferred entries, but no syscall thread left to execute them? */
 static inline bool entries_stranded(struct registration *reg)
 {
 	return unlikely(READ_ONCE(reg->deferred_count)) && entries_without_threads(reg);

@@ -86,90 +86,92 @@ struct file;
 struct mm_struct;
 struct thread;
 
-/* Events of a registration, counted where they happen and shown by debugfs. */
+/* Events of a registration, counted where they happen. debugfs shows them. */
 enum counter {
-	COUNT_EXECUTED,		/* entries that syscall threads took */
-	COUNT_INLINE,		/* entries that the waiter took */
+	COUNT_EXECUTED,		/* entries taken by syscall threads */
+	COUNT_INLINE,		/* entries taken by the waiter */
 	COUNT_BLOCKED,		/* permits given up because a thread blocked */
-	COUNT_BOUNCED,		/* entries given to user mode to make */
-	COUNT_DEFERRED,		/* entries that the waiter deferred */
+	COUNT_BOUNCED,		/* entries whose call user mode had to make */
+	COUNT_DEFERRED,		/* entries deferred by the waiter */
 	COUNT_INTERRUPTED,	/* entries completed as INTERRUPTED */
 	COUNT_TAKEOVERS,
-	COUNT_CANCELLED,	/* calls interrupted by a cancellation */
-	COUNT_RESTARTED,	/* calls to go on after an interruption */
-	COUNT_WAKEUPS,		/* of idle syscall threads */
+	COUNT_CANCELLED,	/* calls interrupted by a cancellation of their entry */
+	COUNT_RESTARTED,	/* interrupted calls that will continue */
+	COUNT_WAKEUPS,		/* wake-ups of idle syscall threads */
 	COUNT_WAITS,
 	COUNT_KICKS,
 	COUNTERS,
 };
 
-/* Events of a permit. */
+/* Events of a permit, counted per permit. */
 enum permit_counter {
 	PERMIT_BATCHES,		/* rounds of looking for entries */
-	PERMIT_TAKEN,		/* entries that its threads took */
+	PERMIT_TAKEN,		/* entries taken by its threads */
 	PERMIT_BLOCKED,
 	PERMIT_BOUNCED,
 	PERMIT_COUNTERS,
 };
 
-/* A right to take and execute entries. */
+/* The right to take and execute entries. */
 struct permit {
 	struct registration *reg;
-	struct thread *active;	/* that has it; NULL: free. Compare-and-swap */
-	int core;		/* that its thread runs on; -1: any */
-	bool spins;		/* its thread polls, and executes nothing */
+	struct thread *active;	/* the thread that has it; NULL: free. Compare-and-swap */
+	int core;		/* the core that its thread must run on; -1: any */
+	bool spins;		/* its thread polls for work and executes nothing */
 	struct irq_work blocked;
 	atomic64_t counts[PERMIT_COUNTERS];
 };
 
 struct registration {
 	/* Constant once registered. */
-	struct mm_struct *mm;	/* grabbed: compared, never used */
-	struct file *file;	/* uncounted: threads in an ioctl count */
+	struct mm_struct *mm;	/* holds mm_count; only compared, its memory is never used */
+	struct file *file;	/* not counted: each thread in an ioctl has a reference */
 	struct area area;
 	struct flexsc_shared *shared;
 	u32 *ring;
 	struct flexsc_entry *entries;
 	struct companion *companions;
-	u32 entry_count;	/* of the ring as well; a power of two */
+	u32 entry_count;	/* also the ring's size; a power of two */
 	u32 mask;		/* entry_count - 1 */
 	bool filtered;
 
 	/* Submissions and completions. */
-	atomic_t head ____cacheline_aligned;	/* of the ring */
+	atomic_t head ____cacheline_aligned;	/* the ring's head */
 	atomic_t idle_count;
 	u32 permit_count;
 	atomic64_t completed;	/* entries published so far */
 
 	raw_spinlock_t lock ____cacheline_aligned;
 	struct list_head idle;
-	u32 deferred_head, deferred_tail;	/* of the deferred list */
-	u32 deferred_count;	/* written under the lock, read without */
-	atomic_t thread_requested;	/* user mode was asked for a thread: 0 or 1 */
-	bool no_more;		/* user mode can't make threads */
+	u32 deferred_head, deferred_tail;	/* ends of the deferred list */
+	u32 deferred_count;	/* written under the lock, read without it */
+	atomic_t thread_requested;	/* 0, or 1: user mode has been requested to
+					 * make a thread */
+	bool no_more;		/* user mode can't make threads any more */
 	bool ended;
 
 	/* The waiter, and the owner's rights. */
-	struct thread *waiter;	/* in WAIT; NULL: none. Compare-and-swap */
-	struct thread *wait_record;	/* a record for WAIT alone; see in_use */
+	struct thread *waiter;	/* the thread in WAIT; NULL: none. Compare-and-swap */
+	struct thread *wait_record;	/* a record for WAIT only; see thread.in_use */
 	wait_queue_head_t wait;
-	bool handover;		/* FLEXSC_WAIT_HANDOVER, of this wait */
-	bool owner_filtered;	/* an owner has been under a filter */
-	const struct cred *cred;	/* a reference; compared */
-	int unfit_threads;		/* new threads in a row that were unfit */
-	bool woken;		/* FLEXSC_IOC_WAKE, until a wait ends by it */
-	u64 seen;		/* completions that this wait needs more than */
+	bool handover;		/* the current wait has FLEXSC_WAIT_HANDOVER */
+	bool owner_filtered;	/* some owner was under a seccomp filter */
+	const struct cred *cred;	/* counted reference; only compared */
+	int unfit_threads;		/* consecutive new threads that were unfit */
+	bool woken;		/* FLEXSC_IOC_WAKE was called; the next wait clears it */
+	u64 seen;		/* the wait ends when "completed" exceeds this */
 	ktime_t deadline;	/* KTIME_MAX: none; 0: don't sleep */
 	struct hrtimer timer;
 
-	struct mutex setup;	/* guards registering and the policy */
+	struct mutex setup;	/* serialises registering and changes of the policy */
 	struct flexsc_policy policy;
-	u32 spin_ns;		/* time to poll; adapted */
-	u64 idle_since;		/* ns; polling found no work since; 0: found */
-	struct hrtimer progress;	/* finds calls that delay others */
+	u32 spin_ns;		/* how long to poll, in ns; adapted to the load */
+	u64 idle_since;		/* when polling ended without work, in ns; 0: work was found */
+	struct hrtimer progress;	/* checks that a slow call doesn't delay
+					 * other entries */
 	u32 progress_head;	/* the ring's head at the last check */
-	int progress_checks;	/* the timer runs. Compare-and-swap */
-	struct thread *records;	/* that are unused; under the lock */
+	int progress_checks;	/* the timer is running. Compare-and-swap */
+	struct thread *records;	/* unused records; under the lock */
 	struct llist_head dead;	/* records of tasks that died in a call */
 	struct irq_work death;
 	struct work_struct finish_dead;

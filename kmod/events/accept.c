@@ -35,7 +35,7 @@
 #include "events/watch.h"
 #include "events/watch_life.h"
 
-#define ACCEPT_TURN	64	/* connections of a listener, then others' turn */
+#define ACCEPT_TURN	64	/* most connections per turn of a listener */
 
 int accept_check(const struct flexsc_ecb_watch *args)
 {
@@ -68,20 +68,20 @@ struct inherit *accept_inherit(const struct flexsc_ecb_watch *args)
 
 /* Accepting. */
 
-/* May connections be accepted without a call of the program's? */
+/* Can the kernel accept connections of this file on behalf of the program? */
 static bool accept_possible(const struct file *file)
 {
 	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_traced();
 }
 
 /*
- * The kernel sends signals under this lock. Without it, a signal that comes between
- * the look and the clearing of the flag would wait for the next one, and a SIGKILL
- * has no next one.
+ * Clear the flag under siglock, because the kernel sends signals under this
+ * lock. Otherwise a signal that comes between the check and the clearing would
+ * stay unnoticed until the next signal; a SIGKILL isn't followed by one.
  */
 static void accept_clear_sigpending(void)
 {
-	/* The current thread's own, which doesn't change. */
+	/* The current thread's own sighand never changes. */
 	spinlock_t *lock = &rcu_dereference_raw(current->sighand)->siglock;
 
 	spin_lock_irq(lock);
@@ -90,8 +90,9 @@ static void accept_clear_sigpending(void)
 }
 
 /*
- * Another thread may have made the listener block. With a signal pending, or
- * what looks like one, accept4() takes a connection, but doesn't wait for one.
+ * Another thread may have made the listener blocking. So TIF_SIGPENDING is set
+ * during the call: then accept4() takes a pending connection, but doesn't wait
+ * for one.
  */
 static long accept_call(int fd, u32 flags)
 {
@@ -131,9 +132,9 @@ static void accept_store_peer(struct file *file, struct flexsc_event_slot *slot)
 }
 
 /*
- * Watch a connection and deliver it. The watch's callbacks only add to the first event,
- * because the slot is claimed before they can be called. The slot is pushed, and then
- * revoked, even if the descriptor has been closed already.
+ * Watch a connection and deliver its first event. The slot is claimed before
+ * the watch's callbacks can run, so they only add bits to that event. Even if
+ * the descriptor has been closed already, the slot is pushed, and then revoked.
  */
 static void accept_deliver(struct watch *listener, struct watch *watch,
 			   struct file *file)
@@ -145,7 +146,7 @@ static void accept_deliver(struct watch *listener, struct watch *watch,
 	event_claim(slot, 0);
 	accept_store_peer(file, slot);
 	level = watch_start(watch, file);
-	/* Not a file that another thread put there meanwhile. */
+	/* Check the file: another thread may have replaced the descriptor. */
 	if ((level == -ENOSPC || level == -ENOENT) &&
 	    watch_in_table(watch, file))
 		close_fd(watch->fd);
@@ -159,7 +160,7 @@ static void accept_one(struct watch *listener, struct watch *watch, int fd)
 	const struct inherit *inherit = listener->inherit;
 	struct file *file = fget(fd);
 
-	/* Another thread may have closed it, or put another file there. */
+	/* Another thread may have closed or replaced the descriptor. */
 	if (!file || !sock_from_file(file)) {
 		if (file)
 			fput(file);
@@ -173,7 +174,7 @@ static void accept_one(struct watch *listener, struct watch *watch, int fd)
 	fput(file);
 }
 
-/* An event of the listener itself. */
+/* Deliver an event of the listener itself. */
 static void listener_report(struct watch *listener, u32 kind, long error)
 {
 	struct flexsc_event_slot *slot =
@@ -185,7 +186,7 @@ static void listener_report(struct watch *listener, u32 kind, long error)
 	watch_deliver_claimed(listener, 0, kind);
 }
 
-/* Reported once, until a slot or a descriptor is free again. */
+/* Report the error once, until a slot or a descriptor is free again. */
 static void listener_overflow(struct watch *listener, long error, u32 frees)
 {
 	if (!listener->overflowed) {
@@ -198,23 +199,23 @@ static void listener_overflow(struct watch *listener, long error, u32 frees)
 }
 
 /*
- * Would another accept4() return something? On an empty queue it allocates a file in
- * vain, and some protocols look for a signal before they look for O_NONBLOCK: with
- * accept_call() their error is -EINTR instead of -EAGAIN.
+ * Would another accept4() return something? On an empty queue it allocates a
+ * file in vain. Some protocols also check for signals before O_NONBLOCK; under
+ * accept_call() they return -EINTR instead of -EAGAIN.
  */
 static bool accept_pending(struct file *file)
 {
 	return vfs_poll(file, NULL) & (EPOLLIN | EPOLLERR | EPOLLHUP);
 }
 
-/* accept4() failed. True: another connection may be pending. */
+/* Handle an error of accept4(). True: another connection may be pending. */
 static bool accept_failed(struct watch *listener, struct file *file, long error,
 			  u32 frees)
 {
 	switch (error) {
 	case -ECONNABORTED:
 	case -EPROTO:
-	case -ERESTARTSYS:	/* it blocks by now */
+	case -ERESTARTSYS:	/* the listener has become blocking */
 	case -EINTR:
 		return accept_pending(file);
 	case -EAGAIN:
@@ -233,7 +234,7 @@ static bool accept_failed(struct watch *listener, struct file *file, long error,
 	}
 }
 
-/* One connection. True: more may be pending. */
+/* Accept one connection. True: more may be pending. */
 static bool accept_next(struct watch *listener, struct file *file)
 {
 	u32 frees = READ_ONCE(listener->ecb->frees);
@@ -277,11 +278,11 @@ static void accept_turn(struct watch *listener)
 {
 	struct file *file;
 
-	/* Or its slot might be taken for a connection. */
+	/* Without this reference the slot might be reused for a connection. */
 	if (!watch_get_live(listener))
 		return;
 	file = watch_file(listener);
-	/* The watch may have become another one, which doesn't accept, on the list. */
+	/* The watch may have been reused for a source that doesn't accept. */
 	if (file && listener->inherit)
 		accept_some(listener, file);
 	if (file)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Connections that are accepted when they are delivered: see accept.c. */
+/* Accepting connections when they are delivered: see accept.c. */
 #ifndef FLEXSC_KMOD_ACCEPT_H
 #define FLEXSC_KMOD_ACCEPT_H
 

@@ -46,7 +46,7 @@
 #include "events/watch_life.h"
 
 #define HOOK_BITS	15	/* of the hash table: 256 KiB */
-/* Locks of buckets. Outside the locks of ECBs and of wait queues. */
+/* Locks of buckets; taken before the locks of ECBs and wait queues. */
 #define HOOK_LOCKS	256
 #define HOOK_LINGERS	(10 * HZ)
 
@@ -69,11 +69,17 @@ spinlock_t *hook_lock(const struct file *file)
 	return &hook_locks[hook_bucket(file) % HOOK_LOCKS];
 }
 
-/* Is the watched descriptor closed? "files" is the closer's table of descriptors. */
+/*
+ * Is the watched descriptor closed? "files" is the closer's table of
+ * descriptors.
+ */
 static bool hook_is_closed(const struct watch *watch, const struct file *file,
 			   const void *files)
 {
-	/* A table that its last task has left is being closed as a whole. */
+	/*
+	 * A table that isn't the current task's has lost its last task, and all
+	 * of its descriptors are being closed.
+	 */
 	if (current->files != files)
 		return true;
 	return !watch_in_table(watch, file);
@@ -98,13 +104,16 @@ static int hook_called(struct kprobe *probe, struct pt_regs *regs)
 {
 	const struct file *file = (void *)regs_get_kernel_argument(regs, 0);
 
-	/* After the closer's use of files->file_lock; pairs with hook_is_open(). */
+	/*
+	 * Reads the bucket after the closer released files->file_lock; pairs
+	 * with hook_is_open().
+	 */
 	if (unlikely(!hlist_empty(&hook_watches[hook_bucket(file)])))
 		hook_end(file, (void *)regs_get_kernel_argument(regs, 1));
 	return 0;
 }
 
-/* Put a watch in, if it is live. False: the file has too many watches already. */
+/* Insert a live watch. False: the file has too many watches already. */
 static bool hook_insert(struct watch *watch)
 {
 	u32 bucket = hook_bucket(watch->file);
@@ -112,7 +121,7 @@ static bool hook_insert(struct watch *watch)
 	unsigned int same = 0;
 
 	lockdep_assert_held(hook_lock(watch->file));
-	/* Another thread ended it meanwhile. */
+	/* Another thread has ended the watch meanwhile. */
 	if (!READ_ONCE(watch->live))
 		return true;
 	hlist_for_each_entry(other, &hook_watches[bucket], hook)
@@ -152,7 +161,7 @@ bool hook_set(struct watch *watch)
 	return set;
 }
 
-/* Take out a watch that ends, with the lock held. */
+/* Remove a watch that ends. The caller holds the bucket's lock. */
 void hook_clear(struct watch *watch)
 {
 	lockdep_assert_held(hook_lock(watch->file));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How a close() of a watched descriptor is noticed: see close_hook.c. */
+/*
+ * The close hook, which notices the close() of a watched descriptor: see
+ * close_hook.c.
+ */
 #ifndef FLEXSC_KMOD_CLOSE_HOOK_H
 #define FLEXSC_KMOD_CLOSE_HOOK_H
 

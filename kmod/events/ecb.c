@@ -15,16 +15,19 @@ void ecb_get(struct ecb *ecb)
 	refcount_inc(&ecb->refs);
 }
 
-/* Queue the attendance, which gets the caller's reference. Any context. */
+/* Queue the attendance, and pass the caller's reference to it. Any context. */
 void ecb_attend_later(struct ecb *ecb)
 {
-	/* A queued attendance has a reference, but may have run by now. */
+	/*
+	 * If it is queued already, it has a reference of its own, but may run
+	 * before this returns.
+	 */
 	while (!queue_work(ecb_queue, &ecb->attendance))
 		if (refcount_dec_not_one(&ecb->refs))
 			break;
 }
 
-/* Give a reference back where it isn't allowed to sleep. */
+/* Drop a reference where sleeping isn't allowed. */
 void ecb_put_later(struct ecb *ecb)
 {
 	if (!refcount_dec_not_one(&ecb->refs))
@@ -54,8 +57,9 @@ static bool ecb_add_work(struct ecb *ecb)
 }
 
 /*
- * Have the owner call ecb_work() before it goes on in user mode: at once if it
- * is there. Any context; the caller has a reference.
+ * Make the owner call ecb_work() before it continues in user mode; an owner
+ * that runs in user mode is interrupted. Any context; the caller has a
+ * reference.
  */
 void ecb_kick(struct ecb *ecb)
 {
@@ -67,7 +71,9 @@ void ecb_kick(struct ecb *ecb)
 		ecb_attend_later(ecb);
 }
 
-/* Wake the owner if it sleeps interruptibly. The owner looks at the words again. */
+/*
+ * Wake the owner if it sleeps interruptibly; it checks the shared words again.
+ */
 void ecb_wake(struct ecb *ecb)
 {
 	wait_queue_entry_t sleeper = { .private = ecb->owner };
@@ -83,7 +89,7 @@ void ecb_wake(struct ecb *ecb)
 		ecb_abandon(ecb);
 }
 
-/* The owner has to run something in its context. Any context. */
+/* Make the owner run its task work, whether it sleeps or not. Any context. */
 void ecb_call(struct ecb *ecb)
 {
 	/* Pairs with ecb_wait(). */
@@ -100,7 +106,10 @@ int __init ecb_init(void)
 	return ecb_queue ? 0 : -ENOMEM;
 }
 
-/* No ECB is left, but a worker may be about to leave the last one. */
+/*
+ * No ECB is left, but a worker may still be in the function that freed the last
+ * one.
+ */
 void ecb_exit(void)
 {
 	destroy_workqueue(ecb_queue);

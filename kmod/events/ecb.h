@@ -78,37 +78,38 @@ struct watch;
 
 struct ecb {
 	/* Constant. */
-	struct flexsc_event_control *control;	/* shared: rely on nothing */
-	struct flexsc_event_slot *slots;	/* shared, as well */
+	struct flexsc_event_control *control;	/* shared memory: never trust it */
+	struct flexsc_event_slot *slots;	/* shared memory too */
 	struct task_struct *owner;
 	u32 events;
 	u32 flags;			/* FLEXSC_ECB_* */
 	struct mm_struct *mm;
-	u32 pkru;			/* the owner's, see upcall_x86.c */
+	u32 pkru;			/* the owner's protection-key rights; see
+					 * upcall_x86.c */
 	struct pid *process;
 	struct area area;
 
 	struct watch *watches;		/* one for each slot */
 
 	/*
-	 * Under the lock, inside which no other is taken and nothing wakes:
-	 * which watches are live and which are free.
+	 * Guards which watches are live and which are free. No other lock is
+	 * taken inside it, and no task is woken.
 	 */
 	spinlock_t lock ____cacheline_aligned;
 	bool closed;
 	u32 free_first, free_last;	/* index + 1; 0: none */
 	u32 free_count;
-	u32 frees;			/* watches that became free so far */
+	u32 frees;			/* total number of watches that became free */
 	refcount_t refs;
 
-	atomic_t queued ____cacheline_aligned;	/* the task work */
+	atomic_t queued ____cacheline_aligned;	/* state of the task work */
 	struct callback_head work;
 	struct work_struct attendance;
 	bool waits;			/* written by the owner, in ecb_wait() */
-	bool retry;			/* "starved" may accept again */
-	struct llist_head held;		/* watches with events that are held, */
-	struct llist_head accepts;	/* that have to accept, */
-	struct llist_head starved;	/* that could not */
+	bool retry;			/* listeners on "starved" may accept again */
+	struct llist_head held;		/* watches that hold events */
+	struct llist_head accepts;	/* listeners that have to accept */
+	struct llist_head starved;	/* listeners that could not accept */
 };
 
 int ecb_init(void);
@@ -130,25 +131,27 @@ void ecb_file_exit(void);
 int ecb_create(struct flexsc_ecb_create __user *user);
 
 /*
- * Is the owner still in its own process? A program that it executed may have other
- * rights, and may not be disturbed. The caller keeps interrupts off until it has
- * acted. So it acts on an outdated answer within microseconds, while the owner is
- * still in exec: an interrupt handler in between could last until the new program runs.
+ * Is the owner still in its own process? A program that it executed may have
+ * other rights, and must not be disturbed. The caller keeps interrupts disabled
+ * until it has acted. Then an outdated answer is at most microseconds old, and
+ * the owner is still in exec. An interrupt handler in between could last until
+ * the new program runs.
  */
 static inline bool ecb_owner_stays(const struct ecb *ecb)
 {
 	return READ_ONCE(ecb->owner->mm) == ecb->mm;
 }
 
-/* May a connection be pending that is to be accepted? */
+/* May a connection be pending that the kernel has to accept? */
 static inline bool ecb_has_accepts(const struct ecb *ecb)
 {
 	return !llist_empty(&ecb->accepts) || READ_ONCE(ecb->retry);
 }
 
 /*
- * S3: an event of these groups is in the owner's memory. Wake the owner, or notify it,
- * if it has requested that. Any context; behind a full barrier.
+ * S3: an event of these groups is in the owner's memory. Wake the owner, or
+ * notify it if it has requested that. Any context; the caller has executed a
+ * full barrier.
  */
 static __always_inline void ecb_announce(struct ecb *ecb, u32 groups)
 {

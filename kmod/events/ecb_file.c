@@ -37,8 +37,9 @@ static bool ecb_has_work(struct ecb *ecb, u32 groups)
 }
 
 /*
- * Does other task work than the ECB's wait for the owner? A file that the owner put last
- * is released by such a work. A notification alone doesn't end a wait.
+ * Does the owner have other task work than the ECB's? One such work releases a
+ * file whose last reference the owner dropped. A notification alone doesn't end
+ * a wait.
  */
 static bool ecb_has_other_work(const struct ecb *ecb)
 {
@@ -49,8 +50,8 @@ static bool ecb_has_other_work(const struct ecb *ecb)
 }
 
 /*
- * Sleep until the ECB has work, or until "expires". False: the time came, or the owner
- * has to leave the kernel.
+ * Sleep until the ECB has work, or until "expires". False: the time is up, or
+ * the owner has to leave the kernel.
  */
 static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 {
@@ -59,7 +60,10 @@ static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 	for (;;) {
 		/* A full barrier: U3. */
 		set_current_state(TASK_INTERRUPTIBLE);
-		/* signal_pending() is true then, and the wait is restarted. */
+		/*
+		 * signal_pending() is true in this case, so the wait will be
+		 * restarted.
+		 */
 		if (slept && ecb_has_other_work(ecb))
 			set_thread_flag(TIF_NOTIFY_SIGNAL);
 		has_work = ecb_has_work(ecb, groups);
@@ -86,8 +90,8 @@ static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
 	} while (ecb_sleep(ecb, groups,
 			   deadline == U64_MAX ? NULL : &expires));
 	/*
-	 * Being stopped, frozen, notified in vain, or releasing files is no reason
-	 * to return.
+	 * The owner keeps waiting after it was stopped, frozen or notified
+	 * without an event, and after it released files.
 	 */
 	return signal_pending(current) ? -ERESTARTNOHAND : 0;
 }
@@ -123,8 +127,8 @@ static long ecb_flush_held(struct ecb *ecb)
 }
 
 /*
- * FLEXSC_ECB_KICK: what a source in the kernel does at S3, for one that is a
- * thread.
+ * FLEXSC_ECB_KICK: do what a source in the kernel does at S3, on behalf of a
+ * thread that is a source.
  */
 static long ecb_kick_groups(struct ecb *ecb, u32 groups)
 {
@@ -196,19 +200,25 @@ static int ecb_mmap(struct file *file, struct vm_area_struct *vma)
 	return err ? err : area_map(&ecb->area, vma);
 }
 
-/* Has the current process, the ECB's, ended or executed another program? */
+/*
+ * Has the current process, which made the ECB, ended or executed another
+ * program?
+ */
 static bool ecb_process_is_gone(const struct ecb *ecb)
 {
 	if (task_tgid(current) != ecb->process)
 		return false;
-	/* Its threads end, and the last one closes the descriptors. */
+	/*
+	 * Without an mm the process is ending, and its last thread closes the
+	 * descriptors.
+	 */
 	return current->mm ? current->mm != ecb->mm :
 			     !atomic_read(&current->signal->live);
 }
 
 /*
- * A descriptor of the file is closed. If the process has ended, the watched files are
- * given up, even if a child of the process has another descriptor.
+ * A descriptor of the file is closed. If the process has ended, drop the
+ * watched files, even if a child of the process has another descriptor.
  */
 static int ecb_flush(struct file *file, fl_owner_t files)
 {
@@ -306,7 +316,7 @@ static struct ecb *ecb_make(const struct flexsc_ecb_create *args)
 	return ecb;
 }
 
-/* FLEXSC_IOC_ECB: its descriptor. */
+/* FLEXSC_IOC_ECB: make an ECB, and return its descriptor. */
 int ecb_create(struct flexsc_ecb_create __user *user)
 {
 	struct flexsc_ecb_create args;
@@ -341,7 +351,7 @@ int __init ecb_file_init(void)
 	return ecb_init();
 }
 
-/* No ECB is left. */
+/* Called when no ECB is left. */
 void ecb_file_exit(void)
 {
 	ecb_exit();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The owner's task work, the attendance, and the end of an ECB: see ecb.h. The task work
- * runs in the owner's context, the attendance in a worker. Both may sleep, so both may
- * give back the last reference.
+ * The owner's task work, the attendance, and the end of an ECB: see ecb.h. The
+ * task work runs in the owner's context, the attendance in a worker. Both
+ * contexts may sleep, so both may drop the last reference.
  */
 #include <linux/module.h>
 #include <linux/sched/mm.h>
@@ -49,7 +49,7 @@ static void ecb_attend(struct work_struct *work)
 	ecb_put(ecb);
 }
 
-/* Is the current task, the owner, to go on in its own process? */
+/* Will the current task, the owner, continue in its own process? */
 static bool ecb_owner_goes_on(const struct ecb *ecb)
 {
 	return ecb_owner_stays(ecb) && !(current->flags & PF_EXITING);
@@ -65,7 +65,9 @@ static void ecb_work(struct callback_head *work)
 		accept_run(ecb);
 	else
 		watches_end(ecb);
-	/* A full barrier: what came until now is looked at below. */
+	/*
+	 * A full barrier: the checks below see everything that happened before.
+	 */
 	WARN_ON_ONCE(!atomic_xchg(&ecb->queued, 0));
 	if (goes_on)
 		upcall_notify(ecb);
@@ -75,7 +77,7 @@ static void ecb_work(struct callback_head *work)
 		ecb_put(ecb);
 }
 
-/* Set the functions of a new ECB, which has one reference. */
+/* Initialise the work items of a new ECB, which has one reference. */
 void ecb_work_init(struct ecb *ecb)
 {
 	INIT_WORK(&ecb->attendance, ecb_attend);

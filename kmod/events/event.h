@@ -16,14 +16,15 @@
 static_assert(sizeof(atomic_t) == sizeof(__u32));
 
 /*
- * The most attempts to change a shared word. Interrupts may be off during them. Other
- * sources and the owner make only a few attempts fail. All fail only if a thread of the
- * process keeps writing to the word, and then that process loses an event or a
- * revocation. atomic_fetch_or() isn't used, because on x86 it is a loop without a limit.
+ * Most attempts to change a shared word; interrupts may be disabled meanwhile.
+ * Other sources and the owner make only a few attempts fail. All attempts fail
+ * only if a thread of the process keeps writing to the word. That process then
+ * loses an event or a revocation. atomic_fetch_or() isn't used, because on x86
+ * it is a loop without a limit.
  */
 #define EVENT_TRIES	1000
 
-/* What event_push() stores at once. */
+/* event_push() stores these two fields by one store. */
 static_assert(offsetof(struct flexsc_event_slot, group) ==
 	      offsetof(struct flexsc_event_slot, type) + sizeof(__u16));
 
@@ -37,7 +38,7 @@ static __always_inline atomic_t *event_word(__u32 *word)
 	return (atomic_t *)word;
 }
 
-/* May events of the groups be in the memory? */
+/* May events of these groups be stored in the owner's memory now? */
 static __always_inline bool event_allowed(const struct ecb *ecb, u32 groups)
 {
 	const struct flexsc_event_control *control = ecb->control;
@@ -47,8 +48,8 @@ static __always_inline bool event_allowed(const struct ecb *ecb, u32 groups)
 }
 
 /*
- * Add an event to the slot's state. True: the slot is on no list, and the caller pushes
- * it.
+ * Add an event to the slot's state. True: the slot is on no list, so the caller
+ * has to push it.
  */
 static __always_inline bool event_claim(struct flexsc_event_slot *slot, u32 bits)
 {
@@ -83,7 +84,7 @@ static __always_inline void event_link(struct flexsc_event_slot *slot,
 }
 
 /*
- * Push a slot that was claimed, and notify the owner. "kind" is the slot's type, and
+ * Push a claimed slot, and notify the owner. "kind" is the slot's type, with
  * its group in the high half.
  */
 static __always_inline void event_push(struct ecb *ecb,
@@ -103,7 +104,7 @@ static __always_inline void event_push(struct ecb *ecb,
 	ecb_announce(ecb, BIT(group));
 }
 
-/* The source is gone, or about to push the slot for the last time. */
+/* Mark the slot's source as gone; it may be pushed one last time. */
 static inline void event_revoke(struct flexsc_event_slot *slot)
 {
 	atomic_t *state = event_word(&slot->state);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lists of listeners: which have to accept, and which could not. accept.c has the
- * states. Only the owner puts listeners back, requeues them, and makes them starve.
+ * Two lists of listeners: those that have to accept, and those that couldn't.
+ * accept.c has the states. Only the owner puts listeners back, requeues them,
+ * or moves them to "starved".
  */
 #include "events/listener.h"
 #include "events/watch.h"
 
-/* Have the owner accept. Any context. */
+/* Enqueue a listener for the owner to accept from. Any context. */
 void listener_enqueue(struct watch *listener)
 {
 	struct ecb *ecb = listener->ecb;
@@ -17,14 +18,17 @@ void listener_enqueue(struct watch *listener)
 	ecb_call(ecb);
 }
 
-/* The owner's turn is over: have the listener accept in another one. */
+/* Enqueue a listener again, because the owner's turn is over. */
 void listener_put_back(struct watch *listener)
 {
 	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
 		llist_add(&listener->accepts, &listener->ecb->accepts);
 }
 
-/* A slot or a descriptor may be free again. Any context. */
+/*
+ * Retry starved listeners: a slot or a descriptor may be free again. Any
+ * context.
+ */
 void listeners_retry(struct ecb *ecb)
 {
 	if (llist_empty(&ecb->starved))
@@ -33,7 +37,7 @@ void listeners_retry(struct ecb *ecb)
 	ecb_call(ecb);
 }
 
-/* The owner accepts again from listeners that starved. */
+/* Move all starved listeners back to "accepts". */
 void listeners_requeue(struct ecb *ecb)
 {
 	struct watch *listener, *next;
@@ -48,7 +52,10 @@ void listeners_requeue(struct ecb *ecb)
 	}
 }
 
-/* "frees": ecb.frees, as it was when there was no slot or no descriptor. */
+/*
+ * Move a listener to "starved". "frees" is the value of ecb.frees from when no
+ * slot or descriptor was free.
+ */
 void listener_starve(struct watch *listener, u32 frees)
 {
 	struct ecb *ecb = listener->ecb;

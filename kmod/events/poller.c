@@ -18,7 +18,7 @@
 
 /* Callbacks. */
 
-/* An event of the watched file. Any context. */
+/* The wait queue's callback: an event of the watched file. Any context. */
 static __always_inline void watch_happened(struct watch *watch, u32 bits)
 {
 	struct ecb *ecb = watch->ecb;
@@ -32,14 +32,17 @@ static __always_inline void watch_happened(struct watch *watch, u32 bits)
 	event_push(ecb, watch->slot, watch->index, watch->kind);
 }
 
-/* The wait queue is about to be freed: leave it at once (POLLFREE). */
+/* POLLFREE: the wait queue is about to be freed, so leave it at once. */
 static noinline int watch_queue_freed(wait_queue_entry_t *entry)
 {
 	struct poller *poller = container_of(entry, struct poller, entry);
 
 	watch_happened(entry->private, POLLHUP | FLEXSC_EVENT_CHECK);
 	list_del_init(&entry->entry);
-	/* After all uses of the watch: it may be freed now. Pairs with poller_leave(). */
+	/*
+	 * The last use of the watch, which may be freed after this store. Pairs
+	 * with poller_leave().
+	 */
 	smp_store_release(&poller->head, NULL);
 	return 1;
 }
@@ -52,7 +55,10 @@ static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
 
 	if (unlikely(bits & (__force u32)POLLFREE))
 		return watch_queue_freed(entry);
-	/* Without a key the owner has to check what happened. */
+	/*
+	 * A wake-up without a key doesn't name its events: the owner has to
+	 * check.
+	 */
 	bits = bits ? bits & watch->want : FLEXSC_EVENT_CHECK;
 	if (bits)
 		watch_happened(watch, bits);
@@ -103,7 +109,7 @@ static void poller_leave(struct poller *poller)
 {
 	wait_queue_head_t *head;
 
-	/* A wait queue that sends POLLFREE is freed by RCU. */
+	/* RCU protects the memory of a wait queue that sends POLLFREE. */
 	rcu_read_lock();
 	/* Pairs with the store in watch_queue_freed(). */
 	head = smp_load_acquire(&poller->head);
@@ -113,7 +119,10 @@ static void poller_leave(struct poller *poller)
 	poller->head = NULL;
 }
 
-/* When this returns, no callback of the watch runs any more. */
+/*
+ * Leave all wait queues. No callback of the watch runs any more when this
+ * returns.
+ */
 void watch_leave_queues(struct watch *watch)
 {
 	int i;

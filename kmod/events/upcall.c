@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Notification: the owner of an ECB is made to call its handler, by an upcall or,
+ * Notification: makes the owner of an ECB call its handler, by an upcall or,
  * where that isn't possible, by a signal.
  */
 #include <linux/sched/signal.h>
@@ -8,7 +8,7 @@
 #include "events/ecb.h"
 #include "events/upcall.h"
 
-/* Is there an event that the owner wants to be called for now? */
+/* Is an event pending that the owner wants to be notified of? */
 static bool upcall_wanted(const struct flexsc_event_control *control)
 {
 	return READ_ONCE(control->notify) & READ_ONCE(control->pending) &&
@@ -16,8 +16,9 @@ static bool upcall_wanted(const struct flexsc_event_control *control)
 }
 
 /*
- * Called by the owner's task work: in the owner's context and its own process,
- * with no lock, on the way to user mode; not by an owner that is ending.
+ * Notify the owner. Called by its task work: in the owner's context and its own
+ * process, without locks, on the way to user mode. Not called when the owner is
+ * ending.
  */
 void upcall_notify(struct ecb *ecb)
 {

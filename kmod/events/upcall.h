@@ -9,7 +9,10 @@ struct ecb;
 
 void upcall_notify(struct ecb *ecb);
 
-/* Change the owner's registers; false: it isn't where that is possible. */
+/*
+ * Enter the handler by changing the owner's registers. False: that isn't
+ * possible now.
+ */
 #ifdef CONFIG_X86_64
 bool upcall_enter(struct ecb *ecb);
 u32 upcall_rights(void);

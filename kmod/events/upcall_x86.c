@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The upcall on x86-64. The owner's registers are changed on its way to user mode, so
- * that the owner enters its handler, and returns from it without the kernel. The
- * contract is "The upcall" in <linux/flexsc_ecb.h>.
+ * The upcall on x86-64. The owner's registers are changed on its way to user
+ * mode, so that the owner enters its handler. The handler returns without the
+ * kernel. The contract is "The upcall" in <linux/flexsc_ecb.h>.
  *
- * All runs in the owner's task work, just before a signal's frame would be made. But
- * only the kernel's code for signals decides how an interrupted system call ends, and
- * aborts restartable sequences. Where one of these is needed, the owner gets a signal.
+ * Everything here runs in the owner's task work, just before a signal's frame
+ * would be made. Only the kernel's signal code can end an interrupted system
+ * call or abort a restartable sequence. If one of these is needed, the owner
+ * gets a signal instead.
  *
- * The owner may not be on its way to user mode after all: io_uring_enter(),
- * KVM_RUN and tracing run task work in the middle of a system call. The call's result,
- * which the frame has to contain, isn't known then.
+ * Task work isn't always run on the way to user mode: io_uring_enter(), KVM_RUN
+ * and tracing run it in the middle of a system call. The call's result, which
+ * the frame has to contain, isn't known then.
  */
 #include <linux/errno.h>
 #include <linux/sched.h>
@@ -26,16 +27,16 @@
 #include "events/upcall.h"
 
 #define RED_ZONE	128
-#define SYSCALL_SIZE	2	/* of the instruction */
-#define SYSCALL_CODE	0x050f	/* of memory */
+#define SYSCALL_SIZE	2	/* of a system-call instruction, in bytes */
+#define SYSCALL_CODE	0x050f	/* "syscall", as loaded from memory */
 #define INT80_CODE	0x80cd
-/* How far from the tail's end its last two instructions are. */
+/* Distances of the tail's last two instructions from its end. */
 #define RET_LEFT	3
 #define POPF_LEFT	4
 
 /*
- * The current task's rights by protection keys. A handler may not be called with
- * those of the code that it interrupts: a signal's handler isn't, either.
+ * The current task's protection-key rights. A handler must not run with the
+ * rights of the code that it interrupts; a signal's handler doesn't, either.
  */
 u32 upcall_rights(void)
 {
@@ -50,9 +51,10 @@ static bool upcall_possible(const struct ecb *ecb, const struct pt_regs *regs)
 }
 
 /*
- * Has the kernel's code for signals turned the call into one that restart_syscall()
- * continues? A call by the handler may replace the state that restart_syscall() uses.
- * The result may be that number by chance: then a signal is sent without need.
+ * Has the kernel's signal code turned the call into one that restart_syscall()
+ * continues? A call by the handler may replace the state that restart_syscall()
+ * uses. If the result equals that number by chance, a signal is sent without
+ * need.
  */
 static bool upcall_restarts(const struct pt_regs *regs)
 {
@@ -60,14 +62,14 @@ static bool upcall_restarts(const struct pt_regs *regs)
 
 	if (get_user(code, (u16 __user *)regs->ip))
 		return true;
-	/* By int $0x80 the number is that of 32-bit programs, 0. */
+	/* Through int $0x80 restart_syscall() has its 32-bit number, 0. */
 	return code == INT80_CODE ? !regs->ax :
 	       code == SYSCALL_CODE && (regs->ax & ~__X32_SYSCALL_BIT) ==
 					       __NR_restart_syscall;
 }
 
 /*
- * If a system call was interrupted, let it end as the caller sees it. False:
+ * If a system call was interrupted, complete it as its caller expects. False:
  * the result isn't known, or depends on a signal's handler.
  */
 static bool upcall_end_call(struct pt_regs *regs, u32 flags)
@@ -77,7 +79,7 @@ static bool upcall_end_call(struct pt_regs *regs, u32 flags)
 	if (upcall_restarts(regs))
 		return false;
 	switch ((long)regs->ax) {
-	case -ENOSYS:		/* the kernel's entry code stores it there */
+	case -ENOSYS:		/* stored by the kernel's entry code before the call */
 		return false;
 	case -ERESTARTSYS:
 	case -ERESTARTNOHAND:
@@ -95,7 +97,7 @@ static bool upcall_end_call(struct pt_regs *regs, u32 flags)
 	return true;
 }
 
-/* Is the owner leaving its handler? Then there is a frame. */
+/* Is the owner leaving its handler? Then the frame is still in use. */
 static bool upcall_find_frame(const struct flexsc_event_control *control,
 			      const struct pt_regs *regs, u64 *frame)
 {

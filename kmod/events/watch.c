@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Watches: their memory, references, and events that are held. watch.h has the states.
- * Not in interrupts, because the ECB's lock is taken by a plain spin_lock(). Some are
- * for the owner only.
+ * Watches: their memory, their references, and the events that they hold.
+ * watch.h has the states. Never called in interrupts, because they take the
+ * ECB's lock by a plain spin_lock(). Functions marked "owner only" need the
+ * owner's context.
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -67,7 +68,10 @@ static void watch_push(struct ecb *ecb, struct watch *watch)
 	ecb->free_count++;
 }
 
-/* Most free watches to try: user mode may still have a slot on one of its lists. */
+/*
+ * Most free watches to try. User mode may still have the slot of a free watch
+ * on one of its lists.
+ */
 #define WATCH_TRIES	1024
 
 /* Owner only: take a free watch. NULL: all are in use. */
@@ -93,7 +97,7 @@ struct watch *watch_take(struct ecb *ecb)
 	return watch;
 }
 
-/* Write the words of a taken watch's slot that the owner reads. */
+/* Initialise those words of a taken watch's slot that the owner reads. */
 void watch_prepare(struct watch *watch, u64 data)
 {
 	struct flexsc_event_slot *slot = watch->slot;
@@ -105,7 +109,7 @@ void watch_prepare(struct watch *watch, u64 data)
 	slot->fd = watch->fd;
 	slot->error = 0;
 	slot->data = data;
-	/* Drop what is held of the slot's last source. */
+	/* Drop the held events of the slot's previous source. */
 	atomic_and(WATCH_HELD, &watch->kept);
 }
 
@@ -116,7 +120,7 @@ void watch_get(struct watch *watch)
 	refcount_inc(&watch->refs);
 }
 
-/* A reference to a live watch. False: the watch isn't live. */
+/* Get a reference if the watch is live. False: it isn't live. */
 bool watch_get_live(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -130,7 +134,7 @@ bool watch_get_live(struct watch *watch)
 	return live;
 }
 
-/* Give back a taken watch that hasn't been started. */
+/* Return a taken watch that hasn't been started. */
 void watch_return(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -159,7 +163,7 @@ void watch_put(struct watch *watch)
 	ecb_put_later(ecb);
 }
 
-/* A reference to the file of a live watch; NULL: the watch isn't live. */
+/* Get a reference to a live watch's file. NULL: the watch isn't live. */
 struct file *watch_file(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -172,7 +176,9 @@ struct file *watch_file(struct watch *watch)
 	return file;
 }
 
-/* Does the watched descriptor still mean this file, in the current process? */
+/*
+ * Does the watched descriptor still refer to this file in the current process?
+ */
 bool watch_in_table(const struct watch *watch, const struct file *file)
 {
 	bool same;
@@ -188,7 +194,7 @@ bool watch_in_table(const struct watch *watch, const struct file *file)
 /* Delivery. */
 
 /*
- * Owner only: push a slot that was claimed, with more bits. If the watch has ended
+ * Owner only: add bits to a claimed slot and push it. If the watch has ended
  * meanwhile, revoke the slot: see watch.h.
  */
 void watch_deliver_claimed(struct watch *watch, u32 bits, u32 kind)
@@ -202,7 +208,7 @@ void watch_deliver_claimed(struct watch *watch, u32 bits, u32 kind)
 		event_revoke(slot);
 }
 
-/* By the owner, or by a source in watch_hold(). */
+/* Deliver an event. Called by the owner, or by a source in watch_hold(). */
 void watch_deliver(struct watch *watch, u32 bits)
 {
 	if (event_claim(watch->slot, bits))
@@ -212,8 +218,9 @@ void watch_deliver(struct watch *watch, u32 bits)
 }
 
 /*
- * S4: hold an event whose group the owner doesn't allow. The owner may have allowed it
- * meanwhile, and found nothing held: then the source delivers the event after all.
+ * S4: hold an event whose group the owner doesn't allow. If the owner allowed
+ * the group meanwhile and found no held event, the source delivers the event
+ * after all.
  */
 noinline void watch_hold(struct watch *watch, u32 bits)
 {
@@ -223,7 +230,10 @@ noinline void watch_hold(struct watch *watch, u32 bits)
 		llist_add(&watch->held, &ecb->held);
 		atomic_inc(event_word(&ecb->control->held));
 	}
-	/* After "held" is stored, before the owner's words are read; pairs with U4. */
+	/*
+	 * Orders the store of "held" before the reads of the owner's words;
+	 * pairs with U4.
+	 */
 	smp_mb();
 	if (!event_allowed(ecb, watch->mask))
 		return;

@@ -44,17 +44,19 @@ struct poller {
 	wait_queue_head_t *head;	/* NULL: none, or freed (POLLFREE) */
 };
 
-#define WATCH_POLLERS	4	/* most */
+#define WATCH_POLLERS	4	/* wait queues per watch */
 
-/* In watch.kept: the watch is on ecb.held. The other bits are the held events'. */
+/*
+ * In watch.kept: the watch is on ecb.held. The other bits are its held events.
+ */
 #define WATCH_HELD	FLEXSC_EVENT_QUEUED
 
-/* watch.lists: numbers of bits. */
+/* Bit numbers in watch.lists. */
 enum {
 	WATCH_ACCEPTS,		/* on ecb.accepts or ecb.starved */
 };
 
-/* How a listener's connections are watched. */
+/* How to watch the connections of a listener. */
 struct inherit {
 	u32 want;
 	u16 group;
@@ -63,26 +65,27 @@ struct inherit {
 };
 
 struct watch {
-	/* Constant while it is live. */
+	/* Constant while the watch is live. */
 	struct ecb *ecb;
 	struct flexsc_event_slot *slot;
-	struct file *file;	/* a reference; NULL: a thread's slot */
+	struct file *file;	/* counted reference; NULL: the slot of a user-mode source */
 	void *files;		/* the table of descriptors; only compared */
-	struct inherit *inherit;	/* NULL: it doesn't accept */
+	struct inherit *inherit;	/* NULL: not a listener */
 	struct poller poller;
-	struct poller *more;	/* WATCH_POLLERS - 1; NULL: none */
-	struct hlist_node hook;	/* this and "hooked": close_hook.c's */
+	struct poller *more;	/* WATCH_POLLERS - 1 further pollers, or NULL */
+	struct hlist_node hook;	/* owned by close_hook.c, like "hooked" */
 	int fd;
-	u32 want;		/* bits of poll(2) */
+	u32 want;		/* bits of poll(2) to deliver */
 	u32 index;
 	u32 gen;
-	u32 kind;			/* event_kind(): type and group of its events */
+	u32 kind;			/* type and group of its events: event_kind() */
 	u32 mask;		/* the group's bit */
-	u8 pollers;		/* in use; WATCH_POLLERS + 1: more are needed */
+	u8 pollers;		/* number in use; WATCH_POLLERS + 1: more are needed */
 
 	bool live;		/* written under ecb.lock */
-	bool hooked;		/* in the table of the close hook */
-	bool overflowed;	/* it reported that; until it accepts, or none waits */
+	bool hooked;		/* in the close hook's table */
+	bool overflowed;	/* an overflow was reported; cleared when it accepts
+				 * or its queue is empty */
 	refcount_t refs;
 	u32 next_free;		/* index + 1; under ecb.lock */
 	atomic_t kept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * FLEXSC_ECB_WATCH, FORGET and FLUSH: a watch is made for a descriptor, ended, and its
- * held events are delivered. Run by the owner, in process context.
+ * FLEXSC_ECB_WATCH, FORGET and FLUSH: start a watch for a descriptor, end it,
+ * and deliver its held events. Run by the owner, in process context.
  */
 #define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
 
@@ -35,7 +35,10 @@ static int watch_check(const struct flexsc_ecb_watch *args)
 	       args->accept_data ? -EINVAL : 0;
 }
 
-/* Files that wait for other files: callbacks could call each other in a circle. */
+/*
+ * Files that wait for other files can't be watched, because callbacks could
+ * call each other in a circle.
+ */
 static const char *const watch_watchers[] = {
 #ifdef CONFIG_EPOLL
 	"eventpoll_fops",
@@ -45,7 +48,10 @@ static const char *const watch_watchers[] = {
 #endif
 };
 
-/* Their addresses. One element more, as an array may not be empty. */
+/*
+ * Addresses of their file operations. The extra element is for an empty list,
+ * as an array may not be empty.
+ */
 static const void *watch_watcher_ops[ARRAY_SIZE(watch_watchers) + 1]
 	__ro_after_init;
 
@@ -107,7 +113,7 @@ static struct watch *watch_fill(struct ecb *ecb,
 	return watch;
 }
 
-/* A slot that threads push from user mode: no file. */
+/* Watch a slot that threads push from user mode; it has no file. */
 static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
 {
 	struct watch *watch = watch_fill(ecb, args);
@@ -121,7 +127,7 @@ static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
 	return ret;
 }
 
-/* Deliver what poll(2) reported when the watch was started. */
+/* Deliver the events that poll(2) reported when the watch was started. */
 static void watch_report(struct watch *watch, u32 level)
 {
 	if (!event_allowed(watch->ecb, watch->mask))
@@ -140,7 +146,10 @@ static long watch_add_file(struct ecb *ecb, struct file *file,
 
 	if (IS_ERR(watch))
 		return PTR_ERR(watch);
-	/* Keeps "inherit" for watch_report() if another thread closes the file. */
+	/*
+	 * Keeps "inherit" alive for watch_report() if another thread closes the
+	 * file.
+	 */
 	watch_get(watch);
 	level = watch_start(watch, file);
 	if (level > 0)
@@ -206,18 +215,18 @@ static void watch_release(struct watch *watch, u32 bits)
 	fput(file);
 }
 
-/* Deliver all held events whose groups are allowed by now. */
+/* Deliver all held events whose groups are allowed now. */
 void watch_flush(struct ecb *ecb)
 {
 	struct llist_node *node;
 	struct watch *watch, *next;
 	u32 bits;
 
-	/* The list has the newest first. */
+	/* llist has the newest first. */
 	node = llist_reverse_order(llist_del_all(&ecb->held));
 	llist_for_each_entry_safe(watch, next, node, held) {
 		atomic_dec(event_word(&ecb->control->held));
-		/* From here on a source may put it on the list. */
+		/* From here on a source may enqueue the watch again. */
 		bits = atomic_xchg(&watch->kept, 0) & ~WATCH_HELD;
 		if (bits)
 			watch_release(watch, bits);

@@ -12,7 +12,10 @@
 #include "events/watch.h"
 #include "events/watch_life.h"
 
-/* Any thread may end the watch from here on. False: the ECB is closed. */
+/*
+ * Make a watch live; any thread may end it from here on. False: the ECB is
+ * closed.
+ */
 bool watch_go_live(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -45,8 +48,8 @@ static int watch_go(struct watch *watch, struct file *file)
 }
 
 /*
- * Owner only: start a taken watch for the file of its descriptor. Returns what poll(2)
- * reports of the file, or -errno if the watch has ended.
+ * Owner only: start a taken watch for its descriptor's file. Returns what
+ * poll(2) reports for the file, or -errno if the watch has ended.
  */
 int watch_start(struct watch *watch, struct file *file)
 {
@@ -61,8 +64,8 @@ int watch_start(struct watch *watch, struct file *file)
 }
 
 /*
- * End the watch if it is live. The caller has hook_lock() if the watch has a file. True:
- * the caller gives back the watch's reference of being live.
+ * End the watch if it is live. The caller holds hook_lock() if the watch has a
+ * file. True: the caller has to drop the reference that the live watch held.
  */
 bool watch_stop(struct watch *watch)
 {
@@ -76,21 +79,27 @@ bool watch_stop(struct watch *watch)
 	if (!live)
 		return false;
 	watch_leave_queues(watch);
-	/* "live" before the slot is revoked; pairs with watch_deliver_claimed(). */
+	/*
+	 * Orders the store of "live" before the slot's revocation; pairs with
+	 * watch_deliver_claimed().
+	 */
 	smp_mb();
 	event_revoke(watch->slot);
 	atomic_and(WATCH_HELD, &watch->kept);
 	if (watch->file) {
 		fput(watch->file);
-		/* Last: a probe that finds the bucket empty relies on the fput(). */
+		/*
+		 * Must be last: a probe that finds the bucket empty relies on
+		 * the fput().
+		 */
 		hook_clear(watch);
 	}
 	return true;
 }
 
 /*
- * End the watch if it is live. The caller is the owner, or has closed the ECB, so the
- * watch can't go live with another file meanwhile.
+ * End the watch if it is live. The caller is the owner, or has closed the ECB.
+ * Otherwise the watch could go live again meanwhile, with another file.
  */
 void watch_end(struct watch *watch)
 {
@@ -108,7 +117,10 @@ void watch_end(struct watch *watch)
 		watch_put(watch);
 }
 
-/* Close the ECB: by a thread of the process that ends, or by the ECB's last user. */
+/*
+ * Close the ECB. Called by a thread of the process that ends, or by the ECB's
+ * last user.
+ */
 void watches_end(struct ecb *ecb)
 {
 	u32 i;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What becomes of an entry whose call was interrupted, left work for the way to
- * user mode, or must not be made in the kernel. Some entries are submitted
- * again, some end; the others a syscall thread carries through user mode and
- * goes on with when it comes back. Run by the thread that executes the entry,
- * in process context.
+ * Entries whose call was interrupted, left work for the way to user mode, or
+ * must not be made in the kernel. Some of them are submitted again, some end. A
+ * syscall thread carries the others through user mode, and continues them when
+ * it comes back. Run by the thread that executes the entry, in process context.
  */
 #include <linux/nospec.h>
 #include <linux/sched/signal.h>
@@ -22,8 +21,8 @@
 #include "sched/record.h"
 
 /*
- * Have the current task take the entry to user mode. Until it is back with the
- * entry it executes no other.
+ * Let the current task carry the entry through user mode. The task executes no
+ * other entry until it is back with this one.
  */
 static void carry(struct thread *thread, u32 index, enum taken taken)
 {
@@ -31,16 +30,16 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
 
 	WARN_ON_ONCE(thread->is_waiter || thread->carries != FLEXSC_NO_ENTRY);
 	WRITE_ONCE(companion->task, current);
-	/* Pairs with carry_on(), which looks at "task" after this. */
+	/* Pairs with carry_on(), which reads "task" after "taken". */
 	smp_store_release(&companion->taken, taken);
 	thread->carries = index;
 	permit_give(thread);
 }
 
 /*
- * Submit a BUSY entry again, at the front or at the back of the deferred list: its
- * call will be made from the beginning. If the entry was cancelled meanwhile it
- * ends here, with ret.
+ * Submit a BUSY entry again, at the front or at the back of the deferred list.
+ * Its call will be made from the beginning. If the entry was cancelled
+ * meanwhile, it ends here with ret.
  */
 static void carry_resubmit(struct thread *thread, u32 index, bool front,
 			   long ret)
@@ -54,10 +53,10 @@ static void carry_resubmit(struct thread *thread, u32 index, bool front,
 }
 
 /*
- * The call returned one of the kernel's restart codes. A call with a restart
- * block can only go on in this task, so a syscall thread carries its entry
- * through user mode. Any thread may make other calls from the beginning. The
- * waiter may be due in user mode, so its entry ends as INTERRUPTED.
+ * Handle a restart code of the kernel. A call with a restart block can continue
+ * only in this task, so a syscall thread carries its entry through user mode.
+ * Other calls may be made from the beginning by any thread. The waiter may be
+ * due in user mode, so its entry ends as INTERRUPTED.
  */
 static void carry_restart(struct thread *thread, u32 index, long ret)
 {
@@ -69,7 +68,7 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
 	}
 	count(reg, COUNT_RESTARTED, 1);
 	if (ret == -ERESTART_RESTARTBLOCK) {
-		/* The result if the task never comes back. */
+		/* The entry's result if the task never comes back. */
 		WRITE_ONCE(reg->entries[index].ret, -EINTR);
 		carry(thread, index, TAKEN_RESTARTS);
 	} else {
@@ -79,13 +78,15 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
 
 /*
  * A signal ended the call of a syscall thread. If a handler runs, the entry's
- * result is -EINTR, or the call is made again, as SA_RESTART says. If none runs
- * (the signal stopped the task, or another thread took it) the call goes on.
+ * result is -EINTR, or the call is made again, as SA_RESTART requires. If no
+ * handler runs, because the signal stopped the task or another thread took it,
+ * the call continues.
  *
  * The kernel decides between the two on the way to user mode, by the result of
  * the system call that returns. So the ioctl returns the result of the entry's
- * call. The thread then calls the ioctl again with the entry: restarted by the
- * kernel if no handler ran, or with FLEXSC_SERVE_HANDLED.
+ * call. Then the thread calls the ioctl again with the entry: the kernel
+ * restarts it if no handler ran; otherwise the thread passes
+ * FLEXSC_SERVE_HANDLED.
  */
 static void carry_signalled(struct thread *thread, u32 index, long ret)
 {
@@ -103,10 +104,10 @@ static void carry_signalled(struct thread *thread, u32 index, long ret)
 }
 
 /*
- * A call may leave work for the way to user mode, as close() does. Until that
- * is done the entry must not be seen as complete, so a syscall thread takes it
- * along. The waiter needs no such detour: it passes through user mode before it
- * looks at completions.
+ * A call may leave work for the way to user mode, as close() does. The entry
+ * must not be seen as complete before that work is done, so a syscall thread
+ * carries it through user mode. The waiter needs no such detour, because it
+ * passes through user mode before it checks for completions.
  */
 noinline void carry_leave_first(struct thread *thread, u32 index, long ret)
 {
@@ -121,8 +122,8 @@ static bool carry_is_restart(long ret)
 }
 
 /*
- * The call was interrupted. Depending on the reason and on "ret" its entry is
- * complete, is INTERRUPTED, or is to be made again.
+ * The call was interrupted. The reason and "ret" decide whether its entry is
+ * complete, ends as INTERRUPTED, or is to be made again.
  */
 noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 			      bool kicked)
@@ -150,8 +151,8 @@ noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 }
 
 /*
- * Something watches this task's system calls, so user mode has to make the
- * call. From here on user mode has to cancel it, too.
+ * A tracer or filter must see this task's system calls, so user mode has to
+ * make the call. From here on user mode also has to cancel it.
  */
 static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 {
@@ -170,8 +171,8 @@ static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 }
 
 /*
- * The waiter is traced, and FLEXSC_IOC_WAIT can't bounce an entry. A syscall
- * thread gets the entry, or user mode if there is no syscall thread.
+ * The waiter is traced, and FLEXSC_IOC_WAIT can't bounce an entry. So the entry
+ * goes to a syscall thread, or back to user mode if there is no syscall thread.
  */
 static void carry_defer_traced(struct thread *thread, u32 index)
 {
@@ -185,7 +186,10 @@ static void carry_defer_traced(struct thread *thread, u32 index)
 	carry_resubmit(thread, index, false, -ECANCELED);
 }
 
-/* Something watches the current task, so the call isn't made here. */
+/*
+ * A tracer or filter must see the current task's calls, so don't make the call
+ * here.
+ */
 noinline void carry_traced(struct thread *thread, u32 index,
 				 unsigned int nr)
 {
@@ -197,13 +201,13 @@ noinline void carry_traced(struct thread *thread, u32 index,
 }
 
 /*
- * Go on with a call that was interrupted in this task. The entry is BUSY
- * already, so it may have been cancelled before the thread stores what it
- * executes: hence the look at its status behind a full barrier, which pairs
- * with cancel_entry().
+ * Continue a call that was interrupted in this task. The entry is BUSY already,
+ * so it may have been cancelled before the thread stored what it executes.
+ * Hence the status is checked behind a full barrier, which pairs with
+ * cancel_entry().
  *
- * If the thread is traced by now, or unfit, the entry ends as INTERRUPTED: the
- * library has its call made elsewhere, from the beginning.
+ * If the thread has become traced or unfit, the entry ends as INTERRUPTED, and
+ * the library has its call made elsewhere, from the beginning.
  */
 static void carry_resume(struct thread *thread, u32 index)
 {
@@ -220,7 +224,10 @@ static void carry_resume(struct thread *thread, u32 index)
 	if (!entry_is_cancelled(&reg->entries[index]))
 		ret = dispatch_restart(&thread->regs);
 	kicked = cancel_settle(thread, index);
-	/* A signal handler ran meanwhile, which voids a restart block. */
+	/*
+	 * A signal handler ran meanwhile; a restart block isn't valid after
+	 * that.
+	 */
 	if (ret == -EINTR)
 		kicked = true;
 	if (kicked || carry_is_interruption(ret))
@@ -230,8 +237,8 @@ static void carry_resume(struct thread *thread, u32 index)
 }
 
 /*
- * Go on with a call that a signal ended. If a handler ran
- * (FLEXSC_SERVE_HANDLED) the entry ends with -EINTR.
+ * Continue a call that a signal ended. If a handler ran (FLEXSC_SERVE_HANDLED),
+ * the entry ends with -EINTR.
  */
 static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
 			       bool handled)
@@ -246,7 +253,7 @@ static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
 		publish_interrupted(thread, index, -EINTR);
 }
 
-/* Go on with an entry that this task took along to user mode. */
+/* Continue the entry that this task carried through user mode. */
 void carry_on(struct registration *reg, struct thread *thread,
 	      const struct flexsc_serve *args)
 {
@@ -258,14 +265,14 @@ void carry_on(struct registration *reg, struct thread *thread,
 		return;
 	index = array_index_nospec(index, reg->entry_count);
 	companion = &reg->companions[index];
-	/* Pairs with carry(): "task" belongs to this "taken". */
+	/* Pairs with carry(): "task" belongs to this value of "taken". */
 	taken = smp_load_acquire(&companion->taken);
 	if (taken == TAKEN_NOT || READ_ONCE(companion->task) != current)
 		return;
 	WRITE_ONCE(companion->task, NULL);
 	/*
-	 * Needs no order with "task", which a reader of NOT doesn't look at.
-	 * The next carrier's stores come behind both, because this life of the
+	 * Relaxed: a reader that finds TAKEN_NOT doesn't read "task". The
+	 * stores of the next carrier come after both, because this life of the
 	 * entry ends with a release (entry_finish()) or a full barrier
 	 * (entry_leave()).
 	 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Entries that a thread carries through user mode, and those whose call was
+ * Entries that a thread carries through user mode, and entries whose call was
  * interrupted.
  */
 #ifndef FLEXSC_KMOD_CARRY_H

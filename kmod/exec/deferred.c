@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The deferred list: entries that the waiter, or a thread that may not execute
- * them, leaves to syscall threads. The list is linked through the entries' companions
- * and guarded by registration.lock. Any context but with a run queue's lock
- * held.
+ * The deferred list: entries left to syscall threads by the waiter, or by a
+ * thread that may not execute them. The list is linked through the entries'
+ * companions and guarded by registration.lock. Any context, but never with a
+ * run queue's lock held.
  */
 #include <linux/spinlock.h>
 
@@ -18,7 +18,7 @@ void deferred_put(struct registration *reg, u32 index, bool front)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	/* User mode posted the entry twice: once on the list is enough. */
+	/* User mode posted the entry twice; don't enqueue it again. */
 	if (companion->deferred)
 		goto unlock;
 	companion->deferred = true;
@@ -35,8 +35,8 @@ unlock:
 }
 
 /*
- * Take the first entry of the list, which was seen not to be empty. False: it
- * is empty by now.
+ * Take the first entry of the list, which the caller saw to be non-empty.
+ * False: it is empty now.
  */
 bool deferred_take_first(struct registration *reg, u32 *index)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The deferred list: entries that were taken from the ring and are left to syscall
- * threads.
+ * The deferred list: entries taken from the ring and left to syscall threads.
  */
 #ifndef FLEXSC_KMOD_DEFERRED_H
 #define FLEXSC_KMOD_DEFERRED_H
@@ -14,7 +13,7 @@
 void deferred_put(struct registration *reg, u32 index, bool front);
 bool deferred_take_first(struct registration *reg, u32 *index);
 
-/* Take an entry off the deferred list. False: the list is empty. */
+/* Take the first entry off the deferred list. False: the list is empty. */
 static __always_inline bool deferred_take(struct registration *reg, u32 *index)
 {
 	return READ_ONCE(reg->deferred_count) && deferred_take_first(reg, index);

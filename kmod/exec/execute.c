@@ -26,15 +26,15 @@
 #include "sched/record.h"
 
 /*
- * Completions that a syscall thread collects before it publishes them. With
- * more, another core that polls for a completion waits longer; with fewer, the
+ * How many completions a syscall thread collects before it publishes them. With
+ * more, another core that polls for a completion waits longer. With fewer, the
  * queue's cache line moves between the two cores more often.
  */
 #define COMPLETED_MOST	16
 
 /*
- * Entries that a syscall thread takes before it wakes a sleeping waiter for the
- * completed ones, although there are more to execute.
+ * How many entries a syscall thread takes before it wakes a sleeping waiter for
+ * the completed ones, although more entries are pending.
  */
 #define NOTIFY_AFTER	64
 
@@ -49,17 +49,21 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 		/* E4: acquires the ring's words that U4 published. */
 		if (head == smp_load_acquire(&reg->shared->tail))
 			return false;
-		/* Stale if user mode lied about its tail, but masked below. */
+		/*
+		 * Stale if user mode stored a wrong tail; the mask below keeps
+		 * it in bounds.
+		 */
 		word = READ_ONCE(reg->ring[head & reg->mask]);
 	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head,
 				     (int)(head + 1)));
 	/*
-	 * Behind the compare-and-swap, because the owner may overwrite the word
-	 * from now on. If threads take words at the same time this may go back
-	 * for a while, and the owner sees less room than there is.
+	 * Must follow the compare-and-swap, because the owner may overwrite the
+	 * word from now on. If several threads take words at the same time,
+	 * this may go backwards for a while; the owner then sees less room than
+	 * there is.
 	 */
 	WRITE_ONCE(reg->shared->head, head + 1);
-	/* Masked, so not even speculation reaches beyond the entries. */
+	/* Masked, so that speculation doesn't go beyond the entries either. */
 	*index = word & reg->mask;
 	return true;
 }
@@ -79,9 +83,10 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 	WRITE_ONCE(thread->polls, FLEXSC_NO_ENTRY);
 	fput(file);
 	/*
-	 * If the waiter slept in vfs_poll(), there was no call to interrupt, and
-	 * waiter_recall() had no effect. So it must not sleep in the entry as
-	 * well: without a permit block_sched_out() wouldn't repeat the recall.
+	 * If the waiter slept in vfs_poll(), there was no call to interrupt, so
+	 * waiter_recall() had no effect. The waiter must not sleep in the entry
+	 * as well: block_sched_out() repeats the recall only for a thread with
+	 * a permit.
 	 */
 	if (thread->is_waiter && !thread->permit)
 		return false;
@@ -98,7 +103,7 @@ static bool entry_suits_waiter(struct thread *thread,
 
 	if (flags & FLEXSC_MAY_SLEEP &&
 	    (thread->needs_thread || idle_request_thread(reg))) {
-		/* No thread is idle, but user mode can make one. */
+		/* No syscall thread is idle, but user mode can make one. */
 		thread->needs_thread = true;
 		return false;
 	}
@@ -112,8 +117,8 @@ static bool entry_suits_waiter(struct thread *thread,
 }
 
 /*
- * Make a submitted entry BUSY. Before that the thread stores what it executes: an
- * owner that finds the entry BUSY can then have it interrupted (see sched/cancel.c).
+ * Make a submitted entry BUSY. The thread stores first what it executes, so an
+ * owner that finds the entry BUSY can interrupt the call (see sched/cancel.c).
  */
 static __always_inline bool entry_start(struct thread *thread,
 					struct flexsc_entry *entry, u32 index)
@@ -123,7 +128,7 @@ static __always_inline bool entry_start(struct thread *thread,
 	return entry_begin(entry);
 }
 
-/* The entry wasn't SUBMITTED. If it is CANCEL it ends here. */
+/* Handle an entry that wasn't SUBMITTED. If it is CANCEL, it ends here. */
 static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
 {
 	cancel_settle(thread, index);
@@ -132,10 +137,10 @@ static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
 }
 
 /*
- * Make the call of an entry that was begun. Its number and arguments are copied
- * before the task is checked for filters and tracers. So no thread can change
- * the call after the check, and a filter that comes after the check is only as
- * late as it would be for a plain call.
+ * Make the call of a BUSY entry. The number and arguments are copied before the
+ * task is checked for filters and tracers, so no thread can change the call
+ * after the check. A filter installed after the check is no later than for a
+ * plain call.
  */
 static __always_inline void entry_make(struct registration *reg,
 				       struct thread *thread,
@@ -177,9 +182,10 @@ static bool entry_defer(struct thread *thread, struct flexsc_entry *entry,
 }
 
 /*
- * No thread is left to take over from this one. Should it give the entry back
- * to user mode, which has other ways, rather than block in it? Readiness to be
- * written to isn't enough to keep the entry: a long write may block halfway.
+ * No thread is left to take over from this one. Should the entry go back to
+ * user mode, which has other ways to make its call, instead of blocking this
+ * thread? Readiness for writing isn't enough to keep the entry, because a long
+ * write may block halfway.
  */
 static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 			    u32 index, u8 flags)
@@ -198,8 +204,9 @@ static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 }
 
 /*
- * May this thread not execute the entry now? True: the entry was deferred for
- * syscall threads, or given back to user mode because no syscall thread is left.
+ * Must this thread not execute the entry now? True: the entry was deferred for
+ * syscall threads, or given back to user mode because no syscall thread is
+ * left.
  */
 static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
 			  u32 index, u8 flags)
@@ -211,7 +218,7 @@ static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
 	       entry_defer(thread, entry, index, flags);
 }
 
-/* The rest of entry_execute(), for an entry with flags. */
+/* Continue entry_execute() for an entry with flags. */
 static noinline void entry_consider(struct thread *thread,
 				    struct flexsc_entry *entry, u32 index,
 				    u8 flags)
@@ -224,7 +231,10 @@ static noinline void entry_consider(struct thread *thread,
 		deferred_put(thread->reg, index, true);
 		return;
 	}
-	/* The permit was lost in vfs_poll(): cancel_entry() looks here. */
+	/*
+	 * The permit was lost in vfs_poll(), so cancel_entry() looks for the
+	 * thread here.
+	 */
 	if (!thread->permit)
 		WRITE_ONCE(thread->reg->companions[index].thread, thread);
 	if (entry_start(thread, entry, index))
@@ -233,7 +243,7 @@ static noinline void entry_consider(struct thread *thread,
 		entry_settle_unbegun(thread, index);
 }
 
-/* Execute an entry that was taken off the ring or the deferred list. */
+/* Execute an entry taken from the ring or the deferred list. */
 static __always_inline void entry_execute(struct registration *reg,
 					  struct thread *thread, u32 index,
 					  bool is_waiter)
@@ -250,12 +260,12 @@ static __always_inline void entry_execute(struct registration *reg,
 }
 
 /*
- * Has the thread to go to user mode before it takes another entry?
+ * Must the thread go to user mode before it takes another entry?
  *
- * With signals pending it has. Delayed work (before 6.6 every close() leaves
- * some) mustn't wait for as long as a thread blocks in its next entry, either.
- * But a waiter without FLEXSC_WAIT_HANDOVER needn't leave for it: its batch
- * ends soon, and if it blocks it is interrupted, because the close() is
+ * It must if signals are pending. Delayed work (before 6.6 every close() leaves
+ * some) must not wait until a call in which the thread blocks returns, either.
+ * But a waiter without FLEXSC_WAIT_HANDOVER needn't leave for delayed work: its
+ * batch ends soon, and if it blocks it is interrupted, because the close() is
  * complete.
  */
 static bool entries_must_leave(struct thread *thread)
@@ -265,7 +275,10 @@ static bool entries_must_leave(struct thread *thread)
 	return thread_must_leave();
 }
 
-/* The thread goes on executing: publish, and wake the waiter if it sleeps. */
+/*
+ * Publish although the thread continues to execute, and wake the waiter if it
+ * sleeps.
+ */
 static noinline void entries_notify(struct thread *thread)
 {
 	publish_all(thread);
@@ -273,8 +286,9 @@ static noinline void entries_notify(struct thread *thread)
 }
 
 /*
- * Between entries, when thread_has_work() or the permit is lost. Give way to other
- * tasks, and get a permit again. True: the thread can't take another entry.
+ * Called between entries if thread_has_work() or the permit is lost. Gives way
+ * to other tasks, and takes a permit again. True: the thread can't take another
+ * entry.
  */
 static noinline bool entries_give_way(struct thread *thread)
 {
@@ -283,7 +297,10 @@ static noinline bool entries_give_way(struct thread *thread)
 		return true;
 	if (thread->is_waiter && READ_ONCE(thread->reg->waiter) != thread)
 		return true;
-	/* RCU-tasks waits for each task to sleep, which this one may not do. */
+	/*
+	 * An RCU-tasks grace period waits until each task sleeps, which this
+	 * one may never do.
+	 */
 	if (need_resched())
 		entries_notify(thread);
 	cond_resched_tasks_rcu_qs();
@@ -293,8 +310,9 @@ static noinline bool entries_give_way(struct thread *thread)
 }
 
 /*
- * Take the next entry of a syscall thread that has taken n so far. The deferred
- * list is first, because its entries are older than those in the ring.
+ * Take the next entry for a syscall thread that has taken n so far. The
+ * deferred list comes first, because its entries are older than those in the
+ * ring.
  */
 static __always_inline bool entries_take(struct registration *reg,
 					 struct thread *thread, u64 n,
@@ -315,7 +333,7 @@ static __always_inline bool entries_take(struct registration *reg,
 	return any || ring_take(reg, index);
 }
 
-/* Between entries: has the thread to stop? */
+/* Called between entries: must the thread stop? */
 static __always_inline bool entries_must_stop(struct thread *thread)
 {
 	return unlikely(thread_has_work() || !thread->permit) &&
@@ -326,7 +344,9 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 					       struct thread *thread,
 					       bool is_waiter)
 {
-	/* The waiter needn't look up: user mode or wait_longer() did. */
+	/*
+	 * The waiter needs no check here: user mode or wait_longer() made it.
+	 */
 	bool stop = !is_waiter && entries_must_stop(thread);
 	const struct cred *cred = current_cred();
 	u64 n = 0;
@@ -335,9 +355,10 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 	while (!stop && (is_waiter ? ring_take(reg, &index) :
 				    entries_take(reg, thread, n, &index))) {
 		/*
-		 * After the entry is taken, not before. An owner sets its
-		 * credentials when it waits or kicks, then posts (U4). So a
-		 * thread that has taken the entry (E4) sees the new ones.
+		 * Check after the entry is taken, not before. An owner sets its
+		 * credentials when it waits or kicks, and posts after that
+		 * (U4). So a thread that has taken the entry (E4) sees the new
+		 * credentials.
 		 */
 		if (unlikely(READ_ONCE(reg->cred) != cred) ||
 		    (!is_waiter && current_is_unfit(reg))) {
@@ -373,9 +394,9 @@ void entries_execute(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Execute submitted entries on the waiter. This function is compiled separately
- * from entries_execute(), because the waiter's way is the shortest: it doesn't
- * look at the deferred list or the backlog.
+ * Execute submitted entries on the waiter. Compiled separately from
+ * entries_execute() to keep the waiter's path short: it skips the deferred list
+ * and the backlog.
  */
 void entries_execute_inline(struct registration *reg, struct thread *thread)
 {
@@ -389,9 +410,9 @@ void entries_execute_inline(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Execute or give back the entries that the waiter deferred, and for which no
- * syscall thread is left. Each is taken once: an entry that is deferred again
- * must not keep the waiter here forever.
+ * Execute or give back the entries that the waiter deferred and for which no
+ * syscall thread is left. Each entry is taken once, because an entry that is
+ * deferred again must not keep the waiter here forever.
  */
 void entries_retrieve(struct registration *reg, struct thread *thread)
 {
@@ -413,8 +434,8 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 }
 
 /*
- * End the entry in whose call the thread's task died, or whose file it polled before the
- * call. Run by a worker.
+ * End the entry of a task that died in the entry's call, or while it polled the
+ * entry's file. Run by a worker.
  */
 void execute_finish_dead(struct thread *thread)
 {
@@ -438,8 +459,8 @@ void execute_finish_dead(struct thread *thread)
 	}
 	publish_entry(reg, thread, entry, index, ret);
 	/*
-	 * The worker doesn't try again. Publishing fails only if a thread of
-	 * the process keeps writing to the queue, and then the result is lost.
+	 * The worker doesn't retry. Publishing fails only if a thread of the
+	 * process keeps writing to the queue; the result is lost then.
 	 */
 	if (!publish_now(thread))
 		publish_drop(thread);

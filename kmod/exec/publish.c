@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Publishing completions, arrows E2 and E3 of <linux/flexsc.h>. Run by the
- * thread that has completed the entries, in process context; publish_now() also
- * by block_sched_out(), and by the worker of task_death.c for a dead thread.
+ * Publishes completions, transitions E2 and E3 of <linux/flexsc.h>. Run by the
+ * thread that completed the entries, in process context. publish_now() is also
+ * called by block_sched_out(), and by task_death.c's worker on behalf of a dead
+ * thread.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -11,11 +12,13 @@
 #include "exec/publish.h"
 #include "sched/record.h"
 
-/* Rounds of attempts. After the last the thread's completions are lost. */
+/*
+ * Rounds of attempts. After the last one the thread's completions are dropped.
+ */
 #define PUBLISH_ROUNDS	1000
 
 /*
- * Push the thread's completions on the queue. Any context, also with a run
+ * Push the thread's completions onto the queue. Any context, also with a run
  * queue's lock held. False: try again later.
  */
 bool publish_now(struct thread *thread)
@@ -23,7 +26,7 @@ bool publish_now(struct thread *thread)
 	return publish_try(thread->reg, thread);
 }
 
-/* Lose the thread's completions. */
+/* Drop the thread's completions. */
 void publish_drop(struct thread *thread)
 {
 	thread->newest = FLEXSC_NO_ENTRY;
@@ -31,8 +34,8 @@ void publish_drop(struct thread *thread)
 }
 
 /*
- * Some thread of the process keeps changing the queue's head. Try for a while,
- * then drop the completions: only that process's calls suffer.
+ * Some thread of the process keeps changing the queue's head. Retry for a
+ * while, then drop the completions: only that process's calls are affected.
  */
 noinline void publish_hard(struct thread *thread)
 {
@@ -46,7 +49,7 @@ noinline void publish_hard(struct thread *thread)
 	publish_drop(thread);
 }
 
-/* End an entry outside of a batch: it is published at once. */
+/* End an entry outside of a batch, and publish it at once. */
 void publish_finish(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;
@@ -55,7 +58,7 @@ void publish_finish(struct thread *thread, u32 index, long ret)
 	publish_all(thread);
 }
 
-/* End an entry as INTERRUPTED: user mode may post it again. */
+/* End an entry as INTERRUPTED, so that user mode may post it again. */
 void publish_interrupted(struct thread *thread, u32 index, long ret)
 {
 	struct registration *reg = thread->reg;

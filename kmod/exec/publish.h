@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Completed entries: the thread that completes them collects them, then pushes
- * them on the completion queue together.
+ * Completed entries: a thread collects those that it completed, and pushes them
+ * onto the completion queue together.
  */
 #ifndef FLEXSC_KMOD_PUBLISH_H
 #define FLEXSC_KMOD_PUBLISH_H
@@ -16,10 +16,10 @@
 #include "sched/record.h"
 
 /*
- * Attempts to publish in one round. Completions of other threads make only a
- * few attempts fail; that many fail only if a thread of the process keeps
- * writing to the queue. block_sched_out() makes one round with interrupts off,
- * so a round is short.
+ * Attempts to publish in one round. Completions by other threads make only a
+ * few attempts fail. All fail only if a thread of the process keeps writing to
+ * the queue. block_sched_out() makes one round with interrupts disabled, so a
+ * round has to be short.
  */
 #define PUBLISH_TRIES	1000
 
@@ -30,10 +30,10 @@ void publish_finish(struct thread *thread, u32 index, long ret);
 void publish_interrupted(struct thread *thread, u32 index, long ret);
 
 /*
- * Push the thread's completions on the queue. They are linked to each other
- * first and pushed together: when the thread has no more to do, blocks, or is
- * about to execute a call that may take long. False: the head changed too
- * often, and they are still to be pushed.
+ * Push the thread's completions onto the queue. They are linked to each other
+ * first and pushed together: when the thread has no more work, blocks, or is
+ * about to make a call that may take long. False: the head changed too often,
+ * so the completions are still to be pushed.
  */
 static __always_inline bool publish_try(struct registration *reg,
 					struct thread *thread)
@@ -53,8 +53,8 @@ static __always_inline bool publish_try(struct registration *reg,
 	return false;
 published:
 	/*
-	 * Relaxed: a syscall thread calls waiter_recall() some time after this,
-	 * and that has the full barrier which pairs with wait_longer().
+	 * Relaxed: a syscall thread calls waiter_recall() after this, whose
+	 * full barrier pairs with wait_longer().
 	 */
 	atomic64_add(thread->completed, &reg->completed);
 	thread->newest = FLEXSC_NO_ENTRY;
@@ -63,8 +63,8 @@ published:
 }
 
 /*
- * Publish the thread's completions. Run by the thread itself, not while it
- * executes an entry. May sleep.
+ * Publish the thread's completions. Called by the thread itself, while it
+ * executes no entry. May sleep.
  */
 static inline void publish_all(struct thread *thread)
 {
@@ -74,7 +74,7 @@ static inline void publish_all(struct thread *thread)
 		publish_hard(thread);
 }
 
-/* The entry is DONE now; publish_try() will push it. */
+/* The entry is DONE, but not pushed; publish_try() will push it. */
 static __always_inline void publish_entry(struct registration *reg,
 					  struct thread *thread,
 					  struct flexsc_entry *entry,
@@ -83,8 +83,8 @@ static __always_inline void publish_entry(struct registration *reg,
 	u32 newest = thread->newest;
 
 	/*
-	 * The thread executes no entry, or a cancellation of this one could
-	 * interrupt the next.
+	 * The thread must execute no entry here. Otherwise a cancellation of
+	 * this entry could interrupt the next one.
 	 */
 	RULE(!atomic64_read(&thread->executes));
 	trace_flexsc_complete(reg, index, ret);

@@ -36,10 +36,10 @@
 #include "sched/cancel.h"
 
 /*
- * What set_notify_signal() does, by functions that Linux exports. The wait
- * queue's own function wakes the task if it sleeps interruptibly. A task that
- * runs needs no notification, unless it is inside of a virtual machine: it
- * looks at the flag before it enters user mode.
+ * Does what set_notify_signal() does, by functions that Linux exports. The wait
+ * queue's default function wakes the task if it sleeps interruptibly. A running
+ * task needs no notification unless it runs a virtual machine, because it
+ * checks the flag before it enters user mode.
  */
 static void cancel_interrupt(struct task_struct *task)
 {
@@ -51,23 +51,27 @@ static void cancel_interrupt(struct task_struct *task)
 }
 
 /*
- * Interrupt what the thread executes, if that hasn't changed. Any context but
- * with a run queue's lock held, because this wakes the task.
+ * Interrupt the call that the thread executes, unless the thread has gone on to
+ * another one. Any context but with a run queue's lock held, because this wakes
+ * the task.
  */
 bool cancel_kick(struct thread *thread, u64 executes)
 {
 	u32 index = (u32)executes;
 	bool mine;
 
-	/* The thread spins while it is CLAIMED: don't be preempted then. */
+	/*
+	 * The thread spins while "executes" is CLAIMED, so this must not be
+	 * preempted.
+	 */
 	preempt_disable();
 	mine = atomic64_cmpxchg(&thread->executes, executes,
 				EXECUTES_CLAIMED | index) == executes;
 	if (mine) {
-		/* The record has a task while it executes an entry. */
+		/* A record has a task while its thread executes an entry. */
 		WARN_ON_ONCE(!thread->task);
 		cancel_interrupt(thread->task);
-		/* The task isn't needed any more. Pairs with cancel_await(). */
+		/* The task isn't used after this. Pairs with cancel_await(). */
 		atomic64_set_release(&thread->executes,
 				     EXECUTES_KICKED | index);
 	}
@@ -76,15 +80,16 @@ bool cancel_kick(struct thread *thread, u64 executes)
 }
 
 /*
- * The thread has ended its entry, but was CLAIMED or KICKED before that: wait
- * until the interruption is pending.
+ * The thread has ended its entry, but "executes" was CLAIMED or KICKED before
+ * that. Wait until the interruption is pending.
  */
 noinline bool cancel_await(struct thread *thread, u32 index)
 {
 	u64 executes = atomic64_read(&thread->executes);
 
 	/*
-	 * The interruption is of this entry, or the thread would wait forever.
+	 * The interruption must be for this entry; otherwise the thread would
+	 * wait forever.
 	 */
 	WARN_ON_ONCE(executes != (EXECUTES_CLAIMED | index) &&
 		     executes != (EXECUTES_KICKED | index));
@@ -96,7 +101,10 @@ noinline bool cancel_await(struct thread *thread, u32 index)
 	return true;
 }
 
-/* The thread that executes the entry, as a hint; NULL: none found. */
+/*
+ * Find the thread that executes the entry. The result is a hint; NULL: none
+ * found.
+ */
 static struct thread *cancel_find(struct registration *reg, u32 index)
 {
 	u64 executes = EXECUTES_ENTRY | index;
@@ -104,7 +112,10 @@ static struct thread *cancel_find(struct registration *reg, u32 index)
 	u32 i;
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
-		/* Pairs with block_sched_out(), which stores it elsewhere. */
+		/*
+		 * Pairs with block_sched_out(), which moves the thread to the
+		 * companion.
+		 */
 		thread = smp_load_acquire(&reg->permits[i].active);
 		if (thread && atomic64_read(&thread->executes) == executes)
 			return thread;
@@ -121,7 +132,7 @@ long cancel_entry(struct registration *reg, u32 index)
 		return -EINVAL;
 	index = array_index_nospec(index, reg->entry_count);
 	/*
-	 * Behind the owner's CANCEL. Pairs with entry_start() and
+	 * Orders this after the owner's CANCEL. Pairs with entry_start() and
 	 * carry_resume().
 	 */
 	smp_mb();

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Interrupting the thread that executes an entry: what a thread executes, and
- * how an entry's call ends.
- */
+/* Interrupting the thread that executes an entry: see cancel.c. */
 #ifndef FLEXSC_KMOD_CANCEL_H
 #define FLEXSC_KMOD_CANCEL_H
 
@@ -11,7 +8,10 @@
 
 #include "sched/record.h"
 
-/* Values of thread.executes: this, and the entry's index in the low half. */
+/*
+ * thread.executes is one of these in the high half, and the entry's index in
+ * the low half.
+ */
 #define EXECUTES(what)		((u64)(what) << 32)
 #define EXECUTES_NOTHING	EXECUTES(0)
 #define EXECUTES_ENTRY		EXECUTES(1)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The idle list: syscall threads that sleep in FLEXSC_IOC_SERVE, under
- * registration.lock; and requests to user mode for another. Any context but
- * block_sched_out(), as the lock is taken and a run queue's inside it.
+ * The idle list, guarded by registration.lock: syscall threads that sleep in
+ * FLEXSC_IOC_SERVE. Also requests to user mode for another thread. Not called
+ * by block_sched_out(), because it would take a run queue's lock twice.
  */
 #include "base/registration.h"
 #include "sched/idle.h"
 #include "sched/permit.h"
 #include "sched/record.h"
 
-#define WAKE_TRIES	8	/* idle threads whose core is looked at */
+#define WAKE_TRIES	8	/* idle threads whose core is compared */
 
 /*
- * The idle thread to wake. Of the last WAKE_TRIES that went idle it is one that
- * is on the first free permit's core already, or else the very last one that went
- * idle. NULL: no thread is idle.
+ * Choose the idle thread to wake. Of the last WAKE_TRIES threads that went
+ * idle, prefer one that is on the first free permit's core already; else take
+ * the last one that went idle. NULL: no thread is idle.
  */
 static struct thread *idle_first(struct registration *reg)
 {
@@ -33,8 +33,9 @@ static struct thread *idle_first(struct registration *reg)
 }
 
 /*
- * Wake an idle thread. False: none is idle. Any context but block_sched_out(),
- * because it takes registration.lock and, inside it, a run queue's.
+ * Wake an idle thread. False: no thread is idle. Not called by
+ * block_sched_out(), because this takes registration.lock and, inside it, a run
+ * queue's lock.
  */
 bool idle_wake(struct registration *reg)
 {
@@ -67,8 +68,9 @@ void idle_begin(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Take the thread off the idle list, unless idle_wake() has done so. False:
- * its time is up (not timely), but it is the last idle thread, and stays there.
+ * Take the thread off the idle list, unless idle_wake() has done so. False: its
+ * time is up (not timely), but it is the last idle thread, so it stays on the
+ * list.
  */
 bool idle_end(struct registration *reg, struct thread *thread, bool timely)
 {
@@ -90,18 +92,21 @@ void idle_end_all(struct registration *reg)
 {
 	WRITE_ONCE(reg->ended, true);
 	/*
-	 * Pairs with serve_idle(): it sees "ended", or this finds it on the
-	 * list.
+	 * Pairs with serve_idle(): it sees "ended", or this finds the thread on
+	 * the list.
 	 */
 	smp_mb();
 	while (idle_wake(reg))
 		;
 }
 
-/* If the backlog of submissions is long, wake a thread for another core. */
+/* If many submissions are pending, wake a thread for another core. */
 void idle_wake_for_backlog(struct registration *reg)
 {
-	/* The head first: another thread may take it past an older tail. */
+	/*
+	 * Read the head first: another thread may advance it beyond a tail that
+	 * was read earlier.
+	 */
 	u32 head = (u32)atomic_read(&reg->head);
 	u32 backlog = READ_ONCE(reg->shared->tail) - head;
 
@@ -110,8 +115,8 @@ void idle_wake_for_backlog(struct registration *reg)
 }
 
 /*
- * An idle thread should take over from a thread that blocks. True: no thread is
- * idle, and none was requested yet, so user mode has to make one. The
+ * Have an idle thread take over from a thread that blocks. True: no thread is
+ * idle and no request is outstanding, so user mode has to make a thread. The
  * next thread that serves for the first time ends the request: see
  * serve_arrive().
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which permits are free, and which one a thread may have. A permit belongs to a
- * core of the policy, or to none. Run by threads in an ioctl; permit_first_free()
- * and its callers also by irq_works and timers.
+ * Permits: which are free, and which one a thread may take. A permit belongs to
+ * a core of the policy, or to no core. Run by threads in an ioctl;
+ * permit_first_free() and its callers also by irq_works and timers.
  */
 #include <linux/cpumask.h>
 #include <linux/sched.h>
@@ -13,8 +13,9 @@
 #include "sched/permit.h"
 
 /*
- * May a thread have permit i? Not if its core is offline; but if all cores of the
- * policy are, permit 0 stays usable, so that entries are executed somewhere.
+ * May a thread take permit i? Not if its core is offline. But if all cores of
+ * the policy are offline, permit 0 stays usable, so that entries are executed
+ * somewhere.
  */
 static bool permit_usable(struct registration *reg, u32 i, u32 count)
 {
@@ -34,9 +35,9 @@ static bool permit_usable(struct registration *reg, u32 i, u32 count)
 }
 
 /*
- * May the waiter have a permit of this core? User mode isn't requested to move the
- * waiter, so it must run there already, unless no syscall thread is left for its
- * entries.
+ * May the waiter take a permit of this core? User mode isn't requested to move
+ * the waiter, so the waiter must run there already, unless no syscall thread is
+ * left for its entries.
  */
 static bool permit_fits_waiter(struct registration *reg, int core)
 {
@@ -66,7 +67,8 @@ bool permit_take_any(struct thread *thread)
 }
 
 /*
- * Must the thread, which has a permit, move to the permit's core before it works?
+ * Must the thread, which has a permit, move to that permit's core before it
+ * works?
  */
 bool permit_is_elsewhere(const struct thread *thread)
 {
@@ -77,17 +79,20 @@ bool permit_is_elsewhere(const struct thread *thread)
 	if (core != thread->core)
 		return true;
 	/*
-	 * A thread's affinity may be gone although it was set: the scheduler
-	 * lets a thread run anywhere when its core goes offline. The core isn't
-	 * active from before that on, and no thread can move there; one that
-	 * was requested to would return with FLEXSC_SERVE_STAYS.
+	 * The affinity may be lost although it was set: when a core goes
+	 * offline, the scheduler lets its threads run anywhere. The core is
+	 * marked inactive before that, and no thread can move to it. A thread
+	 * requested to move there would return with FLEXSC_SERVE_STAYS.
 	 */
 	return core >= 0 && cpu_active(core) &&
 	       current->nr_cpus_allowed != thread->stays &&
 	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core);
 }
 
-/* The first permit that a syscall thread may take. A hint, without the lock. */
+/*
+ * The first permit that a syscall thread may take: a hint, found without the
+ * lock.
+ */
 struct permit *permit_first_free(struct registration *reg)
 {
 	u32 count = READ_ONCE(reg->permit_count);
@@ -100,7 +105,7 @@ struct permit *permit_first_free(struct registration *reg)
 	return NULL;
 }
 
-/* Is there a core without an active thread? */
+/* Is there a core of the policy without an active thread? */
 bool permit_any_free(struct registration *reg)
 {
 	return permit_first_free(reg);
@@ -118,8 +123,8 @@ bool permit_any_active(struct registration *reg)
 }
 
 /*
- * Is a syscall thread active that is not in a call? It needs no help, because
- * it looks for entries before it gives up its permit, and again after that.
+ * Is a syscall thread active that isn't in a call? It needs no help, because it
+ * looks for entries before it gives up its permit, and again after that.
  */
 bool permit_any_looking(struct registration *reg)
 {
@@ -127,9 +132,9 @@ bool permit_any_looking(struct registration *reg)
 	u32 i;
 
 	/*
-	 * Pairs with the full barriers of serve_with_permit() and block_thread_left(),
-	 * behind giving up a permit: the thread sees what is pending, or this
-	 * sees that it has no permit any more.
+	 * Pairs with the full barriers of serve_with_permit() and
+	 * block_thread_left() after they give up a permit: the thread sees the
+	 * pending entries, or this sees that it has no permit any more.
 	 */
 	smp_mb();
 	for (i = 0; i < count; i++) {

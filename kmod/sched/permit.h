@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Permits: the rights to take and execute entries. A thread has at most one, and
- * a permit at most one thread; registration.h draws how a thread gets and loses
- * it.
+ * Permits: rights to take and execute entries. A thread has at most one permit,
+ * and a permit belongs to at most one thread. registration.h has the states.
  */
 #ifndef FLEXSC_KMOD_SCHED_PERMIT_H
 #define FLEXSC_KMOD_SCHED_PERMIT_H
@@ -21,13 +20,16 @@ bool permit_any_free(struct registration *reg);
 bool permit_any_active(struct registration *reg);
 bool permit_any_looking(struct registration *reg);
 
-/* The permit becomes the current task's, which has none. False: it isn't free. */
+/*
+ * Take the permit for the current task, which has none. False: the permit isn't
+ * free.
+ */
 static __always_inline bool permit_take(struct permit *permit, struct thread *thread)
 {
 	RULE(thread->task == current && !thread->permit);
 	if (READ_ONCE(permit->active) || cmpxchg(&permit->active, NULL, thread))
 		return false;
-	/* block_sched_out() reads it if the task is preempted here. */
+	/* block_sched_out() reads this field if the task is preempted here. */
 	WRITE_ONCE(thread->permit, permit);
 	return true;
 }

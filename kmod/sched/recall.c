@@ -34,7 +34,7 @@ static bool waiter_is_due(struct registration *reg)
 	       waiter_is_late(reg);
 }
 
-/* The waiter, if it is blocked in an entry and due in user mode. */
+/* The waiter, if it is blocked in an entry but due in user mode. */
 static struct thread *waiter_delayed(struct registration *reg)
 {
 	struct thread *waiter = READ_ONCE(reg->waiter);
@@ -51,8 +51,9 @@ bool waiter_needs_takeover(struct registration *reg)
 }
 
 /*
- * Take the role from a waiter that is delayed, for the current syscall thread.
- * True: this thread has it now, and must return FLEXSC_SERVE_TAKEOVER.
+ * Take the role from a waiter that is delayed, on behalf of the current syscall
+ * thread. True: this thread has the role now, and must return
+ * FLEXSC_SERVE_TAKEOVER.
  */
 bool waiter_take_over(struct registration *reg)
 {
@@ -67,8 +68,8 @@ bool waiter_take_over(struct registration *reg)
 		WARN_ON_ONCE(READ_ONCE(waiter->task) == current);
 		count(reg, COUNT_TAKEOVERS, 1);
 		/*
-		 * The waiter may have left its entry since, and sleep: wake it,
-		 * so that it sees that it has lost the role.
+		 * The waiter may have left its entry meanwhile and sleep. Wake
+		 * it, so that it sees that it has lost the role.
 		 */
 		wake_up(&reg->wait);
 	}
@@ -84,9 +85,9 @@ static void waiter_interrupt(struct thread *waiter)
 }
 
 /*
- * Get the waiting waiter, or a thread in its place, to user mode if it is due
- * there. To be called after anything that may make it due. Any context but with
- * a run queue's lock held, because this may wake a task.
+ * Get the waiter, or a thread in its place, to user mode if it is due there.
+ * Called after anything that may make it due. Any context but with a run
+ * queue's lock held, because this may wake a task.
  */
 void waiter_recall(struct registration *reg)
 {
@@ -94,9 +95,9 @@ void waiter_recall(struct registration *reg)
 
 	smp_mb(); /* Pairs with wait_longer() and block_permit_freed(). */
 	/*
-	 * Either this sees that the waiter sleeps, or is blocked in an entry; or
-	 * the waiter in wait_longer(), or the irq_work that runs after it
-	 * has blocked, sees that it is due.
+	 * Either this sees that the waiter sleeps, or is blocked in an entry.
+	 * Or the waiter sees that it is due: in wait_longer(), or in the
+	 * irq_work that runs after it has blocked.
 	 */
 	if (waitqueue_active(&reg->wait) && waiter_is_due(reg)) {
 		wake_up(&reg->wait);
@@ -110,10 +111,10 @@ void waiter_recall(struct registration *reg)
 }
 
 /*
- * A syscall thread has to end, and waiter_recall() may have woken just this
- * one to take the waiter's role. If no other is left, interrupt the waiter's call
- * as without FLEXSC_WAIT_HANDOVER: otherwise the waiter would be delayed until
- * that call ends by itself.
+ * A syscall thread has to end, but waiter_recall() may have woken this thread
+ * to take the waiter's role. If no other syscall thread is left, interrupt the
+ * waiter's call as without FLEXSC_WAIT_HANDOVER. Otherwise the waiter would be
+ * delayed until that call ends by itself.
  */
 void waiter_deserted(struct registration *reg)
 {
@@ -125,10 +126,9 @@ void waiter_deserted(struct registration *reg)
 }
 
 /*
- * A thread has blocked. If it is the waiter, it isn't in
- * schedule_hrtimeout(), so its time limit needs a timer. A waiter that isn't to
- * wait at all is late already, and waiter_recall() sees that. Runs in an
- * irq_work.
+ * A thread has blocked. If it is the waiter, it isn't in schedule_hrtimeout(),
+ * so its time limit needs a timer. A waiter with a time limit of 0 is late
+ * already; waiter_recall() handles that. Runs in an irq_work.
  */
 void waiter_blocked(struct registration *reg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Recalling the waiter to user mode: see recall.c. And the owner's rights, with which
- * entries are executed.
+ * Recalling the waiter to user mode: see recall.c. Also the rights of the
+ * owner, with which entries are executed.
  */
 #ifndef FLEXSC_KMOD_SCHED_RECALL_H
 #define FLEXSC_KMOD_SCHED_RECALL_H
@@ -25,10 +25,10 @@ static inline bool waiter_has_completed(struct registration *reg)
 }
 
 /*
- * May the current task not execute the owner's entries? The owner's rights, as
- * they were at its last wait or kick, are those that entries are executed with.
- * So a thread with other credentials is unfit. If the owner is under a seccomp
- * filter, a thread under none is unfit as well: it would pass by the filter.
+ * Must the current task not execute the owner's entries? Entries are executed
+ * with the rights that the owner had at its last wait or kick. So a thread with
+ * other credentials is unfit. If the owner is under a seccomp filter, a thread
+ * without a filter is unfit as well, because it would bypass the filter.
  */
 static __always_inline bool current_is_unfit(struct registration *reg)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records of threads: made, reused, freed with the registration. Run by the thread
- * whose record it is, in process context, unless a comment says otherwise.
+ * Records of threads: allocated, reused, and freed with the registration. Run
+ * by the thread whose record it is, in process context, unless a comment says
+ * otherwise.
  */
 #include <linux/slab.h>
 
@@ -26,9 +27,9 @@ static struct thread *thread_take_unused(struct registration *reg)
 }
 
 /*
- * A call leaves the other fields of its record as it found them. WAIT leaves
- * the fields set here as well, so the wait record, which is for WAIT alone, is
- * set up only once.
+ * An ioctl leaves the other fields of its record as it found them. WAIT leaves
+ * the fields set here as well, so the wait record, which only WAIT uses, is set
+ * up once.
  */
 static struct thread *thread_get(struct registration *reg, bool is_waiter)
 {
@@ -43,7 +44,10 @@ static struct thread *thread_get(struct registration *reg, bool is_waiter)
 		thread->polls = FLEXSC_NO_ENTRY;
 		preempt_notifier_init(&thread->notifier, &thread_preempt_ops);
 	}
-	/* permit_any_looking() may read it now, by a stale pointer. */
+	/*
+	 * WRITE_ONCE(): permit_any_looking() may read it now, through a stale
+	 * pointer.
+	 */
 	WRITE_ONCE(thread->is_waiter, is_waiter);
 	thread->carries = FLEXSC_NO_ENTRY;
 	thread->stays = 0;
@@ -54,16 +58,17 @@ static struct thread *thread_get(struct registration *reg, bool is_waiter)
 }
 
 /*
- * Make the current task the record's. The record has a reference to it,
- * because the task may die in a call. Process context.
+ * Assign the record to the current task. The record holds a reference to the
+ * task, because the task may die in a call. Process context.
  */
 noinline void thread_become(struct thread *thread)
 {
 	struct task_struct *former = thread->task;
 
 	/*
-	 * Only a thread on the idle list or in an entry has its task followed,
-	 * and this one is in neither: the old task can be let go at once.
+	 * Other threads use the task only while its thread is on the idle list
+	 * or in an entry. This thread is in neither, so the reference to the
+	 * old task can be dropped at once.
 	 */
 	thread->task = get_task_struct(current);
 	if (former)
@@ -111,7 +116,7 @@ struct thread *thread_enter(struct registration *reg)
 	return thread;
 }
 
-/* A record for WAIT, if the wait record is in use or there is none yet. */
+/* A record for WAIT, if the wait record is in use or hasn't been made. */
 struct thread *thread_get_for_wait(struct registration *reg)
 {
 	struct thread *thread = thread_get(reg, true);
@@ -122,8 +127,9 @@ struct thread *thread_get_for_wait(struct registration *reg)
 }
 
 /*
- * The current task dies in a call: have its record finished. Called from
- * block_sched_out(), with the run queue's lock held; the task is TASK_DEAD.
+ * The current task dies in a call: arrange for its record to be finished.
+ * Called from block_sched_out() with the run queue's lock held; the task is
+ * TASK_DEAD.
  */
 void thread_died(struct thread *thread)
 {
@@ -133,7 +139,7 @@ void thread_died(struct thread *thread)
 	irq_work_queue(&thread->reg->death);
 }
 
-/* The functions that the scheduler calls for each thread with a record. */
+/* The functions that the scheduler calls for each thread that has a record. */
 int __init threads_init(const struct preempt_ops *ops)
 {
 	thread_preempt_ops = *ops;

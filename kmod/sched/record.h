@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A thread of the process in one of the two ioctls that execute entries: its
- * record, and the state of the current task.
+ * record, and checks of the current task.
  */
 #ifndef FLEXSC_KMOD_SCHED_RECORD_H
 #define FLEXSC_KMOD_SCHED_RECORD_H
@@ -25,36 +25,38 @@ struct registration;
 struct permit;
 
 /*
- * A thread in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT. Records are reused, and are
- * freed only with the registration. So a stale pointer to one never leads to
- * freed memory, but perhaps to a record that another thread has by now.
+ * A thread in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT. Records are reused, and
+ * freed only with the registration. So a stale pointer never leads to freed
+ * memory, but may lead to a record that another thread uses by now.
  */
 struct thread {
 	struct registration *reg;
 	/*
-	 * A reference, because the task may die in a call, and interrupting it
-	 * then must do no harm. The waiter's own record keeps it between waits.
+	 * A counted reference, because the task may die in a call, and
+	 * interrupting it after that must be harmless. The wait record keeps
+	 * its reference between waits.
 	 */
 	struct task_struct *task;
 	struct preempt_notifier notifier;
-	struct permit *permit;	/* its task writes it; see block_sched_out() */
-	int core;		/* that it reported to have moved to; -1: any */
-	int stays;		/* nr_cpus_allowed when it reported that it can't move */
-	u32 polls;		/* entry whose file it polls, or NO_ENTRY; see execute.c */
-	atomic64_t executes;	/* an entry, or nothing: see cancel.c */
+	struct permit *permit;	/* written by its own task; see block_sched_out() */
+	int core;		/* the core it reported to have moved to; -1: any */
+	int stays;		/* its nr_cpus_allowed when it reported that it can't move */
+	u32 polls;		/* the entry whose file it polls, or NO_ENTRY; see execute.c */
+	atomic64_t executes;	/* the entry that it executes, or nothing: see cancel.c */
 	bool is_waiter;		/* in FLEXSC_IOC_WAIT */
 	bool is_wait_record;		/* it is registration.wait_record */
-	bool blocked;		/* lost its permit in an entry that goes on */
-	bool woken;		/* taken off the idle list; under the lock */
-	bool needs_thread;	/* user mode has to make a thread */
-	bool bounces;		/* user mode has to make the call it carries */
-	int signalled;		/* result of FLEXSC_IOC_SERVE, if not 0 */
-	u32 carries;		/* entry to take to user mode, or NO_ENTRY */
+	bool blocked;		/* lost its permit in an entry that it still executes */
+	bool woken;		/* off the idle list, by idle_wake(); under the lock */
+	bool needs_thread;	/* user mode has to make a thread on its behalf */
+	bool bounces;		/* user mode has to make the call of the entry that
+				 * it carries */
+	int signalled;		/* the result of FLEXSC_IOC_SERVE, if not 0 */
+	u32 carries;		/* the entry to carry through user mode, or NO_ENTRY */
 	struct list_head idle;
-	struct pt_regs regs;	/* the call's arguments; else zero */
+	struct pt_regs regs;	/* the call's arguments; zero between calls */
 	u32 newest, oldest;	/* completed entries, not published yet */
-	u32 completed;		/* how many they are */
-	int in_use;		/* the wait record is; compare-and-swap */
+	u32 completed;		/* number of these entries */
+	int in_use;		/* 1 while the wait record is in use; compare-and-swap */
 	bool fget;		/* ioctl()'s fdget() took a reference */
 	struct llist_node dead;
 	struct thread *next_free;
@@ -76,8 +78,8 @@ void thread_put(struct thread *thread);
 void thread_died(struct thread *thread);
 
 /*
- * Is the current task in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT already? Its
- * notifier is registered for as long.
+ * Is the current task already in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT? Its
+ * notifier is registered while it is.
  */
 static inline bool thread_inside(void)
 {
@@ -90,11 +92,11 @@ static inline bool thread_inside(void)
 }
 
 /*
- * The current task has the record from now on. Process context.
+ * Assign the record to the current task for one ioctl. Process context.
  *
- * The notifier is registered as preempt_notifier_register() does it, but
- * inline, because a wait has to be cheap. preempt_notifier_inc() was called
- * when the module was loaded.
+ * The notifier is registered as in preempt_notifier_register(), but inline,
+ * because a wait has to be cheap. preempt_notifier_inc() was called when the
+ * module was loaded.
  */
 static __always_inline void thread_begin(struct thread *thread)
 {
@@ -104,16 +106,19 @@ static __always_inline void thread_begin(struct thread *thread)
 	if (unlikely(thread->task != current))
 		thread_become(thread);
 	/*
-	 * Has ioctl() a reference to the file? fdget() takes none while the
-	 * table of files is this task's alone. If the table was shared at
-	 * fdget() and isn't now, a task that dies here leaves a reference
-	 * behind; the opposite, giving up one that it hasn't, can't happen.
+	 * Does ioctl() hold a reference to the file? fdget() takes none while
+	 * only this task uses the table of files. If the table was shared at
+	 * fdget() and isn't now, a task that dies here leaks a reference. The
+	 * opposite, dropping a reference that isn't held, can't happen.
 	 */
 	thread->fget = atomic_read(&current->files->count) > 1;
 	hlist_add_head(&thread->notifier.link, &current->preempt_notifiers);
 }
 
-/* The ioctl needs its record no more. Process context, or task_death.c's worker. */
+/*
+ * Release the record at the end of an ioctl. Process context, or task_death.c's
+ * worker.
+ */
 static inline void thread_release(struct thread *thread)
 {
 	if (likely(thread->is_wait_record))
@@ -123,7 +128,10 @@ static inline void thread_release(struct thread *thread)
 		thread_put(thread);
 }
 
-/* The current task gives back its record, as it found it. Process context. */
+/*
+ * Release the current task's record, in the state that it was taken in. Process
+ * context.
+ */
 static inline void thread_leave(struct thread *thread)
 {
 	RULE(thread->task == current);
@@ -137,13 +145,16 @@ static inline void thread_leave(struct thread *thread)
 	thread_release(thread);
 }
 
-/* Has the current task work to do on its way to user mode? */
+/* Does the current task have work to do on its way to user mode? */
 static inline bool thread_must_leave(void)
 {
 	return signal_pending(current) || task_work_pending(current);
 }
 
-/* May the current task have to leave the kernel, or give way to another? */
+/*
+ * May the current task have to leave the kernel, or to give way to another
+ * task?
+ */
 static __always_inline bool thread_has_work(void)
 {
 	return (READ_ONCE(current_thread_info()->flags) &

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What happens when a thread blocks in an entry, or leaves the kernel: it gives up its
- * permit, and others go on. The scheduler calls block_sched_out() with the run queue's
- * lock held and interrupts off. So that function may not wake a task or take a lock.
+ * A thread that blocks in an entry, or leaves the kernel, gives up its permit,
+ * and other threads continue. The scheduler calls block_sched_out() with the
+ * run queue's lock held and interrupts disabled, so that function may not wake
+ * a task or take a lock.
  */
 #include "base/entry.h"
 #include "base/registration.h"
@@ -14,10 +15,10 @@
 #include "serve/serve.h"
 
 /*
- * The task is preempted, or leaves the run queue. If it leaves in an entry, or
- * while it polls a file, it gives up its permit. This runs with the run queue's
- * lock held and interrupts off, so it can't wake a thread to take over: the
- * permit's irq_work does, right after.
+ * The task is preempted, or leaves the run queue. If it leaves the queue in an
+ * entry, or while it polls a file, it gives up its permit. This function can't
+ * wake another thread to take over, because it holds the run queue's lock: the
+ * permit's irq_work does that right after.
  */
 static void block_sched_out(struct preempt_notifier *notifier,
 			    struct task_struct *next)
@@ -34,9 +35,9 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	    (!executes && READ_ONCE(thread->polls) == FLEXSC_NO_ENTRY) ||
 	    !task_sleeps(current))
 		return;
-	/* If publishing fails, the thread publishes when it runs again. */
+	/* If this fails, the thread publishes when it runs again. */
 	publish_now(thread);
-	/* Before the permit is free: pairs with cancel_find(). */
+	/* Must precede the release of the permit: pairs with cancel_find(). */
 	if (executes)
 		WRITE_ONCE(thread->reg->companions[(u32)executes].thread,
 			   thread);
@@ -44,7 +45,10 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	count(thread->reg, COUNT_BLOCKED, 1);
 	atomic64_inc(&permit->counts[PERMIT_BLOCKED]);
 	WRITE_ONCE(thread->blocked, true);
-	/* With the barrier of block_permit_freed(): pairs with the owner's kick. */
+	/*
+	 * Together with the barrier of block_permit_freed() this pairs with the
+	 * owner's kick.
+	 */
 	WRITE_ONCE(thread->reg->shared->needs_kick, 1);
 	/* Pairs with the cmpxchg() of permit_take(). */
 	smp_store_release(&permit->active, NULL);
@@ -60,15 +64,19 @@ const struct preempt_ops block_ops = {
 	.sched_out = block_sched_out,
 };
 
-/* A thread blocked and gave up its permit: others go on. Runs in an irq_work. */
+/*
+ * A thread has blocked and given up its permit: let others continue. Runs in an
+ * irq_work.
+ */
 void block_permit_freed(struct irq_work *work)
 {
 	struct registration *reg =
 		container_of(work, struct permit, blocked)->reg;
 
 	/*
-	 * Pairs with the full barrier of the owner between tail and needs_kick:
-	 * this sees the new tail, or the owner sees needs_kick, and kicks.
+	 * Pairs with the owner's full barrier between tail and needs_kick.
+	 * Either this sees the new tail, or the owner sees needs_kick and
+	 * kicks.
 	 */
 	smp_mb();
 	if (entries_pending(reg) && permit_any_free(reg) && !idle_wake(reg))
@@ -78,8 +86,9 @@ void block_permit_freed(struct irq_work *work)
 }
 
 /*
- * A thread has left the kernel: others go on with what is pending. If none is
- * idle, the sleeping waiter is woken, to execute or to have a thread made.
+ * A thread has left the kernel: let others continue with the pending entries.
+ * If no thread is idle, wake the sleeping waiter, to execute entries or to have
+ * a thread made.
  */
 void block_thread_left(struct registration *reg)
 {
@@ -87,6 +96,8 @@ void block_thread_left(struct registration *reg)
 	smp_mb();
 	if (entries_pending(reg) && permit_any_free(reg) && !idle_wake(reg))
 		wake_up(&reg->wait);
-	/* The thread may have been woken to take the waiter's role. */
+	/*
+	 * The thread that left may have been woken to take the waiter's role.
+	 */
 	waiter_recall(reg);
 }

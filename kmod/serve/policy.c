@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which cores syscall threads run on, and how long they look for work before
- * they sleep (OSDI 2010, section 3.6). Set at any time, by any thread of the
- * process. A running thread follows a new policy when it takes a permit, looks
- * for work, or sees that its permit belongs to another core now.
+ * The policy: which cores syscall threads run on, and how long they poll for
+ * work before they sleep (OSDI 2010, section 3.6). Any thread of the process
+ * may set it at any time. A running thread follows a new policy when it takes a
+ * permit, looks for work, or sees that its permit belongs to another core now.
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
@@ -23,11 +23,11 @@
 #define PROGRESS_PERIOD	NSEC_PER_MSEC	/* between checks of progress, in ns */
 
 /*
- * Progress. A slow call keeps its permit, and the owner may be busy in user
- * mode. So while syscall threads execute, and the policy has another core, a
- * timer checks that entries are still taken. If none was in a period, although
- * some are pending, it wakes a thread for another core. The checks end when no
- * thread executes.
+ * Progress checks. A slow call keeps its permit, and the owner may be busy in
+ * user mode. So while syscall threads execute, and the policy has another core,
+ * a timer checks that entries are still taken. If entries were pending for a
+ * whole period but none was taken, it wakes a thread for another core. The
+ * checks end when no thread executes.
  */
 
 static bool policy_any_executes(struct registration *reg)
@@ -41,7 +41,7 @@ static bool policy_any_executes(struct registration *reg)
 	return false;
 }
 
-/* A period is over. Timer context. */
+/* The timer's function, at the end of a period. Timer context. */
 static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
 {
 	struct registration *reg =
@@ -55,9 +55,9 @@ static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
 	if (!policy_any_executes(reg)) {
 		WRITE_ONCE(reg->progress_checks, 0);
 		/*
-		 * Pairs with policy_progress_begin(): either that sees that the
-		 * checks end, or this sees the permit of the thread that
-		 * executes.
+		 * Pairs with policy_progress_begin(): either that function sees
+		 * that the checks end, or this one sees the permit of the
+		 * thread that executes.
 		 */
 		smp_mb();
 		if (!policy_any_executes(reg) ||
@@ -68,12 +68,15 @@ static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* A thread may be executing, and there is another core: start the checks. */
+/*
+ * Start the checks: a thread may be executing, and the policy has another core.
+ */
 static void policy_progress_begin(struct registration *reg)
 {
 	/*
-	 * Pairs with policy_check_progress(): either that sees the permit of the
-	 * thread that executes, or this sees that the checks end.
+	 * Pairs with policy_check_progress(): either that function sees the
+	 * permit of the thread that executes, or this one sees that the checks
+	 * end.
 	 */
 	smp_mb();
 	if (!READ_ONCE(reg->progress_checks) &&
@@ -135,7 +138,7 @@ static int policy_check(const struct flexsc_policy *policy)
 	return policy_check_cores(policy);
 }
 
-/* Running threads read single words without the lock. */
+/* Running threads read single words of it without the lock. */
 static void policy_store(struct registration *reg,
 			 const struct flexsc_policy *from)
 {
@@ -170,10 +173,12 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	WRITE_ONCE(reg->permit_count, max(policy.cores, 1U));
 	WRITE_ONCE(reg->spin_ns, policy.spin_us * NSEC_PER_USEC);
 	mutex_unlock(&reg->setup);
-	/* A thread that began on a single core has no checks yet. */
+	/*
+	 * A thread that began under a single-core policy has started no checks.
+	 */
 	if (policy.cores > 1)
 		policy_progress_begin(reg);
-	/* A permit may be free now, but an idle thread doesn't look. */
+	/* A permit may be free now, but idle threads don't check for that. */
 	if (entries_pending(reg))
 		idle_wake(reg);
 	return 0;
@@ -192,7 +197,7 @@ long policy_get(struct registration *reg, struct flexsc_policy __user *user)
 
 /* Looking for work. */
 
-/* Work came after "gap" ns without any: adapt the time to poll. */
+/* Work came after "gap" ns without work: adapt the time to poll. */
 static void policy_adapt(struct registration *reg, u64 gap)
 {
 	u32 most = READ_ONCE(reg->policy.spin_us) * NSEC_PER_USEC;
@@ -204,7 +209,7 @@ static void policy_adapt(struct registration *reg, u64 gap)
 	WRITE_ONCE(reg->spin_ns, ns);
 }
 
-/* The permit's thread, the current one, is about to execute entries. */
+/* The current thread has the permit and is about to execute entries. */
 void policy_begin(struct registration *reg, struct permit *permit)
 {
 	u64 since = READ_ONCE(reg->idle_since);
@@ -220,7 +225,10 @@ void policy_begin(struct registration *reg, struct permit *permit)
 	policy_progress_begin(reg);
 }
 
-/* Poll until work comes, or "until" has passed (false), or it has to stop. */
+/*
+ * Poll until work comes (true), or until "until" has passed or the thread has
+ * to stop (false).
+ */
 static bool policy_spin_until(struct registration *reg, struct thread *thread,
 			      u64 until)
 {
@@ -236,8 +244,8 @@ static bool policy_spin_until(struct registration *reg, struct thread *thread,
 }
 
 /*
- * The current thread has a permit and no work: poll as the policy says. True:
- * work has come.
+ * The current thread has a permit but no work: poll as long as the policy
+ * allows. True: work has come.
  */
 bool policy_spin(struct registration *reg, struct thread *thread)
 {

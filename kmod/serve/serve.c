@@ -18,14 +18,15 @@
 #include "sched/record.h"
 #include "serve/serve.h"
 
-#define UNFIT_MOST	4	/* unfit new threads in a row: request no more */
+#define UNFIT_MOST	4	/* consecutive unfit new threads, after which no
+				 * more are requested */
 
 #define SERVE_FLAGS	(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE | \
 			 FLEXSC_SERVE_STAYS | FLEXSC_SERVE_HANDLED)
 
 /*
- * Sleep until there is something to do. False: there was nothing for idle_ms,
- * and the thread may end.
+ * Sleep until there is work. False: there was none for idle_ms, so the thread
+ * may end.
  */
 static bool serve_idle(struct registration *reg, struct thread *thread)
 {
@@ -35,9 +36,9 @@ static bool serve_idle(struct registration *reg, struct thread *thread)
 	WARN_ON_ONCE(thread->permit || thread->carries != FLEXSC_NO_ENTRY);
 	idle_begin(reg, thread);
 	/*
-	 * The thread is on the list, then looks for work. Whatever makes work
-	 * (a kick, a recall, idle_end_all()) has a full barrier behind that,
-	 * then looks at the list. So one of them sees the other.
+	 * The thread enters the list, then looks for work. Whatever creates
+	 * work (a kick, a recall, idle_end_all()) executes a full barrier after
+	 * that, then looks at the list. So at least one side sees the other.
 	 */
 	smp_mb();
 	for (;;) {
@@ -59,9 +60,9 @@ static bool serve_idle(struct registration *reg, struct thread *thread)
 }
 
 /*
- * With a permit: execute entries, then poll for more as the policy says. Gives up
- * the permit; serve_go_on() looks once more after that whether entries are
- * pending.
+ * The thread has a permit: execute entries, then poll for more as the policy
+ * says. Gives up the permit; after that serve_go_on() checks once more for
+ * pending entries.
  */
 static void serve_with_permit(struct registration *reg, struct thread *thread)
 {
@@ -81,12 +82,13 @@ static void serve_with_permit(struct registration *reg, struct thread *thread)
 	permit_give(thread);
 	/*
 	 * Pairs with the owner's full barrier between tail and needs_kick, and
-	 * with permit_any_looking(): what they miss is seen by the next look.
+	 * with permit_any_looking(): the next check sees any entries that they
+	 * missed.
 	 */
 	smp_mb();
 }
 
-/* The result of FLEXSC_IOC_SERVE, or THREAD_STAYS. */
+/* Returns the result of FLEXSC_IOC_SERVE, or THREAD_STAYS. */
 static long serve_decide(struct registration *reg, struct thread *thread)
 {
 	if (thread->bounces)
@@ -132,10 +134,10 @@ static long serve_go_on(struct registration *reg, struct thread *thread)
 }
 
 /*
- * A thread serves for the first time: it was requested, and another may be now.
- * If it is unfit it ends at once, and another one is requested. But if
- * every new thread is unfit (a thread keyring gives each credentials of its
- * own), no more are requested after UNFIT_MOST.
+ * A thread serves for the first time, which ends the request for it. If the
+ * thread is unfit it ends at once, and another one is requested. But if every
+ * new thread is unfit (a thread keyring gives each thread its own credentials),
+ * no more are requested after UNFIT_MOST.
  */
 static void serve_arrive(struct registration *reg)
 {
@@ -177,7 +179,10 @@ long serve_ioctl(struct registration *reg, struct flexsc_serve __user *user)
 	args.flags = 0;
 	args.core = thread->core;
 	thread_leave(thread);
-	/* A thread that moves is about to come back for what is pending. */
+	/*
+	 * A thread that moves to another core comes back soon and executes the
+	 * pending entries.
+	 */
 	if (ret == FLEXSC_SERVE_MOVE)
 		waiter_recall(reg);
 	else

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Death: a task ends inside of an entry's call, or while it polls the entry's
- * file, and never comes back to its ioctl. An oops does that. reboot() in a pid
- * namespace would; it is refused (base/dispatch.c).
+ * Dead tasks: a task may end inside an entry's call, or while it polls the
+ * entry's file, and never return from its ioctl. An oops does that. reboot() in
+ * a pid namespace would do it too, and is refused for this reason
+ * (base/dispatch.c).
  *
- *	executes	-> queued	the task's last block_sched_out()
- *					queues its record, with the run queue's
- *					lock held
- *	queued		-> finished	an irq_work right behind that starts a
- *					work. When the task is off its processor
- *					for good, the work does what leaving the
- *					ioctl would have done
+ * 	executes	-> queued	the task's last block_sched_out()
+ * 					queues its record, with the run queue's
+ * 					lock held
+ * 	queued		-> finished	an irq_work right behind that starts a
+ * 					work. When the task is off its processor
+ * 					for good, the work does what leaving the
+ * 					ioctl would have done
  *
- * Until then the record is like that of a task that blocks: its permit is
+ * Until then the record looks like that of a task that blocks: its permit is
  * free, and its entry is BUSY, or SUBMITTED if the task polled. A cancellation
- * finds the task, because the record has a reference to it. The dead task's
- * references to the file keep the registration.
+ * finds the task, because the record holds a reference to it. The dead task's
+ * references to the file keep the registration alive.
  */
 #include <linux/file.h>
 #include <linux/rcupdate.h>
@@ -29,7 +30,8 @@
 #include "serve/serve.h"
 
 /*
- * The work can't be queued with the run queue's lock held. Runs in an irq_work.
+ * A work can't be queued with the run queue's lock held, so this irq_work
+ * queues it.
  */
 static void death_queue_work(struct irq_work *work)
 {
@@ -37,8 +39,8 @@ static void death_queue_work(struct irq_work *work)
 }
 
 /*
- * Give up what the dead task had. Returns how many references to the file it
- * had. Run by a worker.
+ * Release everything that the dead task had. Returns its number of references
+ * to the file. Run by a worker.
  */
 static unsigned int death_finish(struct thread *thread)
 {
@@ -49,8 +51,8 @@ static unsigned int death_finish(struct thread *thread)
 	WARN_ON_ONCE(READ_ONCE(thread->task->__state) != TASK_DEAD);
 	WRITE_ONCE(thread->blocked, false);
 	/*
-	 * The dead task was to request a thread, and can't any more: let
-	 * another task request one.
+	 * The dead task was to request a thread, but can't any more: let
+	 * another task do it.
 	 */
 	if (thread->needs_thread)
 		atomic_set(&reg->thread_requested, 0);
@@ -58,16 +60,17 @@ static unsigned int death_finish(struct thread *thread)
 	permit_give(thread);
 	cmpxchg(&reg->waiter, thread, NULL);
 	/*
-	 * The entry ends after the waiter's role is given up: an owner that sees
-	 * that the entry has ended may wait again at once, and must not get
-	 * -EBUSY.
+	 * The entry must end after the waiter's role is given up. An owner that
+	 * sees the entry's end may wait again at once, and must not get -EBUSY.
 	 */
 	execute_finish_dead(thread);
 	thread_release(thread);
 	return files;
 }
 
-/* Finish all tasks that died so far. Run by a worker, because it sleeps. */
+/*
+ * Finish all tasks that have died so far. Run by a worker, because it sleeps.
+ */
 static void death_finish_all(struct work_struct *work)
 {
 	struct registration *reg =
@@ -78,9 +81,9 @@ static void death_finish_all(struct work_struct *work)
 	unsigned int n = 0;
 
 	/*
-	 * One task's irq_work may find the record of another task that is still
-	 * in its last block_sched_out(). That runs with preemption off, so a
-	 * grace period waits for it.
+	 * The irq_work of one task may find the record of another task that is
+	 * still in its last block_sched_out(). That function runs with
+	 * preemption disabled, so a grace period waits for it.
 	 */
 	synchronize_rcu();
 	llist_for_each_entry_safe(thread, next, dead, dead)
@@ -97,11 +100,14 @@ void death_init(struct registration *reg)
 	INIT_WORK(&reg->finish_dead, death_finish_all);
 }
 
-/* The file is gone, and so is every reference that a dead task had to it. */
+/* The file is gone, and with it every reference that a dead task had to it. */
 void death_fini(struct registration *reg)
 {
 	irq_work_sync(&reg->death);
-	/* The last work may be about to return from its fput(). */
+	/*
+	 * The last run of the work may still be about to return from its
+	 * fput().
+	 */
 	flush_work(&reg->finish_dead);
 	WARN_ON_ONCE(!llist_empty(&reg->dead));
 }

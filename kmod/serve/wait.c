@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4), KICK and WAKE. One thread at a
- * time is the waiter. This thread executes submitted entries itself, because that is
- * cheaper than to wake a syscall thread, and sleeps when no entry is pending. If it blocks
- * in an entry, syscall threads go on, and recall.c gets a thread to user mode.
- * Process context.
+ * FLEXSC_IOC_WAIT (flexsc_wait(), OSDI 2010, section 3.4), KICK and WAKE. One
+ * thread at a time is the waiter. It executes submitted entries itself, because
+ * that is cheaper than waking a syscall thread, and sleeps when no entry is
+ * pending. If it blocks in an entry, syscall threads continue, and recall.c
+ * gets a thread to user mode. Process context.
  */
 #include <linux/sched/signal.h>
 
@@ -20,7 +20,7 @@
 #include "sched/record.h"
 #include "serve/serve.h"
 
-/* Without cores there is one permit, and any thread may have it. */
+/* A policy without cores has one permit, which any thread may take. */
 static __always_inline bool wait_take_permit(struct registration *reg,
 					     struct thread *thread)
 {
@@ -30,7 +30,7 @@ static __always_inline bool wait_take_permit(struct registration *reg,
 	       permit_take_any(thread);
 }
 
-/* Execute submitted entries, if the waiter gets a permit. */
+/* Execute submitted entries, if a permit is free for the waiter. */
 static __always_inline void wait_execute(struct registration *reg,
 					 struct thread *thread)
 {
@@ -46,8 +46,9 @@ static __always_inline void wait_execute(struct registration *reg,
 }
 
 /*
- * Sleep until the waiter is due, or has to leave. It is on the wait queue
- * already, so a wake-up after these checks isn't lost. False: its time is up.
+ * Sleep until the waiter is due, or has to leave the kernel. The waiter is on
+ * the wait queue already, so a wake-up after these checks isn't lost. False:
+ * its time is up.
  */
 static bool wait_sleep(struct registration *reg, struct thread *thread)
 {
@@ -59,7 +60,10 @@ static bool wait_sleep(struct registration *reg, struct thread *thread)
 	return schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
 }
 
-/* Has the waiter left an entry for which user mode must make a thread first? */
+/*
+ * Has the waiter deferred an entry for which user mode must first make a
+ * thread?
+ */
 static __always_inline bool wait_take_needs_thread(struct thread *thread)
 {
 	if (likely(!thread->needs_thread))
@@ -69,8 +73,8 @@ static __always_inline bool wait_take_needs_thread(struct thread *thread)
 }
 
 /*
- * No entry has completed: may the waiter sleep? THREAD_STAYS, or what
- * FLEXSC_IOC_WAIT returns instead.
+ * No entry has completed: may the waiter sleep? Returns THREAD_STAYS if so, or
+ * the result of FLEXSC_IOC_WAIT.
  */
 static long wait_decide(struct registration *reg, struct thread *thread,
 			bool timely)
@@ -104,9 +108,10 @@ static noinline long wait_longer(struct registration *reg,
 	for (;;) {
 		/*
 		 * prepare_to_wait() ends with a full barrier, which pairs with
-		 * the one in waiter_recall(). Besides, wait_decide() may wake a
-		 * thread for pending entries: if that thread leaves instead,
-		 * block_thread_left() finds the waiter on the queue and wakes it.
+		 * the one in waiter_recall(). Moreover, wait_decide() may wake
+		 * a thread for pending entries. If that thread leaves instead,
+		 * block_thread_left() finds the waiter on the queue and wakes
+		 * it.
 		 */
 		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
 		why = wait_decide(reg, thread, timely);
@@ -124,7 +129,9 @@ static noinline long wait_longer(struct registration *reg,
 	}
 }
 
-/* Most of the time submitted entries complete at once, and this is all. */
+/*
+ * The common case: submitted entries complete at once, and no more is needed.
+ */
 static __always_inline long wait_first(struct registration *reg,
 				       struct thread *thread)
 {
@@ -168,7 +175,7 @@ static bool wait_begin(struct registration *reg, struct thread *thread,
 
 /*
  * The waiter has deferred entries: wake a syscall thread for them. If no thread
- * is idle, and user mode can make one, return MORE instead of LOOK.
+ * is idle, but user mode can make one, return MORE instead of LOOK.
  */
 static noinline long wait_leave_deferred(struct registration *reg, long ret)
 {
@@ -179,8 +186,9 @@ static noinline long wait_leave_deferred(struct registration *reg, long ret)
 }
 
 /*
- * The current task is in FLEXSC_IOC_WAIT from now on. Most of the time the
- * wait record is free and has this task already: one compare-and-swap then.
+ * Begin FLEXSC_IOC_WAIT for the current task. Most of the time the wait record
+ * is free and belongs to this task already; then one compare-and-swap is
+ * enough.
  */
 static __always_inline struct thread *
 wait_enter(struct registration *reg)
@@ -207,13 +215,17 @@ long wait_ioctl(struct registration *reg, u64 seen)
 		count(reg, COUNT_WAITS, 1);
 		ret = wait_first(reg, thread);
 		if (unlikely(cmpxchg(&reg->waiter, thread, NULL) != thread)) {
-			/* TAKEN hides MORE: let another thread request one. */
+			/*
+			 * The result TAKEN hides MORE, so let another thread
+			 * request one.
+			 */
 			if (ret == FLEXSC_WAIT_MORE)
 				atomic_set(&reg->thread_requested, 0);
 			ret = FLEXSC_WAIT_TAKEN;
 			/*
-			 * The thread that took the role may be asleep until the
-			 * entry completes that has just ended here.
+			 * The thread that took the role may sleep until an
+			 * entry completes, and the waiter's entry has just
+			 * ended.
 			 */
 			waiter_recall(reg);
 		}
