@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What serve's requests cost in system calls: docs/explanation/results.md has these figures. They
-don't depend on how fast or how busy the machine is.
+"""System calls per request of `flexsc serve`, as docs/explanation/results.md lists them.
+
+The counts don't depend on how fast or how busy the machine is.
 """
 
 from __future__ import annotations
