@@ -192,7 +192,7 @@ def test_dkms_and_the_documents_name_the_same_kernels() -> None:
     assert series
     named = series[1].replace("\\", "").split("|")
     words = f"{', '.join(named[:-1])} and {named[-1]}"
-    for path in ("docs/explanation/module.md", "CHANGELOG.md"):
+    for path in ("docs/how-to/install-the-module.md", "CHANGELOG.md"):
         assert words in " ".join((ROOT / path).read_text().split()), path
 
 

@@ -12,7 +12,7 @@ Fetches their images, and runs test programs of the build in
 guests: those of the module's own interface, and the conformance suite with the
 engine "kmod". These are the kernels that packaging/dkms names. For another machine
 than this it cross-builds for the first two, with headers that are fetched, and boots the
-newer (the other, arm64's 6.1, can't run the module: docs/explanation/module.md).
+newer (the other, arm64's 6.1, can't run the module: docs/how-to/install-the-module.md).
 
 The last line is "N passed, N failed, N skipped"; the status is 0 if none failed,
 3 if nothing could be tried: apt has no source of a kernel, or there is no QEMU.
