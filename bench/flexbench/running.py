@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO
 
 from .runner import Plan
-from .samples import BenchError
+from .samples import BenchError, Settings
 
 NATIVE, FLEXSC = "native", "flexsc"
 # For a server on one core.
@@ -19,12 +19,15 @@ COMPLAINT = "flexsc"
 
 @dataclass(frozen=True)
 class Program:
-    """One that runs. pid: of the process that serves."""
+    """A program that runs. pid: of the process that serves. settings: how bench --raw
+    rounds loads it.
+    """
 
     name: str
     pid: int
     port: int
     stderr: IO[str]
+    settings: Settings = field(default_factory=dict)
 
     def last_words(self) -> str:
         """The last line that it has written to its standard error."""

@@ -185,24 +185,24 @@ Loaded = tuple[Program, Callable[[], object]]
 
 
 @contextmanager
-def looping_both(plan: Plan, name: str) -> Iterator[dict[str, Loaded]]:
-    with looping.both(plan, looping.KINDS[name]) as found:
-        yield {
-            variant: (asked.program, partial(loops.round_of, plan, asked, MODES[name]))
-            for variant, asked in found.items()
-        }
-
-
-@contextmanager
-def threaded_both(plan: Plan, name: str) -> Iterator[dict[str, Loaded]]:
+def started(plan: Plan, name: str) -> Iterator[dict[str, Loaded]]:
+    mode = MODES[name]
+    if name in looping.KINDS:
+        with looping.both(plan, looping.KINDS[name]) as found:
+            yield {
+                variant: (one, partial(loops.round_of, plan, one, mode))
+                for variant, one in found.items()
+            }
+        return
     kind = programs.KINDS[name].papers()
-
-    def load_of(program: Program) -> Callable[[], object]:
-        seconds = plan.seconds
-        return lambda: under_load.round_of(plan, kind, program, MODES[name], seconds)
-
     with threaded.started(plan, kind) as found:
-        yield {variant: (one, load_of(one)) for variant, one in found.items()}
+        yield {
+            variant: (
+                one,
+                partial(under_load.round_of, plan, kind, one, mode, plan.seconds),
+            )
+            for variant, one in found.items()
+        }
 
 
 def round_of(loaded: Loaded, events: dict[str, str]) -> Json:
@@ -228,8 +228,7 @@ def variants(plan: Plan, name: str) -> list[Settings]:
 
 
 def measure_one(run: Run, plan: Plan, name: str, events: dict[str, str]) -> None:
-    both = looping_both if name in looping.KINDS else threaded_both
-    with both(plan, name) as found:
+    with started(plan, name) as found:
         loops.check(found[FLEXSC][0])
         progress(f"{BENCH}: warming up {name}")
         for _, load in found.values():

@@ -22,11 +22,10 @@ from pathlib import Path
 
 from flexbench import clients, table, tools
 from flexbench.runner import Plan, chosen, progress
-from flexbench.running import NATIVE
+from flexbench.running import NATIVE, Program
 from flexbench.samples import BenchError, Measurement, Run, distinct
 
 from . import apache, looping, loops, mariadb, threaded
-from .looping import Asked
 from .threaded import Variant
 
 BENCH = "counts"
@@ -51,13 +50,11 @@ WORKER = Variant(NATIVE, "worker", NATIVE)
 # Programs: how each is started, and asked.
 
 
-# Makes in the folder what all starts of the program share.
-Prepare = Callable[[Plan, Path], None]
-# The folders: that of Prepare, and one of this start's own. The number: clients.
-Start = Callable[[Plan, Path, Path, int], AbstractContextManager[Asked]]
+# The folders: that of "prepare", and one of this start's own. The number: clients.
+Start = Callable[[Plan, Path, Path, int], AbstractContextManager[Program]]
 # Returns how many requests were made, which may be more than were asked for. The words
 # go before the client's command.
-Ask = Callable[[Plan, Asked, str, int, Sequence[str]], int]
+Ask = Callable[[Plan, Program, str, int, Sequence[str]], int]
 
 
 @dataclass(frozen=True)
@@ -75,41 +72,16 @@ class Kind:
     paper: str
     modes: dict[str, Mode]
     tools: list[str]
-    prepare: Prepare
     start: Start
     ask: Ask
-
-
-def no_prepare(plan: Plan, base: Path) -> None:
-    return
-
-
-@contextmanager
-def looping_started(
-    name: str, plan: Plan, base: Path, own: Path, count: int
-) -> Iterator[Asked]:
-    with looping.started(plan, looping.KINDS[name], NATIVE, own) as asked:
-        yield asked
+    prepare: threaded.Prepare = threaded.nothing
 
 
 def ask_in_rounds(
-    plan: Plan, asked: Asked, mode: str, requests: int, counter: Sequence[str]
+    plan: Plan, program: Program, mode: str, requests: int, counter: Sequence[str]
 ) -> int:
-    found = loops.in_rounds(plan, asked, mode, {"count": requests}, counter)
+    found = loops.in_rounds(plan, program, mode, {"count": requests}, counter)
     return int(found["counts"]["warmed"])
-
-
-@contextmanager
-def threaded_started(
-    start: threaded.Start,
-    variant: Variant,
-    plan: Plan,
-    base: Path,
-    own: Path,
-    count: int,
-) -> Iterator[Asked]:
-    with start(plan, variant, base, own, count) as program:
-        yield Asked(program, {})
 
 
 def parse_ab(text: str) -> int:
@@ -125,9 +97,9 @@ def parse_ab(text: str) -> int:
 
 
 def ask_by_ab(
-    plan: Plan, asked: Asked, mode: str, requests: int, counter: Sequence[str]
+    plan: Plan, program: Program, mode: str, requests: int, counter: Sequence[str]
 ) -> int:
-    url = f"http://{plan.network.address}:{asked.program.port}/{apache.FILE}"
+    url = f"http://{plan.network.address}:{program.port}/{apache.FILE}"
     command = [tools.need("ab"), "-q", "-n", str(requests)]
     command += ["-c", str(KINDS["apache"].modes[mode].clients)]
     command += [*(["-k"] if mode == apache.KEPT else []), url]
@@ -136,12 +108,12 @@ def ask_by_ab(
 
 
 def ask_by_sysbench(
-    plan: Plan, asked: Asked, mode: str, requests: int, counter: Sequence[str]
+    plan: Plan, program: Program, mode: str, requests: int, counter: Sequence[str]
 ) -> int:
     threads = KINDS["mariadb"].modes[mode].clients
     options = [f"--threads={threads}", f"--events={requests}", "--time=0"]
     options += ["--histogram=on"]
-    command = mariadb.sysbench(plan, asked.program, f"oltp_{mode}", "run", *options)
+    command = mariadb.sysbench(plan, program, f"oltp_{mode}", "run", *options)
     said = mariadb.run_sysbench([*counter, *command], LIMIT_S)
     return mariadb.parse_sysbench(said).requests
 
@@ -151,8 +123,9 @@ def looping_kind(name: str, paper: str, requests: int, modes: Sequence[str]) -> 
         paper=paper,
         modes={mode: Mode(loops.CONNECTIONS[mode], requests) for mode in modes},
         tools=[looping.KINDS[name].program],
-        prepare=no_prepare,
-        start=partial(looping_started, name),
+        start=lambda plan, base, own, count: looping.started(
+            plan, looping.KINDS[name], NATIVE, own
+        ),
         ask=ask_in_rounds,
     )
 
@@ -163,7 +136,7 @@ KINDS = {
         modes={apache.KEPT: Mode(32, 4000), apache.CLOSED: Mode(32, 4000)},
         tools=["apache2", "ab"],
         prepare=apache.prepare,
-        start=partial(threaded_started, apache.started, WORKER),
+        start=lambda plan, *more: apache.started(plan, WORKER, *more),
         ask=ask_by_ab,
     ),
     "mariadb": Kind(
@@ -171,7 +144,7 @@ KINDS = {
         modes={mariadb.SELECT: Mode(4, 20000), mariadb.READ_WRITE: Mode(4, 400)},
         tools=mariadb.KIND.tools,
         prepare=mariadb.prepare,
-        start=partial(threaded_started, mariadb.started, MARIADB),
+        start=lambda plan, *more: mariadb.started(plan, MARIADB, *more),
         ask=ask_by_sysbench,
     ),
     "bind": looping_kind("bind", "BIND", 6400, [loops.ONE, loops.KEPT]),
@@ -223,15 +196,15 @@ def instructions(plan: Plan, kind: Kind, base: Path, mode: str, requests: int) -
     count = kind.modes[mode].clients
     with folder_of(base) as own:
         log = own / "callgrind"
-        with kind.start(under_callgrind(plan, log), base, own, count) as asked:
-            made = kind.ask(plan, asked, mode, requests, [])
-        return Count(collected(log.read_text("utf-8"), asked.program.pid), made)
+        with kind.start(under_callgrind(plan, log), base, own, count) as program:
+            made = kind.ask(plan, program, mode, requests, [])
+        return Count(collected(log.read_text("utf-8"), program.pid), made)
 
 
-def calls(plan: Plan, kind: Kind, asked: Asked, mode: str, requests: int) -> Count:
+def calls(plan: Plan, kind: Kind, program: Program, mode: str, requests: int) -> Count:
     return Count(
         *tools.count_calls(
-            asked.program.pid, lambda c: kind.ask(plan, asked, mode, requests, c)
+            program.pid, lambda c: kind.ask(plan, program, mode, requests, c)
         )
     )
 
@@ -247,8 +220,8 @@ def each(count: Callable[[int], Count], requests: int) -> float:
 def round_of(plan: Plan, kind: Kind, base: Path, mode: str) -> dict[str, list[float]]:
     requests = kind.modes[mode].requests // (2 if plan.quick else 1)
     with folder_of(base) as own:
-        with kind.start(plan, base, own, kind.modes[mode].clients) as asked:
-            made = each(partial(calls, plan, kind, asked, mode), requests)
+        with kind.start(plan, base, own, kind.modes[mode].clients) as program:
+            made = each(partial(calls, plan, kind, program, mode), requests)
     executed = each(partial(instructions, plan, kind, base, mode), requests)
     return {
         CALLS: [made],

@@ -171,14 +171,6 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A program that runs, and the settings of bench --raw rounds to ask it."""
-
-    program: Program
-    settings: Settings
-
-
 def wait(network: Network, program: Program, question: Question) -> Settings:
     until = time.monotonic() + servers.START_S
     while True:
@@ -192,7 +184,7 @@ def wait(network: Network, program: Program, question: Question) -> Settings:
 
 
 @contextmanager
-def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Asked]:
+def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Program]:
     name = f"{variant} {kind.program}"
     place = servers.place(plan.network, folder)
     command = [*plan.network.server, *plan.under, *way(plan, variant, *CARRIER)]
@@ -205,13 +197,12 @@ def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Aske
     ):
         program = Program(name, process.pid, place.port, log)
         settings = wait(plan.network, program, kind.question)
-        if kind.worker:
-            program = replace(program, pid=servers.worker_of(name, program.pid))
-        yield Asked(program, settings)
+        pid = servers.worker_of(name, program.pid) if kind.worker else program.pid
+        yield replace(program, pid=pid, settings=settings)
 
 
 @contextmanager
-def both(plan: Plan, kind: Kind) -> Iterator[dict[str, Asked]]:
+def both(plan: Plan, kind: Kind) -> Iterator[dict[str, Program]]:
     """The program as it is and under flexsc run, by variant; both run all the time."""
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
         found = {}

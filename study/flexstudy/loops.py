@@ -18,7 +18,6 @@ from flexbench.running import FLEXSC, NATIVE, Program
 from flexbench.samples import BenchError, Json, Run, Settings
 
 from . import looping
-from .looping import Asked
 
 BENCH = "loops"
 SERIES = "cpu_us"
@@ -41,39 +40,43 @@ def connections(plan: Plan, mode: str) -> int:
 
 
 def in_rounds(
-    plan: Plan, asked: Asked, mode: str, length: Settings, counter: Sequence[str] = ()
+    plan: Plan,
+    program: Program,
+    mode: str,
+    length: Settings,
+    counter: Sequence[str] = (),
 ) -> Json:
     """length: the setting "seconds" or "count" of bench --raw rounds."""
     settings: Settings = {
-        **asked.settings,
+        **program.settings,
         "connections": connections(plan, mode),
         "conns": NEW if mode == NEW else KEPT,
-        "port": asked.program.port,
-        "pid": asked.program.pid,
+        "port": program.port,
+        "pid": program.pid,
         **length,
     }
     try:
         return clients.rounds(plan, settings, counter)
     except BenchError as error:
-        raise asked.program.error(error) from error
+        raise program.error(error) from error
 
 
-def round_of(plan: Plan, asked: Asked, mode: str) -> Json:
-    found = in_rounds(plan, asked, mode, {"seconds": plan.seconds})
+def round_of(plan: Plan, program: Program, mode: str) -> Json:
+    found = in_rounds(plan, program, mode, {"seconds": plan.seconds})
     return {"samples": found["samples"], "counts": found["counts"]}
 
 
-def calls(plan: Plan, asked: Asked, mode: str) -> float:
+def calls(plan: Plan, program: Program, mode: str) -> float:
     """System calls that the program's threads make for a request, by perf."""
     length: Settings = {"seconds": COUNT_S}
     counted, found = tools.count_calls(
-        asked.program.pid, lambda c: in_rounds(plan, asked, mode, length, c)
+        program.pid, lambda c: in_rounds(plan, program, mode, length, c)
     )
     return counted / float(found["counts"]["warmed"])
 
 
 def compare(
-    run: Run, plan: Plan, name: str, mode: str, found: dict[str, Asked]
+    run: Run, plan: Plan, name: str, mode: str, found: dict[str, Program]
 ) -> None:
     variants: list[Settings] = [
         {
@@ -95,9 +98,9 @@ def compare(
     )
     count = connections(plan, mode)
     for measurement in run.of(BENCH, program=name, mode=mode, connections=count):
-        asked = found[str(measurement.settings["variant"])]
+        program = found[str(measurement.settings["variant"])]
         try:
-            counted = calls(plan, asked, mode)
+            counted = calls(plan, program, mode)
         except BenchError as error:
             run.note(f"{BENCH}: system calls aren't counted: {error}")
             return
@@ -116,7 +119,7 @@ def measure(run: Run, plan: Plan, name: str) -> None:
     kind = looping.KINDS[name]
     tools.need("taskset")
     with looping.both(plan, kind) as found:
-        check(found[FLEXSC].program)
+        check(found[FLEXSC])
         for mode in [KEPT] if plan.sweep else modes(kind):
             progress(f"{BENCH}: {name} {mode}")
             for one in sweep.plans(plan, sweep.NAMES):

@@ -143,10 +143,12 @@ def wait(network: Network, program: Program, process: subprocess.Popen[str]) -> 
 
 
 @contextmanager
-def served(
-    plan: Plan, variant: Variant, folder: Path, connections: int
+def started(
+    plan: Plan, variant: Variant, base: Path, folder: Path, connections: int
 ) -> Iterator[Program]:
-    """folder: with its "data"."""
+    """base: with the "data" that the server begins with."""
+    if folder != base:
+        shutil.copytree(base / "data", folder / "data")
     name = f"MariaDB ({variant.title})"
     net = plan.network
     port = net.free_port()
@@ -204,20 +206,11 @@ def prepare(plan: Plan, folder: Path) -> None:
     first = folder / "first.sql"
     first.write_text(FIRST.format(host=plan.network.host), encoding="ascii")
     variant = Variant(NATIVE, "connection", NATIVE, [f"--init-file={first}"])
-    with served(plan, variant, folder, 4) as program:
+    with started(plan, variant, folder, folder, 4) as program:
         options = ["--threads=4"]
         command = sysbench(plan, program, "oltp_read_write", "prepare", *options)
         run_sysbench(command, PREPARE_S)
     progress("")
-
-
-@contextmanager
-def started(
-    plan: Plan, variant: Variant, base: Path, own: Path, connections: int
-) -> Iterator[Program]:
-    shutil.copytree(base / "data", own / "data")
-    with served(plan, variant, own, connections) as program:
-        yield program
 
 
 @contextmanager

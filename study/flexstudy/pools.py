@@ -32,10 +32,6 @@ def java(plan: Plan) -> list[str]:
     ]
 
 
-def prepare(plan: Plan, base: Path) -> None:
-    return
-
-
 @contextmanager
 def started(
     command: Callable[[Plan], list[str]],
@@ -70,7 +66,6 @@ def kind(title: str, tool: str, command: Callable[[Plan], list[str]]) -> Kind:
         modes={"kept": "connections that are kept"},
         tools=["taskset", "wrk", tool],
         variants=variants(pool=[]),
-        prepare=prepare,
         start=partial(started, command),
         load=load,
         sweep=sweep.WEB,

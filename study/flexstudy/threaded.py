@@ -55,8 +55,13 @@ def variants(**configurations: Sequence[str]) -> list[Variant]:
     ]
 
 
-# With the folder of "prepare", one of the variant's own, and the number of clients.
+Prepare = Callable[[Plan, Path], None]
+# With the folder of Prepare, one of the variant's own, and the number of clients.
 Start = Callable[[Plan, Variant, Path, Path, int], AbstractContextManager[Program]]
+
+
+def nothing(plan: Plan, base: Path) -> None:
+    return
 
 
 @dataclass(frozen=True)
@@ -72,22 +77,19 @@ class Kind:
     modes: dict[str, str]
     tools: list[str]
     variants: list[Variant]
-    prepare: Callable[[Plan, Path], None]
     start: Start
     load: Callable[[Plan, Program, str, int, int], Load]
     sweep: Sweep
+    prepare: Prepare = nothing
     apart: bool = False
 
     def papers(self) -> Kind:
         """With the variants of the papers' figures alone."""
-        found = [one for one in self.variants if one.name == one.way]
-        return replace(self, variants=found)
+        return self.only(self.variants[-1].configuration)
 
     def native(self, variant: Variant) -> Variant:
         """The variant's configuration, natively."""
-        both = self.only(variant.configuration).variants
-        (native,) = (one for one in both if one.way == NATIVE)
-        return native
+        return self.only(variant.configuration).variants[0]
 
     @property
     def configurations(self) -> list[str]:
