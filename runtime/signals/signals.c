@@ -2,6 +2,7 @@
 #include "signals.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <ucontext.h>
@@ -27,6 +28,26 @@
 #define MOV_BYTES	5	/* bytes of mov $NUMBER, %eax */
 
 /* Signals that arrive. */
+
+/*
+ * libc (2.36) sends its signal to a thread whose cancellation is enabled and asynchronous,
+ * as in a cancellation point. When the signal arrives, its handler tests only the second.
+ * The user thread may have left that call, disabled cancellation, and be in the next call.
+ */
+static void run_action(int signo, siginfo_t *info, ucontext_t *context)
+{
+	int state = PTHREAD_CANCEL_ENABLE, type;
+
+	if (signo == SIGNAL_CANCEL) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+		pthread_setcancelstate(state, NULL);
+	}
+	if (state == PTHREAD_CANCEL_DISABLE)
+		pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+	flexsc__action_run(signo, info, context);
+	if (state == PTHREAD_CANCEL_DISABLE)
+		pthread_setcanceltype(type, NULL);
+}
 
 static void handle(struct uthread *u, int signo, siginfo_t *info,
 		   ucontext_t *context)
@@ -55,7 +76,7 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	u->busy = false;
 	u->site = false;
 	u->point = false;
-	flexsc__action_run(signo, info, context);
+	run_action(signo, info, context);
 	flexsc__enter(u);
 	flexsc__return_to_host(u);
 	flexsc__exit(u);

@@ -358,3 +358,54 @@ TEST_LIMIT(a_handler_s_cancellation_point_ends_a_thread_that_begins, 60)
 	CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
 	run_all(MAKERS, cancel_beginners, NULL);
 }
+
+/*
+ * A thread that has left a cancellation point, and disabled cancellation, isn't cancelled
+ * in the next one, on its host either.
+ */
+
+#define POLLERS		100
+
+static atomic_bool disabled;
+static atomic_int polls;
+
+static void check_enabled(void *arg)
+{
+	(void)arg;
+	CHECK(!disabled);
+	cleaned++;
+}
+
+static void *poll_by_turns(void *arg)
+{
+	struct pollfd ready[] = { { fds[0], POLLIN, 0 }, { fds[0], POLLIN, 0 } };
+
+	disabled = false;
+	pthread_cleanup_push(check_enabled, NULL);
+	for (;; polls++) {
+		CHECK_EQ(poll(ready, 2, -1), 2);
+		CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL), 0);
+		disabled = true;
+		CHECK_EQ(poll(ready, 2, -1), 2);
+		disabled = false;
+		CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL), 0);
+	}
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+TEST_LIMIT(a_thread_that_disabled_cancellation_goes_on, 60)
+{
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	for (int i = 0; i < MANY(POLLERS); i++) {
+		pthread_t thread = start(poll_by_turns, NULL);
+		int before = polls;
+
+		while (polls < before + 8)
+			sched_yield();
+		CHECK_EQ(pthread_cancel(thread), 0);
+		CHECK(join(thread) == PTHREAD_CANCELED);
+		CHECK_EQ(cleaned, i + 1);
+	}
+}
