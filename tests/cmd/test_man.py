@@ -83,7 +83,7 @@ TERM = "\\fB\\-\\-an\\-option\\fP, " * 8 + "\\fB\\-\\-an\\-option\\fP"
         ),
         pytest.param(
             "Text\n```\ncode\n\nmore\n```\nText",
-            "Text\n.PP\n.in +4n\n.nf\ncode\n\nmore\n.fi\n.in\n.PP\nText",
+            "Text\n.PP\n.RS 4\n.EX\ncode\n\\&\nmore\n.EE\n.RE\n.PP\nText",
             id="fence without a blank line",
         ),
         pytest.param(
