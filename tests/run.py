@@ -47,6 +47,8 @@ VENV = OUT / "venv"
 TOOLS = threading.Lock()
 TREES: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 PYTHON_TOOLS = [
+    *(ROOT / "docs" / "site" / "requirements.txt").read_text().split(),
+    "codespell==2.4.3",
     "pytest==8.3.4",
     "ruff==0.8.4",
     "mypy==1.13.0",
@@ -273,7 +275,9 @@ def lint(step: Step) -> None:
     if not python_tools(step):
         step.tally.failed += 1
         return
+    step.check(tool("codespell"))
     python = [
+        "docs/site",
         "lib/calls",
         "man",
         "runtime/counters/flexsc_gdb.py",
@@ -285,7 +289,7 @@ def lint(step: Step) -> None:
     step.check(tool("ruff"), "check", *python)
     step.check(tool("ruff"), "format", "--check", *python)
     step.check(tool("mypy"), "--strict", "lib/calls/gencalls.py", "man/page.py")
-    step.check(tool("mypy"), "--strict", "tests/run.py")
+    step.check(tool("mypy"), "--strict", "tests/run.py", "docs/site/conf.py")
     packages = {"MYPYPATH": "bench:study"}
     for folder in ("bench/flexbench", "study/flexstudy"):
         step.check(tool("mypy"), "--strict", folder, env=packages)
@@ -452,6 +456,7 @@ def python(step: Step) -> None:
                 "test_overload",
                 "test_package",
                 "test_run_",
+                "test_site",
                 "test_webserver",
             )
         )
