@@ -65,8 +65,8 @@ def literal(lines: list[str]) -> Iterator[str]:
     yield ".PP\n.RS 4\n.EX"
     for line in lines:
         line = escape(line.expandtabs(8))
-        # At an empty or indented line mandoc's HTML would lose or add a line.
-        yield line if line[:1].isalnum() else "\\&" + line
+        # mandoc's HTML loses an empty line, and adds some beside an indented one.
+        yield ("\\&" + line if line[0] in " ." else line) if line else ".sp"
     yield ".EE\n.RE"
 
 

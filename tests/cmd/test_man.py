@@ -82,8 +82,8 @@ TERM = "\\fB\\-\\-an\\-option\\fP, " * 8 + "\\fB\\-\\-an\\-option\\fP"
             id="table",
         ),
         pytest.param(
-            "Text\n```\ncode\n\nmore\n```\nText",
-            "Text\n.PP\n.RS 4\n.EX\ncode\n\\&\nmore\n.EE\n.RE\n.PP\nText",
+            "Text\n```\ncode\n\n .more\n```\nText",
+            "Text\n.PP\n.RS 4\n.EX\ncode\n.sp\n\\& .more\n.EE\n.RE\n.PP\nText",
             id="fence without a blank line",
         ),
         pytest.param(
