@@ -2,9 +2,12 @@
 #include "perform.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
@@ -149,6 +152,36 @@ static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
 	return flexsc__perform_on_host(u, nr, a);
 }
 
+/* Would a waitid(2) return now? This doesn't take the child's status. */
+static bool has_child(const uint64_t a[6])
+{
+	siginfo_t info = { 0 };
+
+	return raw_syscall(SYS_waitid, a[0], a[1], PTR(&info),
+			   a[3] | WNOHANG | WNOWAIT, 0, 0) || info.si_pid;
+}
+
+/*
+ * A signal ended the call before it had an effect. Would the call not wait now? As in the
+ * kernel, what is ready then goes before the signal. And a signal doesn't interrupt what
+ * waits for a device.
+ */
+static bool is_ready(long nr, const uint64_t a[6])
+{
+	const struct call_info *row = flexsc__call_info((unsigned int)nr);
+	const enum call_poll poll = call_poll(row);
+	struct pollfd fd = {
+		.fd = (int)a[0],
+		.events = poll == POLL_READ ? POLLIN : POLLOUT,
+	};
+
+	if (row->traits & CALL_SYNC)
+		return true;
+	if (nr == SYS_waitid)
+		return has_child(a);
+	return poll != POLL_NONE && raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0) > 0;
+}
+
 /* After a part, a call ends at any handler. */
 static bool ends(struct uthread *u, long nr, bool after_part)
 {
@@ -184,6 +217,8 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 			break;
 		u->handled = HANDLED_NOT;
 	}
+	if (!after_part && is_ready(nr, a))
+		return flexsc__perform_go_to_host(u, nr, a);
 	u->way = WAY_POSTED;
 	return -EINTR;
 }

@@ -420,3 +420,51 @@ TEST(a_handler_on_the_way_to_a_wait_interrupts_it)
 	}
 	join(thread);
 }
+
+/* A call that needn't wait isn't interrupted, whenever the signal comes. */
+
+#define CALLS_EACH	3000
+
+static int sockets[2], file;
+static pid_t child;
+
+static void *make_calls(void *arg)
+{
+	siginfo_t info;
+	char byte;
+
+	for (int i = 0; i < MANY(CALLS_EACH); i++) {
+		CHECK_EQ(write(fds[1], "x", 1), 1);
+		CHECK_EQ(send(sockets[1], "x", 1, 0), 1);
+		CHECK_EQ(read(fds[0], &byte, 1), 1);
+		CHECK_EQ(recv(sockets[0], &byte, 1, 0), 1);
+		CHECK_EQ(fsync(file), 0);
+		CHECK_EQ(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+		CHECK_EQ(info.si_pid, child);
+	}
+	over = true;
+	return arg;
+}
+
+TEST_LIMIT(a_signal_does_not_interrupt_what_does_not_wait, 60)
+{
+	pthread_t thread;
+
+	install(SIGUSR1, 0);
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+	file = memfd_create("file", 0);
+	CHECK(file >= 0);
+	child = test_fork();
+	if (!child)
+		test_leave();
+	CHECK_EQ(waitid(P_PID, (id_t)child, NULL, WEXITED | WNOWAIT), 0);
+	thread = start(make_calls, NULL);
+	while (!over) {
+		CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+		usleep(50);
+	}
+	join(thread);
+	CHECK(handled > 0);
+	test_reap(child);
+}
