@@ -12,6 +12,7 @@
 #include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
 #include "lib/files/kinds.h"
+#include "runtime/sched/closings.h"
 #include "runtime/sched/count.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
@@ -164,9 +165,9 @@ static bool has_child(const uint64_t a[6])
 /*
  * A signal ended the call before it had an effect. Would the call not wait now? As in the
  * kernel, what is ready then goes before the signal. And a signal doesn't interrupt what
- * waits for a device.
+ * waits for a device. If the descriptor was closed, its number may mean another file.
  */
-static bool is_ready(long nr, const uint64_t a[6])
+static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 {
 	const struct call_info *row = flexsc__call_info((unsigned int)nr);
 	const enum call_poll poll = call_poll(row);
@@ -175,10 +176,12 @@ static bool is_ready(long nr, const uint64_t a[6])
 		.events = poll == POLL_READ ? POLLIN : POLLOUT,
 	};
 
-	if (row->traits & CALL_SYNC)
-		return true;
 	if (nr == SYS_waitid)
 		return has_child(a);
+	if (u->closings != closings_of(a[0]))
+		return false;
+	if (row->traits & CALL_SYNC)
+		return true;
 	return poll != POLL_NONE && raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0) > 0;
 }
 
@@ -217,7 +220,7 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 			break;
 		u->handled = HANDLED_NOT;
 	}
-	if (!after_part && is_ready(nr, a))
+	if (!after_part && is_ready(u, nr, a))
 		return flexsc__perform_go_to_host(u, nr, a);
 	u->way = WAY_POSTED;
 	return -EINTR;
