@@ -14,6 +14,7 @@
 #include "runtime/sched/host.h"
 #include "runtime/sched/thread_count.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/sticky.h"
 #include "runtime/sched/wait.h"
 #include "runtime/signals/actions.h"
 #include "runtime/signals/signals.h"
@@ -163,6 +164,8 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 	case USER_POLL:
 		return flexsc__polling(u, nr, a);
 	case USER_HOST:
+		if (call_awaits_any(nr, a))
+			sticky_needs_host(u);
 		return flexsc__perform_wait_on_host(u, nr, a);
 	case USER_EXIT:
 		return end_thread(u, a);

@@ -129,6 +129,8 @@ long flexsc__perform_attempt(struct uthread *u, long nr, const uint64_t a[6])
 			return ret;
 		COUNT_HERE(own, 1);
 	}
+	if (call_awaits_any(nr, a))
+		sticky_needs_host(u);
 	return flexsc__perform_wait_on_host(u, nr, a);
 }
 

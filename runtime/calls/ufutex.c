@@ -377,12 +377,15 @@ static struct uthread *bucket_take(struct bucket *bucket, const uint32_t *word,
  */
 static void hand_over(struct uthread *u, const struct uthread *list)
 {
-	bool slow = false;
+	uint8_t slow = 0;
 
 	if (!u || !list)
 		return;
-	for (; list && !slow; list = list->next)
-		slow = atomic_load_explicit(&list->slow, memory_order_relaxed);
+	for (; list; list = list->next) {
+		uint8_t one = atomic_load_explicit(&list->slow, memory_order_relaxed);
+
+		slow = one > slow ? one : slow;
+	}
 	sticky_hands_over(u, slow);
 }
 
@@ -625,6 +628,8 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 		bits = (uint32_t)args[5];
 		/* fall through */
 	case FUTEX_WAIT:
+		if (u)
+			sticky_waits_for_others(u);
 		if (!u || flexsc__stays(u) || sticky_take(u))
 			return kernel_wait(u, args);
 		return user_wait(u, args, bits);

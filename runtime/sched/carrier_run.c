@@ -194,6 +194,23 @@ static void stand_by(struct carrier *c)
 	}
 }
 
+/*
+ * u's run is over. computed: its processor time in ticks, because on a busy machine the
+ * kernel may have run others meanwhile.
+ */
+static void note_slow(struct uthread *u, uint64_t computed)
+{
+	uint8_t slow = atomic_load_explicit(&u->slow, memory_order_relaxed);
+
+	if (computed >= SLOW_TICKS)
+		slow = UTHREAD_SLOW;
+	else if (slow)
+		slow--;
+	else
+		return;
+	atomic_store_explicit(&u->slow, slow, memory_order_relaxed);
+}
+
 static void run(struct carrier *c, struct uthread *u)
 {
 	const bool leaves = flexsc__leaves_host(u);
@@ -218,13 +235,9 @@ static void run(struct carrier *c, struct uthread *u)
 	if (ticks >= CPUTIME_TICKS)
 		flexsc__cputime_look(c, u, now);
 	u->ran += ticks;
-	/*
-	 * By its processor time: on a busy machine, the kernel may have run others meanwhile.
-	 * A run that only begins a wait, on the way from the host, shows nothing.
-	 */
+	/* A run that only begins a wait, on the way from the host, shows nothing. */
 	if (!leaves)
-		atomic_store_explicit(&u->slow, u->ran - before >= SLOW_TICKS,
-				      memory_order_relaxed);
+		note_slow(u, u->ran - before);
 	c->ran += ticks;
 	u->then(&c->k, u);
 	/* Many long runs mustn't delay completions. */

@@ -39,8 +39,6 @@ static uint32_t take_distance(struct uthread *u)
 
 void flexsc__sticky_wait(struct uthread *u)
 {
-	if (!u->natively)
-		sticky_ignore_hand_overs(u);
 	if (!on_host() && take_distance(u) < NEAR)
 		sticky_begin(u, 2 * u->sticky.grant + 1, MOST);
 }

@@ -27,11 +27,15 @@
  * each hand-over of an event loop, up to STICKY_MOST_WAITS. Some hand-overs don't count,
  * because the user thread is better off on its host:
  *
- *	to a slow user thread: its last run was so long that on a carrier, others would
- *		wait for it, whereas the kernel makes room for the waker's host;
+ *	to a slow user thread: one of its last runs was so long that on a carrier, others
+ *		would wait for it, whereas the kernel makes room for the waker's host;
  *	before a wait that needs the host: select(), io_getevents().
  *
  * Nor do the next STICKY_IGNORED ones after either.
+ *
+ * A wait for a futex counts as a hand-over. A listener may wake no worker because all are
+ * busy, but waits for the lock of their queue: on its host that takes two switches of kernel
+ * threads, on a carrier none.
  *
  * The user thread itself calls all functions.
  */
@@ -46,8 +50,13 @@
 #define STICKY_LOOP_WAITS	4U
 /* The same, after hand-overs. */
 #define STICKY_MOST_WAITS	256U
-/* Hand-overs that don't count after one to a slow user thread. */
-#define STICKY_IGNORED		256U
+/*
+ * Hand-overs that don't count after one to a slow user thread. Few, because a pool may
+ * have a slow request among a hundred: what its listener loses on its host meanwhile is
+ * little beside the time that the slow request takes. More, if such hand-overs go on.
+ */
+#define STICKY_IGNORED		16U
+#define STICKY_MOST_IGNORED	256U
 
 /* The user thread is about to return to its host for a wait. */
 void flexsc__sticky_wait(struct uthread *u);
@@ -73,14 +82,17 @@ static inline void sticky_posts(struct uthread *u)
 /* The user thread's next hand-overs don't show that it isn't an event loop. */
 static inline void sticky_ignore_hand_overs(struct uthread *u)
 {
-	u->sticky.ignored = STICKY_IGNORED;
+	if (u->sticky.ignored < STICKY_IGNORED)
+		u->sticky.ignored = STICKY_IGNORED;
 	u->natively = flexsc__runtime.loops;
 }
 
-/* The user thread has woken others from futex waits. slow: one of them is slow. */
-static inline void sticky_hands_over(struct uthread *u, bool slow)
+/* The user thread has woken others from futex waits. slow: the most "slow" of them. */
+static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 {
 	if (slow) {
+		if (slow == UTHREAD_SLOW && u->sticky.ignored <= STICKY_MOST_IGNORED / 2)
+			u->sticky.ignored *= 2;
 		sticky_ignore_hand_overs(u);
 		u->sticky.loop_waits = u->sticky.loop_needs;
 	} else if (u->sticky.ignored) {
@@ -92,8 +104,24 @@ static inline void sticky_hands_over(struct uthread *u, bool slow)
 				u->sticky.loop_needs *= 2;
 		}
 		u->sticky.loop_waits = 0;
+		u->sticky.left = 0;
+		u->sticky.grant = 0;
 		u->natively = false;
 	}
+}
+
+/* The user thread is about to wait for any of many, which only its host can do. */
+static inline void sticky_needs_host(struct uthread *u)
+{
+	if (!u->natively)
+		sticky_ignore_hand_overs(u);
+}
+
+/* The user thread is about to wait for a futex. */
+static inline void sticky_waits_for_others(struct uthread *u)
+{
+	if (u->natively)
+		sticky_hands_over(u, 0);
 }
 
 /*

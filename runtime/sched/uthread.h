@@ -53,6 +53,8 @@ struct counters;
 /* Bytes of a user thread's stack to prefetch. */
 #define PREFETCH	768U
 
+#define UTHREAD_SLOW	4U	/* uthread.slow, after a very long run */
+
 struct kthread {
 	struct kthread *self;	/* at the GS base: kthread_self() */
 	void *sp;		/* of its own stack, while a user thread runs */
@@ -121,7 +123,11 @@ struct uthread {
 	bool point;		/* in a cancellation point's call */
 	bool heavy;		/* its last run was long: carrier_run.c */
 	bool natively;		/* on its host, as an event loop: sticky.h */
-	atomic_bool slow;	/* its last run was very long: carrier_run.c */
+	/*
+	 * UTHREAD_SLOW: its last run was very long (carrier_run.c). One less for each
+	 * shorter run since, because a job may end with short ones.
+	 */
+	_Atomic uint8_t slow;
 	bool site;		/* in a patched place's call */
 	/*
 	 * The user thread is to return to its host, and to end its wait for that: P1, P2

@@ -249,6 +249,8 @@ static void called_to_host(struct kthread *k, const siginfo_t *info,
 		return;
 	if (u->cause == CAUSE_KEPT && stuck.nr >= 0)
 		flexsc__sticky_stuck(u);
+	else if (u->cause == CAUSE_KEPT)
+		atomic_store_explicit(&u->slow, UTHREAD_SLOW, memory_order_relaxed);
 	move_to_host(k, u, context, &stuck);
 }
 
