@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls that the library makes for itself: to learn something, to sleep,
- * or to wake another thread. Each thread counts its own; the count goes to the
- * mode switches of the loop that the thread works for.
+ * System calls that the library makes on its own behalf: to query the kernel, to sleep,
+ * or to wake another thread. Each thread counts its own calls. The loop that the thread
+ * works for adds the count to its mode switches.
  */
 #ifndef FLEXSC_ASK_H
 #define FLEXSC_ASK_H
 
 #include "syscall.h"
 
-/* This thread's, since asks_take(). */
+/* This thread's calls since its last asks_take(). */
 extern _Thread_local uint32_t flexsc__asks;
 
 static inline long ask(long nr, uint64_t a0, uint64_t a1, uint64_t a2,

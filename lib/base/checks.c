@@ -19,7 +19,7 @@ void flexsc__rule_broken(const char *rule, const char *file, int line)
 	raw_syscall(SYS_kill,
 		    (uint64_t)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
 		    SIGABRT, 0, 0, 0, 0);
-	/* The signal may be blocked or handled: then this ends the process. */
+	/* SIGABRT may be blocked or handled. */
 	__builtin_trap();
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rules that every test build checks (-Dchecks, on in debug builds): a rule
- * that is broken ends the process, and says which and where. Any thread, any
- * signal handler.
+ * Rules that every test build checks (-Dchecks, on in debug builds). A broken rule
+ * prints its condition and location, and ends the process. Any thread, any signal
+ * handler.
  */
 #ifndef FLEXSC_CHECKS_H
 #define FLEXSC_CHECKS_H

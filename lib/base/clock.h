@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times in nanoseconds. Any thread, any signal handler. */
+/* Times, in nanoseconds. Any thread, any signal handler. */
 #ifndef FLEXSC_CLOCK_H
 #define FLEXSC_CLOCK_H
 
@@ -17,8 +17,8 @@ static inline bool time_valid(const struct timespec *time)
 }
 
 /*
- * A valid time in ns; one that is too large becomes INT64_MAX, as good as
- * never.
+ * Converts a valid time to ns. A time that is too large becomes INT64_MAX, which is as
+ * good as forever.
  */
 static inline uint64_t time_ns(const struct timespec *time)
 {

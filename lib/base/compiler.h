@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hints that tell the compiler what is rare. Where a call's common way ends in
- * a branch to something rare, that is COLD: a function of its own that costs
- * the common way nothing, not even saved registers, and that is never expected.
+ * Hints for rare branches. A COLD function holds a branch that the common path of a
+ * call rarely takes. Being a separate function, it costs the common path nothing, not
+ * even saved registers. The compiler expects branches to it not to be taken.
  */
 #ifndef FLEXSC_COMPILER_H
 #define FLEXSC_COMPILER_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of cores, as "2,4-6". */
+/* Lists of cores, such as "2,4-6". */
 #ifndef FLEXSC_CORES_H
 #define FLEXSC_CORES_H
 
 #include <sched.h>
 
 /*
- * Read a list of cores. -EINVAL: no such list, or none of its cores is the
- * process's to use.
+ * Parses a list of cores. -EINVAL: the list is malformed, or the process may use none
+ * of its cores.
  */
 int flexsc__cores_parse(const char *list, cpu_set_t *cores);
 

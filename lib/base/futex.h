@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping on a word, and a lock made of it. Usable by every thread; wake is
- * usable in signal handlers. Raw system calls only, so that a program whose
- * libc futexes are served elsewhere can use the library underneath.
+ * Sleeping on a word, and a lock built on it. Any thread may use both; signal handlers
+ * may wake. Only raw system calls are used: under flexsc run, the runtime serves libc's
+ * futexes and uses this library to do so.
  */
 #ifndef FLEXSC_FUTEX_H
 #define FLEXSC_FUTEX_H
@@ -52,8 +52,8 @@ static inline void cpu_relax(void)
 }
 
 /*
- * A lock is 0: free, 1: held, or 2: held, and another thread may sleep until it
- * is free. Test builds know its holder, a kernel thread.
+ * A lock's word is 0: free, 1: held, or 2: held, and other threads may be sleeping
+ * until it is free. Test builds record the kernel thread that holds it.
  */
 struct lock {
 	_Atomic uint32_t word;
@@ -103,12 +103,12 @@ static inline void lock_forget(struct lock *lock)
 
 #endif
 
-/* Take the lock without waiting. False: another thread has it. */
+/* Takes the lock if it is free. False: another thread holds it. */
 static inline bool lock_at_once(struct lock *lock)
 {
 	uint32_t was = 0;
 
-	/* L1: acquires what the holder before released at L2. */
+	/* L1: acquires what the previous holder released at L2. */
 	if (!atomic_compare_exchange_strong_explicit(&lock->word, &was, 1,
 						     memory_order_acquire,
 						     memory_order_relaxed))

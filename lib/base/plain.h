@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few calls of its own that the library makes on its own descriptors.
+ * The few calls that the library makes on its own descriptors.
  *
- * The runtime of flexsc run stands in front of libc's functions, and this
- * library is part of it: a call by libc's name would come back to the runtime
- * as if the program had made it. There these functions are system calls.
- * tests/lint/imports.py keeps to that: it says which names no file of the runtime
- * may use, and why a few may be used.
+ * In the runtime of flexsc run they are raw system calls. The runtime interposes libc's
+ * functions and contains this library, so a call through libc's name would re-enter the
+ * runtime as if the program had made it. tests/lint/imports.py lists the names that no
+ * file of the runtime may use, and the exceptions with their reasons.
  *
- * Elsewhere they are libc's, because sanitizers know descriptors by those.
+ * Elsewhere they are libc's functions, because sanitizers track descriptors by those.
  */
 #ifndef FLEXSC_PLAIN_H
 #define FLEXSC_PLAIN_H
@@ -27,7 +26,8 @@ static inline void plain_close(int fd)
 }
 
 /*
- * Copies a descriptor to a number of at least "floor". Returns it, or negative.
+ * Duplicates a descriptor to a number of at least "floor". Returns the number, or a
+ * negative value.
  */
 static inline int plain_copy(int fd, int floor)
 {
@@ -35,7 +35,7 @@ static inline int plain_copy(int fd, int floor)
 				(uint32_t)floor, 0, 0, 0);
 }
 
-/* Returns how many bytes were read, or negative. */
+/* Returns the number of bytes read, or a negative value. */
 static inline long plain_read(int fd, void *to, size_t size)
 {
 	return raw_syscall(SYS_read, (uint32_t)fd, PTR(to), size, 0, 0, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rt_sigaction(2) as the kernel has it, without libc's wrapper. Any thread. */
+/* rt_sigaction(2) without libc's wrapper. Any thread. */
 #ifndef FLEXSC_SIGACTION_H
 #define FLEXSC_SIGACTION_H
 
@@ -8,7 +8,7 @@
 
 #include "syscall.h"
 
-/* A flag that libc's headers keep to themselves: "restorer" is set. */
+/* libc's headers don't define this flag: "restorer" is set. */
 #ifndef SA_RESTORER
 #define SA_RESTORER	0x04000000
 #endif

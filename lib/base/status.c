@@ -6,7 +6,7 @@
 
 #include "syscall.h"
 
-/* Bytes of a line that are kept while the rest of it is read. */
+/* How many bytes of an incomplete line are kept while its rest is read. */
 #define LINE	256U
 
 static void read_line(const char *line, struct status_value *values, size_t n)
@@ -23,7 +23,10 @@ static void read_line(const char *line, struct status_value *values, size_t n)
 	}
 }
 
-/* Reads all complete lines. Returns the last, incomplete one, which may be empty. */
+/*
+ * Reads all complete lines. Returns the last line, which is incomplete and may be
+ * empty.
+ */
 static const char *read_lines(char *text, struct status_value *values, size_t n)
 {
 	char *end;
@@ -45,7 +48,7 @@ bool flexsc__status_read(int fd, struct status_value *values, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		memset(values[i].text, 0, sizeof(values[i].text));
-	/* The kernel makes the text at the first read: later ones continue it. */
+	/* The kernel generates the text at the first read; later reads continue it. */
 	while ((more = raw_syscall(SYS_read, (uint64_t)fd, PTR(text + have),
 				   sizeof(text) - 1 - have, 0, 0, 0)) > 0) {
 		const char *rest;

@@ -11,12 +11,12 @@
 
 struct status_value {
 	const char *name;	/* with the colon: "State:" */
-	char text[32];		/* its beginning; "": the file lacks it */
+	char text[32];		/* beginning of the value; "": missing */
 };
 
 /*
- * Read the file from its position on, and fill in the n values. False: nothing could be
- * read, and all values are "".
+ * Reads the file from its position on, and fills in the n values. False: nothing could
+ * be read, and all values are "".
  */
 bool flexsc__status_read(int fd, struct status_value *values, size_t n);
 

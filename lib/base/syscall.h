@@ -11,7 +11,7 @@
 
 #if defined(__clang_analyzer__)
 
-/* clang's analyzer can't see what the assembly writes to. */
+/* clang's analyzer doesn't see what the assembly writes to. */
 long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
 		 uint64_t a4, uint64_t a5);
 

@@ -12,9 +12,9 @@
 
 #include "syscall.h"
 
-/* What the child returns, in memory that it shares with its maker. */
+/* The child's result, in memory that the parent shares. */
 struct result {
-	_Atomic int value;	/* TRIAL_KILLED until it returns; read after its end */
+	_Atomic int value;	/* TRIAL_KILLED at first; read after the child ended */
 };
 
 static struct result *make_result(void)
@@ -31,11 +31,11 @@ static struct result *make_result(void)
 static _Noreturn void child(struct result *result, int (*run)(const void *),
 			    const void *arg)
 {
-	/* A child that a filter ends leaves no core dump. */
+	/* If a filter ends the child, it leaves no core dump. */
 	raw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
 	result->value = run(arg);
 	raw_syscall(SYS_exit_group, (uint64_t)result->value, 0, 0, 0, 0, 0);
-	/* A filter makes exit_group() fail. */
+	/* A filter made exit_group() fail. */
 	for (;;)
 		__builtin_trap();
 }
@@ -51,9 +51,10 @@ static bool can_open(const char *path)
 }
 
 /*
- * Would the child be the first process of a pid namespace? The namespace would end with
- * the child, and the program could make no process any more. A namespace without a
- * process can't be opened. Without /proc the answer is no, right or wrong.
+ * Would the child be the first process of a pid namespace? The end of the child would
+ * end the namespace, and the program could create no process any more. A namespace
+ * without a process can't be opened, which reveals this case. Without /proc the answer
+ * is always no.
  */
 static bool would_be_first(void)
 {
@@ -62,9 +63,9 @@ static bool would_be_first(void)
 }
 
 /*
- * Wait until the child has ended. Another thread's wait for all children, with __WALL
- * or __WCLONE, may return the child instead. Then this wait fails with -ECHILD, and only
- * "result" shows how the child ended.
+ * Wait until the child has ended. Another thread that waits for any child, with __WALL
+ * or __WCLONE, may reap it first. Then this wait fails with -ECHILD, and only "result"
+ * shows how the child ended.
  */
 static int wait_for(uint64_t pid, const struct result *result)
 {
@@ -82,9 +83,9 @@ static int wait_for(uint64_t pid, const struct result *result)
 }
 
 /*
- * The child has no exit signal: the program gets no SIGCHLD, and its wait(2) doesn't
- * return the child. All signals are blocked, because signals to the process group would
- * run the program's handlers in the child.
+ * The child has no exit signal, so the program gets no SIGCHLD and its wait(2) doesn't
+ * return the child. All signals are blocked: a signal to the process group would
+ * otherwise run the program's handlers in the child.
  */
 int flexsc__trial(int (*run)(const void *arg), const void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does valgrind run this program? valgrind recognises this sequence of instructions,
- * which does nothing on a processor, and stores its answer in a register.
+ * Detects valgrind, which recognises this sequence of instructions and stores its
+ * answer in a register. On a processor the sequence does nothing.
  */
 #ifndef FLEXSC_VALGRIND_H
 #define FLEXSC_VALGRIND_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RUNNING_UNDER	0x1001	/* the request: how many valgrinds are there? */
+#define RUNNING_UNDER	0x1001	/* the request: how many valgrinds run this program? */
 
 static inline bool under_valgrind(void)
 {

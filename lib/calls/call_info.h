@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system-call table: what is known about each call, by number. Generated
- * from syscalls.tbl for the machine compiled for; read-only.
+ * The system-call table: the properties of each call, by number. Generated from
+ * syscalls.tbl for the target machine; read-only.
  */
 #ifndef FLEXSC_CALL_INFO_H
 #define FLEXSC_CALL_INFO_H
@@ -13,27 +13,27 @@
 
 /* Where a call may run; "class" in syscalls.tbl. */
 enum call_class {
-	CLASS_NONE = 0,	/* no such call: a hole in the numbers */
-	CLASS_FAST,	/* never sleeps for long: inline at flush time */
-	CLASS_DISK,	/* may sleep for a device, a while */
-	CLASS_WAIT,	/* may sleep until somebody else acts */
+	CLASS_NONE = 0,	/* no such call: a gap in the numbers */
+	CLASS_FAST,	/* never sleeps for long: inline at submission */
+	CLASS_DISK,	/* may sleep for a bounded time, for a device */
+	CLASS_WAIT,	/* may sleep until another thread or process acts */
 	CLASS_SELF,	/* acts on the calling thread: inline, always */
-	CLASS_ADMIN,	/* as WAIT, and never by the kernel module */
+	CLASS_ADMIN,	/* as WAIT, but never by the kernel module */
 	CLASS_NEVER,	/* refused */
-	CLASS_WORK,	/* no system call: see loop/work.h, loop/await.h */
-	CLASS_RING,	/* of io_uring alone: see loop/multishot.h */
+	CLASS_WORK,	/* not a system call: see loop/work.h, loop/await.h */
+	CLASS_RING,	/* for io_uring only: see loop/multishot.h */
 };
 
 /* What a CLASS_WAIT call waits for on argument 0. */
 enum call_poll {
 	POLL_NONE = 0,	/* nothing */
 	POLL_READ,	/* POLLIN */
-	POLL_WRITE,	/* POLLOUT; a large one may still wait */
+	POLL_WRITE,	/* POLLOUT; a large write may still wait after it */
 };
 
 /*
- * Which field of an io_uring request takes which argument; "shape" in
- * syscalls.tbl. lib/engine/uring_ops.c has a function for each.
+ * Which field of an io_uring request takes which argument; "shape" in syscalls.tbl.
+ * lib/engine/uring_ops.c has a function for each shape.
  */
 enum call_shape {
 	SHAPE_NONE = 0,	/* a call without an operation */
@@ -57,20 +57,20 @@ enum call_shape {
 	SHAPE_MKDIR, SHAPE_SYMLINK,
 	/* Extended attributes, of a path and of a descriptor. */
 	SHAPE_XATTR, SHAPE_FXATTR,
-	/* What no system call is: loop/await.h, loop/multishot.h. */
+	/* Not system calls: loop/await.h, loop/multishot.h. */
 	SHAPE_AWAIT, SHAPE_MULTISHOT_ACCEPT, SHAPE_MULTISHOT_RECV,
 	SHAPES
 };
 
-/* How many bytes a call is asked to transfer: "len" in syscalls.tbl. */
+/* Where the number of bytes to transfer is found: "len" in syscalls.tbl. */
 enum call_length {
 	LENGTH_NONE = 0,
 	LENGTH_BYTES,	/* argument length_arg */
-	LENGTH_VECTOR,	/* of the struct iovec there, as many as the next one */
-	LENGTH_MESSAGE,	/* of the struct msghdr there */
+	LENGTH_VECTOR,	/* a vector of struct iovec; the next argument is its length */
+	LENGTH_MESSAGE,	/* a struct msghdr */
 };
 
-/* What the call does with the file's position: "pos". */
+/* How the call uses the file's position: "pos". */
 enum call_position {
 	POSITION_NONE = 0,
 	POSITION_USED,
@@ -89,33 +89,33 @@ enum call_closes {
 	CLOSES_ONE,	/* argument 0 */
 	CLOSES_OTHER,	/* argument 1, unless it equals argument 0 */
 	CLOSES_RANGE,	/* from argument 0 to 1; argument 2 has flags */
-	CLOSES_SHUT,	/* none, but calls on argument 0 wait no longer */
+	CLOSES_SHUT,	/* nothing; calls on argument 0 stop waiting */
 };
 
 enum call_changes {
 	CHANGES_NOTHING = 0,
 	CHANGES_FLAGS,	/* O_NONBLOCK of argument 0 */
-	CHANGES_OPTION,	/* option argument 2 of the socket */
+	CHANGES_OPTION,	/* a socket option; argument 2 is its number */
 };
 
 enum call_makes {
 	MAKES_NOTHING = 0,
-	MAKES_FILE,	/* whatever the path names */
+	MAKES_FILE,	/* any kind of file: the path decides */
 	MAKES_SOCKET,	/* of the domain and type in arguments 0 and 1 */
 	MAKES_ACCEPTED,
 	MAKES_STREAM,
 	MAKES_SIGNALS,	/* a signalfd */
-	MAKES_DUP,	/* another descriptor of argument 0's file */
+	MAKES_DUP,	/* a duplicate of argument 0 */
 };
 
-/* Messages at argument 1, which may pass descriptors: "passes". */
+/* Messages at argument 1 that may pass descriptors: "passes". */
 enum call_passes {
 	PASSES_NOTHING = 0,
 	PASSES_ONE,	/* struct msghdr */
-	PASSES_MANY,	/* struct mmsghdr, as many as the result says */
+	PASSES_MANY,	/* struct mmsghdr; the result is their number */
 };
 
-/* Where the descriptors are that a call makes, and what gives their flags. */
+/* Where a call stores the descriptors that it makes, and where their flags are. */
 enum call_made_at {
 	MADE_IS_RESULT = 0,
 	MADE_AT_ARG,	/* two, at made_arg */
@@ -127,18 +127,18 @@ enum call_made_flags {
 	MADE_FLAGS_AT_ARG,	/* the 64-bit word there */
 };
 
-/* Calls of which an event loop's turn consists: "turn". */
+/* Calls that make up a turn of an event loop: "turn". */
 enum call_turn {
 	TURN_OTHER = 0,
-	TURN_TRANSFER,	/* receives or sends by its first argument */
-	TURN_MESSAGE,	/* likewise, and may pass descriptors */
+	TURN_TRANSFER,	/* receives or sends on its first argument */
+	TURN_MESSAGE,	/* the same, and may pass descriptors */
 	TURN_ACCEPT,
 	TURN_SUBMIT,	/* requests of asynchronous I/O */
-	TURN_AWAIT,	/* any of a set, a list of descriptors, or requests */
-	TURN_POLL,	/* any of a list that hasn't just one descriptor */
+	TURN_AWAIT,	/* waits for any of a set, a list of descriptors, or requests */
+	TURN_POLL,	/* waits for any of a list, unless it has exactly one descriptor */
 };
 
-/* Which function of runtime/calls/hook.c makes the call; "user". */
+/* Which function of runtime/calls/hook.c handles the call; "user". */
 enum call_user {
 	USER_BY_CLASS = 0,
 	USER_FUTEX, USER_FUTEX2, USER_SIGACTION, USER_RSEQ, USER_SIGMASK,
@@ -148,16 +148,16 @@ enum call_user {
 	USER_SIGWAIT,
 };
 
-/* Does the call make its thread unlike others? runtime/calls/apart.c */
+/* Does the call make its thread differ from others? See runtime/calls/apart.c. */
 enum call_apart {
 	APART_NOT = 0,
 	APART_ANCHORED,
 	APART_HOST_ONLY,
-	APART_RAW,	/* host_only, unless libc makes it for all threads */
+	APART_RAW,	/* as host_only, except when libc makes it for all threads */
 	APART_KEYRING,	/* anchored if argument 1 is the thread's keyring */
-	APART_COUNTER,	/* a counter of events, of argument 1's thread */
-	APART_PRIORITY,	/* a priority, of argument 1's thread */
-	APART_RING,	/* anchored if it makes a ring that belongs to its thread */
+	APART_COUNTER,	/* an event counter for the thread in argument 1 */
+	APART_PRIORITY,	/* a priority of the thread in argument 1 */
+	APART_RING,	/* anchored if it makes a ring bound to its thread */
 };
 
 enum call_trait {
@@ -174,24 +174,24 @@ enum call_trait {
 	CALL_REARM = 1 << 10,
 	CALL_SITE = 1 << 11,
 	CALL_KEEP = 1 << 12,
-	CALL_CHANGES = 1 << 13,	/* it or a variant changes descriptors' facts */
+	CALL_CHANGES = 1 << 13,	/* it or a variant changes facts of descriptors */
 	CALL_ONCE = 1 << 14,
-	CALL_WORKER = 1 << 15,	/* its operation always takes a worker of io_uring's */
+	CALL_WORKER = 1 << 15,	/* its operation always goes to a worker of io_uring */
 	CALL_VITAL = 1 << 16,
 };
 
 /*
- * What is known of a call: the attributes of syscalls.tbl, whose head explains
- * them. A power of two in size, so that a row is found by a shift.
+ * The properties of a call: the attributes of syscalls.tbl, whose head explains them.
+ * The size is a power of two, so that a row's address is computed with a shift.
  */
 struct call_info {
 	const char *name;
 	uint8_t nargs;
 	uint8_t class;	/* enum call_class */
 	uint8_t fds;	/* bit n: argument n is a descriptor */
-	uint8_t op;	/* IORING_OP_*, or 0 for none */
+	uint8_t op;	/* IORING_OP_*; 0: no operation */
 	uint8_t shape;	/* enum call_shape */
-	uint8_t dir;	/* enum call_poll: what argument 0 is waited for */
+	uint8_t dir;	/* enum call_poll: what to wait for on argument 0 */
 	uint8_t length, length_arg;		/* enum call_length */
 	uint8_t position, position_arg;		/* enum call_position */
 	uint8_t limit, limit_arg;		/* enum call_limit */
@@ -200,69 +200,74 @@ struct call_info {
 	uint8_t made_at, made_arg, made_flags, made_flags_arg;
 	uint8_t joins, passes;
 	uint8_t turn, user, apart;
-	uint8_t variants;	/* how many; 0 for most calls */
-	int16_t would;		/* the result of an attempt that would wait */
+	uint8_t variants;	/* number of variants; 0 for most calls */
+	int16_t would;		/* the result of an attempt if the call would wait */
 	uint16_t first_variant;
-	uint8_t source_arg;	/* 0: none */
+	uint8_t source_arg;	/* 0: no source */
 	uint32_t traits;	/* enum call_trait */
-	/* Bits of argument flags_arg. */
+	/* Flags, as bits of argument flags_arg. */
 	uint32_t nowait, all, unpolled;
-	/* What an attempt sets: a flag of nowait; or the variant's argument */
+	/*
+	 * What an attempt sets: a flag of nowait, or the argument that a variant tests.
+	 */
 	uint32_t attempt;
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct call_info) == 64, "a row is one cache line");
 
-/* What a call is if an argument has a certain value. */
+/* The properties of a call if an argument has a certain value. */
 struct call_variant {
 	uint32_t arg, mask, value;
 	struct call_info row;
 };
 
-/* All numbers of the table are below, and have room for new ones. */
+/* All numbers of the table are lower, and there is room for new ones. */
 #define CALLS_ROOM	512U
 
 extern const struct call_info flexsc__calls[];
 extern const struct call_variant flexsc__call_variants[];
-/* enum call_turn of each row, as bytes: each call of a turn is looked up. */
+/*
+ * enum call_turn of each row, in an array of its own, because each call of a turn reads
+ * it.
+ */
 extern const uint8_t flexsc__call_turns[CALLS_ROOM];
 extern const unsigned int flexsc__call_count;
 
-/* The last rows, which are no system call's. */
+/* The last rows, which aren't system calls. */
 #define NR_WORK		(flexsc__call_count - 4)
 #define NR_AWAIT	(flexsc__call_count - 3)
 #define NR_ACCEPT	(flexsc__call_count - 2)
 #define NR_RECV		(flexsc__call_count - 1)
 
-/* May a system call of this row be posted? */
+/* May a program post a system call of this row? */
 static inline bool call_can_be_posted(const struct call_info *row)
 {
-	/* One comparison: the classes between NONE and NEVER. */
+	/* Covers the classes between NONE and NEVER with one comparison. */
 	return (uint8_t)(row->class - CLASS_FAST) < CLASS_NEVER - CLASS_FAST;
 }
 
-/* The row of call nr; a row of CLASS_NONE for any number that isn't a call. */
+/* The row of call nr. A number that isn't a call has a row of CLASS_NONE. */
 static inline const struct call_info *flexsc__call_info(unsigned int nr)
 {
 	return &flexsc__calls[nr < flexsc__call_count ? nr : flexsc__call_count];
 }
 
 /*
- * What poll(2) has to report before the call can begin without waiting. A connect()
- * begins at once, and can't be begun twice: its end is what it waits for.
+ * The poll(2) event after which the call can begin without waiting. connect() is an
+ * exception: it begins at once and can't be repeated, so it waits for its end.
  */
 static inline enum call_poll call_poll(const struct call_info *row)
 {
 	return row->traits & CALL_ONCE ? POLL_NONE : (enum call_poll)row->dir;
 }
 
-/* Does it transfer bytes of a socket, and heed MSG_DONTWAIT? */
+/* Does the call transfer a socket's bytes, and obey MSG_DONTWAIT? */
 static inline bool call_is_of_socket(const struct call_info *row)
 {
 	return row->length && row->attempt == MSG_DONTWAIT;
 }
 
-/* The row, or the variant of it that these arguments make it. */
+/* The variant of the row that matches the arguments; otherwise the row itself. */
 static inline const struct call_info *call_variant_of(const struct call_info *row,
 						const __u64 *args)
 {
@@ -280,33 +285,33 @@ static inline const struct call_info *call_info_of(unsigned int nr,
 	return call_variant_of(flexsc__call_info(nr), args);
 }
 
-/* Does a call of this variant close descriptors, or change what is known of them? */
+/* Does this variant close descriptors, or change facts about them? */
 static inline bool call_changes_fds(const struct call_info *variant)
 {
 	return variant->closes | variant->changes | (variant->makes == MAKES_DUP);
 }
 
-/* Does it make descriptors, or give others their files, if it succeeds? */
+/* Does this variant, if it succeeds, make descriptors or share files with others? */
 static inline bool call_adds_fds(const struct call_info *variant)
 {
 	return variant->makes | variant->joins | variant->passes;
 }
 
-/* The class of a call with these arguments. CLASS_NEVER: -EOPNOTSUPP. */
+/* The class of a call with these arguments. CLASS_NEVER means -EOPNOTSUPP. */
 enum call_class flexsc__call_class(const struct call_info *row,
 				   const struct flexsc_entry *entry);
 
 /*
- * Does poll(2) not show whether the call would wait? So it is with MSG_ERRQUEUE and
- * MSG_OOB: the call fails at once if nothing is there. (A socket without a queue of
- * errors ignores MSG_ERRQUEUE, and waits for data.) And with MSG_PEEK and MSG_WAITALL
- * together: the call waits although poll(2) reports some bytes.
+ * Does poll(2) fail to show whether the call would wait? MSG_ERRQUEUE and MSG_OOB: the
+ * call fails at once if there is no such data, except that a socket without an error
+ * queue ignores MSG_ERRQUEUE and waits for data. MSG_PEEK with MSG_WAITALL: the call
+ * waits although poll(2) reports some bytes.
  */
 bool flexsc__call_is_unpolled(const struct call_info *row, const __u64 *args);
 
 /*
- * How many bytes a call is asked to transfer; 0 for calls whose result isn't a number of
- * bytes. The vector or the message that the arguments name is valid.
+ * How many bytes the call is to transfer; 0 if its result isn't a number of bytes. The
+ * vector or message that the arguments point to must be valid.
  */
 uint64_t flexsc__requested_length(const struct flexsc_entry *entry);
 

@@ -10,25 +10,28 @@
 #include "call_info.h"
 
 struct partial {
-	int64_t total;		/* transferred so far */
-	__u64 args[2];		/* arguments 1 and 2, as they were */
-	struct msghdr message;	/* of a message, without its control part */
-	struct iovec iov[];	/* of a vector: a copy, to be cut down */
+	int64_t total;		/* bytes transferred so far */
+	__u64 args[2];		/* the original arguments 1 and 2 */
+	struct msghdr message;	/* a copy of the message, without control data */
+	struct iovec iov[];	/* a copy of the vector, to be shortened */
 };
 
 enum kind {
-	WHOLE,		/* not done in parts */
+	WHOLE,		/* not transferred in parts */
 	BUFFER,		/* args[1] is data, args[2] its length */
 	VECTOR,		/* args[1] is an array of args[2] */
 	MESSAGE,	/* args[1] is a struct msghdr */
-	COUNT,		/* args[3] is a number of bytes; places move along */
+	COUNT,		/* args[3] is a length; the kernel advances the offsets */
 };
 
 static enum kind partial_kind(const struct flexsc_entry *entry)
 {
 	const struct call_info *row = flexsc__call_info(entry->nr);
 
-	/* At the current position a pwritev2() is a writev() with flags. */
+	/*
+	 * Only at the current position, where it equals a writev() with flags, is a
+	 * pwritev2() transferred in parts.
+	 */
 	if (!(row->traits & CALL_PARTS) ||
 	    (row->position == POSITION_IF_NEGATIVE &&
 	     entry->args[row->position_arg] != (__u64)-1))
@@ -66,7 +69,7 @@ static struct partial *partial_copy(const struct iovec *iov, uint64_t count)
 	return partial;
 }
 
-/* The control part of a message goes with its beginning. */
+/* A message's control data is sent with its first part, so the copy has none. */
 static struct partial *partial_begin(struct flexsc_entry *entry)
 {
 	const struct msghdr *message = partial_pointer(entry);
@@ -132,7 +135,7 @@ static void partial_cut_message(struct flexsc_entry *entry, uint64_t n)
 	message->msg_iovlen = count;
 }
 
-/* Cut n bytes off the front of what the entry transfers. */
+/* Remove the first n bytes from the entry's arguments. */
 static void partial_cut(struct flexsc_entry *entry, uint64_t n)
 {
 	switch (partial_kind(entry)) {
@@ -154,7 +157,7 @@ static void partial_cut(struct flexsc_entry *entry, uint64_t n)
 	}
 }
 
-/* The owner looks at "partial" while other threads may change it. */
+/* The owner may read "partial" while another thread changes it. */
 static void partial_set(struct partial **partial, struct partial *to)
 {
 	__atomic_store_n(partial, to, __ATOMIC_RELAXED);
@@ -173,7 +176,7 @@ bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 		return false;
 	if (!*partial)
 		partial_set(partial, partial_begin(entry));
-	/* Without memory the call is a short one, as it may always be. */
+	/* Without memory the call ends as a short one, which is always allowed. */
 	if (!*partial)
 		return false;
 	(*partial)->total += res;
@@ -197,7 +200,9 @@ bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
 static void partial_restore(struct flexsc_entry *entry,
 			    const struct partial *partial)
 {
-	/* Argument 1 of those is a descriptor, which others may look at. */
+	/*
+	 * Other threads may read argument 1 of these calls, because it is a descriptor.
+	 */
 	if (partial_kind(entry) == COUNT)
 		entry->args[3] += (uint64_t)partial->total;
 	else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that transfer data in parts. A plain write() to a pipe or a socket
- * waits until all is written. An io_uring operation returns when some is, and
- * so does a call that was interrupted in its middle. The engine then goes on
- * with the rest, and the program sees one call.
+ * Calls that transfer data in parts. A plain write() to a pipe or a socket waits until
+ * all data is written. An io_uring operation returns after a part, and so does a call
+ * that was interrupted midway. The engine then continues with the rest, and the program
+ * sees one call.
  */
 #ifndef FLEXSC_PARTIAL_H
 #define FLEXSC_PARTIAL_H
@@ -15,7 +15,9 @@
 
 #include "call_info.h"
 
-/* Does a loop's owner post the rest itself? Under flexsc run: runtime/calls/parts.c. */
+/*
+ * Does the loop's owner post the rest? Under flexsc run it does: runtime/calls/parts.c.
+ */
 #ifdef FLEXSC_IN_RUNTIME
 #define OWNER_GOES_ON	true
 #else
@@ -28,9 +30,9 @@ struct partial;
 bool flexsc__partial(const struct flexsc_entry *entry);
 
 /*
- * Is a write so short that it has no rest? A pipe takes so many bytes whole. So
- * does a socket, which is ready when a third of its buffer is free, and whose
- * buffer is never smaller than this.
+ * Is the write too short to be split? A pipe accepts this many bytes as a whole. So
+ * does a socket: it is ready when a third of its buffer is free, and its buffer is
+ * never smaller than this.
  */
 static inline bool write_is_short(const struct flexsc_entry *entry)
 {
@@ -41,26 +43,26 @@ static inline bool write_is_short(const struct flexsc_entry *entry)
 }
 
 /*
- * The entry's call has transferred res bytes. True: that wasn't all, and the
- * entry's arguments now describe the rest. *partial is NULL at first, and kept
- * for this entry from then on.
+ * The entry's call has transferred res bytes. True: a rest remains, and the entry's
+ * arguments now describe it. *partial is NULL at first, and belongs to this entry from
+ * then on.
  */
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 
 /*
- * As flexsc__partial_rest(), of a read that isn't complete. False: there is no memory
- * to go on, and res is the call's result.
+ * As flexsc__partial_rest(), for an incomplete read. False: there is no memory to
+ * continue, and res is the call's result.
  */
 bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 
-/* Has a part of the call been done? The owner, at any time. */
+/* Has a part of the call been transferred? Owner only, at any time. */
 bool flexsc__partial_begun(struct partial *const *partial);
 
 /*
- * The result of a call whose last part returned res. Frees *partial; the
- * entry's arguments are the call's again.
+ * The result of a call whose last part returned res. Frees *partial, and restores the
+ * entry's arguments.
  */
 int64_t flexsc__partial_result(struct flexsc_entry *entry,
 			       struct partial **partial, int64_t res);

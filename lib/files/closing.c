@@ -25,7 +25,10 @@ static bool dup_fails(const struct call_info *row, const __u64 *args)
 	       ask(SYS_fcntl, (uint32_t)args[0], F_GETFD, 0, 0, 0, 0) < 0;
 }
 
-/* With CLOSE_RANGE_UNSHARE the descriptors stay open for all other threads. */
+/*
+ * With CLOSE_RANGE_UNSHARE, the descriptors stay open for all other threads; with
+ * CLOSE_RANGE_CLOEXEC they stay open for now.
+ */
 static void closing_range(const __u64 *args, void (*each)(uint32_t fd))
 {
 	const uint32_t last = (uint32_t)args[1];
@@ -65,7 +68,7 @@ void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret)
 	const unsigned int closes = flexsc__call_info(entry->nr)->closes;
 
 	if (closes == CLOSES_ONE)
-		/* Also if it returned an error of the file. */
+		/* close() closes the descriptor even if it returns the file's error. */
 		closing_one(entry->args[0], flexsc__guard_closed);
 	else if (ret < 0)
 		return;
@@ -76,7 +79,7 @@ void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret)
 			    flexsc__guard_closed);
 }
 
-/* What the call closes: a descriptor; NAMELESS: several. */
+/* The descriptor that the call closes; NAMELESS: several descriptors. */
 static uint32_t subject(const struct flexsc_entry *entry, unsigned int closes)
 {
 	return closes == CLOSES_RANGE ? NAMELESS :

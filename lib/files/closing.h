@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that close descriptors, or shut sockets down, which calls of any loop
- * of the process may wait for. A thread that makes one calls these functions before and
- * after it:
+ * Calls that close descriptors or shut sockets down, while calls of any loop of the
+ * process may be waiting for them. The thread that makes such a call brackets it:
  *
- *	begin	calls that wait go on with a copy: guard.h. Not if the call will fail
+ *	begin	waiting calls switch to a duplicate (guard.h), unless the call is
+ *		going to fail
  *	(the call)
- *	end	if the call worked, entries that still wait are tried again. One that
- *		began to wait between begin and end returns -EBADF, as if it had been
- *		posted after the close. One on a socket that was shut down returns
- *		what shutdown() causes, because poll(2) doesn't report that
+ *	end	if the call succeeded, entries that still wait are tried again. An
+ *		entry that began to wait between begin and end returns -EBADF, as if
+ *		it had been posted after the close. An entry on a socket that was shut
+ *		down returns the result that shutdown() causes, because poll(2)
+ *		doesn't report a shutdown
  *
- * Any thread. A descriptor that no entry waits for costs a look at its facts. A
- * descriptor that is closed otherwise, as by a plain close(), takes its
- * registration in the pool's epoll set along: entries that wait for it wait on.
+ * Any thread. If no entry waits for the descriptor, the cost is a look at its facts. A
+ * descriptor that is closed in another way, such as by a plain close(), leaves the
+ * pool's epoll set silently: entries that wait for it continue to wait.
  */
 #ifndef FLEXSC_CLOSING_H
 #define FLEXSC_CLOSING_H
@@ -34,10 +35,10 @@ static inline bool closes(const struct flexsc_entry *entry)
 }
 
 void flexsc__closing_begin(const struct flexsc_entry *entry);
-/* The call has returned that. */
+/* The call has returned "ret". */
 void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret);
 
-/* The same for a caller that may be cancelled in between: guard.h, G3. */
+/* The same for a thread that may be cancelled between the two: guard.h, G3. */
 void flexsc__closing_begin_alone(const struct flexsc_entry *entry);
 void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret);
 

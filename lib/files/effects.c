@@ -13,7 +13,10 @@
 	(LIMITS | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
 	 LOWATS | FD_SEEKS | FD_LOCAL | TYPES)
 
-/* The file has changed: drop these facts of other descriptors that may mean it. */
+/*
+ * The file's flags or options changed: drop these facts of other descriptors that may
+ * refer to the file.
+ */
 static void fds_change_file(uint32_t fd, uint32_t facts)
 {
 	uint32_t end = atomic_load(&flexsc__fds_asked_end);
@@ -32,7 +35,7 @@ static void fds_note_flags(uint32_t fd)
 	fds_change_file(fd, FLAGS);
 }
 
-/* A call that has begun, in flexsc__fds_setters. */
+/* One begun call, in the upper half of flexsc__fds_setters. */
 #define BEGUN		(1ULL << 32)
 
 uint64_t flexsc__fds_set_begin(void)
@@ -48,7 +51,7 @@ void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t re
 		fds_learn(fd, FD_NEVER_WAITS);
 	else if (fds_known(fd) & FD_NO_LIMITS)
 		fds_learn(fd, FD_WAITS);
-	/* The fact comes first: a call that begins behind this drops it. */
+	/* The fact comes first: a call that begins after the subtraction drops it. */
 	if (atomic_fetch_sub(&flexsc__fds_setters, 1) != begun)
 		fds_keep(fd, ~(uint32_t)FLAGS);
 }
@@ -117,7 +120,9 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 	note_closes(entry, row->closes);
 }
 
-/* The flags that an entry gives the descriptor it makes; -1: it makes none. */
+/*
+ * The flags that an entry gives to the descriptor it makes; -1: it makes no descriptor.
+ */
 static int64_t flags_given(const struct call_info *row,
 			   const struct flexsc_entry *entry)
 {
@@ -127,7 +132,7 @@ static int64_t flags_given(const struct call_info *row,
 	case MADE_FLAGS_ARG:
 		return (int)flags;
 	case MADE_FLAGS_AT_ARG:
-		/* The program's structure was valid: the call worked. */
+		/* The call succeeded, so the program's structure was valid. */
 		return (int)*(const uint64_t *)(uintptr_t)flags;
 	case MADE_FLAGS_NONE:
 		break;
@@ -135,7 +140,7 @@ static int64_t flags_given(const struct call_info *row,
 	return row->makes == MAKES_ACCEPTED ? 0 : -1;
 }
 
-/* Does a call on the descriptor that the entry made wait as io_uring would? */
+/* Does a call on the new descriptor wait in the cases in which io_uring waits? */
 static uint32_t waits_given(const struct call_info *row,
 			    const struct flexsc_entry *entry, bool nonblock)
 {
@@ -191,8 +196,8 @@ void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd)
 }
 
 /*
- * The message passed descriptors: their files have other descriptors from here on.
- * The kernel has read the message, so its records can be read.
+ * The message passed descriptors, so other descriptors now refer to their files. The
+ * kernel has accepted the message, so its records are valid.
  */
 static void note_passed(const struct msghdr *message)
 {
@@ -233,7 +238,7 @@ void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 	flexsc__fds_note_signals(entry, ret);
 	if (flags < 0)
 		return;
-	/* A connection has its listener's time limits, if there are any. */
+	/* A connection inherits its listener's time limits. */
 	if (row->makes == MAKES_ACCEPTED &&
 	    flexsc__fds_find_limits((uint32_t)entry->args[0])) {
 		fds_forget((uint32_t)ret);

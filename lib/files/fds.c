@@ -21,8 +21,8 @@ _Atomic uint64_t flexsc__fds_setters;
 _Atomic uint32_t flexsc__fds_asked_end;
 
 /*
- * The facts "which" of a descriptor, by a query if none is known. A fact that another
- * thread notes meanwhile is newer than the kernel's answer.
+ * Returns a descriptor's facts, after a query if it has none of "which". A fact that
+ * another thread records during the query is newer than the kernel's answer, and wins.
  */
 static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 			     uint32_t (*ask)(uint32_t))
@@ -45,7 +45,7 @@ static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 	while (!atomic_compare_exchange_weak_explicit(
 		&flexsc__fds_facts[fd], &facts, facts | more,
 		memory_order_relaxed, memory_order_relaxed));
-	/* A call that set flags meanwhile may have been behind the query. */
+	/* The kernel may have executed a call that set flags after the query. */
 	if (which & FLAGS && atomic_load(&flexsc__fds_setters) != setters)
 		fds_keep(fd, ~(uint32_t)FLAGS);
 	return facts | more;
@@ -101,7 +101,7 @@ static uint32_t ask_waits(uint32_t fd)
 {
 	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
-	/* On a bad descriptor no call waits, and io_uring fails, too. */
+	/* On a bad descriptor no call waits, and io_uring fails as well. */
 	if (flags < 0)
 		return 0;
 	if (flags & O_NONBLOCK)
@@ -136,7 +136,8 @@ uint32_t flexsc__fds_kind(uint32_t fd)
 }
 
 /*
- * A descriptor's O_NONBLOCK may have been changed by way of another descriptor.
+ * Drop the fact of O_NONBLOCK if it is out of date: the flag may have been changed
+ * through another descriptor.
  */
 static void fds_look_again(uint32_t fd)
 {
@@ -203,7 +204,7 @@ void flexsc__fds_poll(uint32_t fd)
 		fds_learn(fd, FD_POLLED);
 }
 
-/* Sequentially consistent: G4 in guard.h. */
+/* The accesses are sequentially consistent: G4 in guard.h. */
 void flexsc__fds_mark(uint32_t fd)
 {
 	if (fd < FDS_MAX && !(atomic_load(&flexsc__fds_facts[fd]) & FD_MARKED)) {

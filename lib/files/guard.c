@@ -11,12 +11,12 @@
 #include "private_fd.h"
 
 #define BUCKETS		64U
-#define AT_ONCE		16U	/* guards allocated together; they are never freed */
+#define AT_ONCE		16U	/* guards allocated together; never freed */
 
-/* Guards of descriptors with the same remainder. */
+/* Guards of descriptors whose numbers have the same hash. */
 static struct bucket {
 	struct lock lock;
-	_Atomic uint32_t closing;	/* without the lock: G3 */
+	_Atomic uint32_t closing;	/* accessed without the lock: G3 */
 	struct guard *first, *free;
 } buckets[BUCKETS] __attribute__((aligned(64)));
 
@@ -38,7 +38,7 @@ static struct bucket *bucket_lock(const struct guard *guard)
 	return &buckets[guard->bucket];
 }
 
-/* The descriptor's guard that new calls share. */
+/* The guard that new calls on the descriptor share. */
 static struct guard *find(const struct bucket *bucket, uint32_t fd)
 {
 	struct guard *guard = bucket->first;
@@ -59,7 +59,7 @@ static void refill(struct bucket *bucket)
 	}
 }
 
-/* A guard with one user, that isn't in the bucket yet. */
+/* A guard with one user, not yet in the bucket. */
 static struct guard *make(struct bucket *bucket, uint32_t named, int fd)
 {
 	struct guard *guard;
@@ -92,7 +92,7 @@ static void take_out(struct bucket *bucket, const struct guard *guard)
 	*link = guard->next;
 }
 
-/* Use this copy from now on; a negative one is an error. */
+/* Use this copy from now on. A negative value is an error: there is no copy. */
 static void set_copy(struct guard *guard, int copy)
 {
 	guard->copied = copy >= 0;
@@ -114,13 +114,16 @@ static struct guard *make_or_share(struct bucket *bucket, uint32_t fd)
 	return guard;
 }
 
-/* A guard of a descriptor that is being closed: of its file before, or the one after. */
+/*
+ * A copied guard of a descriptor that is being closed. The copy refers to the file
+ * before the close or to one opened after it.
+ */
 static struct guard *make_copied(struct bucket *bucket, uint32_t fd)
 {
 	const int copy = flexsc__private_fd_copy((int)fd);
 	struct guard *guard;
 
-	/* There is no free descriptor, or fd is closed already. */
+	/* No descriptor is free, or fd is closed already. */
 	if (copy < 0)
 		return make_or_share(bucket, fd);
 	guard = make(bucket, fd, copy);
@@ -246,7 +249,7 @@ static void set_nameless(struct bucket *bucket, struct guard *guard)
 	atomic_store_explicit(&guard->named, NAMELESS, memory_order_relaxed);
 }
 
-/* With the lock: guards that have copies lose this name. */
+/* With the lock held: guards with a copy stop using this number as their name. */
 static void unname_copied(struct bucket *bucket, uint32_t fd)
 {
 	struct guard *next;
@@ -259,8 +262,9 @@ static void unname_copied(struct bucket *bucket, uint32_t fd)
 }
 
 /*
- * With the lock: all guards lose this name. Returns the one that calls shared, which
- * has a copy now, or a new one. The caller is one more user of it.
+ * With the lock held: no guard keeps this number as its name. Returns the guard that
+ * calls shared, which now has a copy, or a new guard. The caller becomes one of its
+ * users.
  */
 static struct guard *unname(struct bucket *bucket, uint32_t fd)
 {
@@ -293,8 +297,8 @@ void flexsc__guard_count_closed(uint32_t fd)
 }
 
 /*
- * The mark goes last: a thread that closes the same descriptor meanwhile waits here
- * until there is a copy.
+ * The mark is cleared last: another thread that closes the same descriptor waits here
+ * until the copy exists.
  */
 void flexsc__guard_closing(uint32_t fd)
 {
@@ -308,7 +312,7 @@ void flexsc__guard_closing(uint32_t fd)
 	for (struct guard_watcher *w = watchers.first; w; w = w->next)
 		w->closing(w, fd, guard);
 	lock(&bucket->lock);
-	/* Copies that were made since are of the file that is about to be closed. */
+	/* Copies made in the meantime are of the file that is about to be closed. */
 	unname_copied(bucket, fd);
 	if (!find(bucket, fd))
 		flexsc__fds_unmark(fd);

@@ -13,19 +13,19 @@
 #include "fds.h"
 #include "probe.h"
 
-#define NAME_ROOM	48	/* bytes of a link's text that matter */
-#define QUEUE_SIZE	80	/* of the text that a message queue reads as */
+#define NAME_ROOM	48	/* bytes of the link's text that are compared */
+#define QUEUE_SIZE	80	/* length of the text that a message queue returns */
 
-/* What is known of a file whose calls share a position: a disk holds it, or memory. */
+/* Files whose calls share a position, kept on a disk or in memory. */
 #define DISK		(FD_PLACED | FD_SEEKS)
 /*
- * Generated files have a position, too. Most of them reject pwrite(), which io_uring
- * doesn't check: it would write.
+ * Generated files have a position, too. Most of them reject pwrite(). io_uring doesn't
+ * check that, and would write.
  */
 #define GENERATED	(FD_PLACED | FD_NEVER_SEEKS)
 /*
- * Other files. STREAM: reads and writes wait until poll(2) reports the file. SOURCE:
- * reads do, and writes never wait. SILENT: neither waits.
+ * Other files. STREAM: reads and writes wait until poll(2) reports the file ready.
+ * SOURCE: only reads do, and writes never wait. SILENT: neither waits.
  */
 #define STREAM		(FD_POLLS_IN | FD_POLLS_OUT | FD_NEVER_SEEKS)
 #define SOURCE		(FD_POLLS_IN | FD_RETURNS_OUT | FD_NEVER_SEEKS)
@@ -36,7 +36,7 @@ enum found_by {
 	BY_TYPE,	/* S_IFMT of its mode */
 	BY_DEVICE,	/* its major and minor number */
 	BY_NAME,	/* the beginning of its name in /proc/PID/fd */
-	BY_REPLY,	/* to a question that only such a file answers */
+	BY_REPLY,	/* its reply to a request that only such a file answers */
 };
 
 #define TYPE(type)		BY_TYPE, (type), NULL
@@ -46,7 +46,7 @@ enum found_by {
 
 enum reply { NO_REPLY, QUEUE_REPLY, TERMINAL_REPLY };
 
-/* All that is known of each kind: how it is found, and the facts of its descriptors. */
+/* Every known kind: how it is recognised, and the facts of its descriptors. */
 static const struct kind {
 	uint8_t by;	/* enum found_by */
 	uint32_t number;
@@ -58,7 +58,7 @@ static const struct kind {
 	{ TYPE(S_IFBLK), DISK },
 	{ TYPE(S_IFIFO), STREAM | FD_PIPE },
 	{ TYPE(S_IFSOCK), STREAM },
-	/* POSIX message queues: a path, offsets without a meaning. */
+	/* POSIX message queues have a path, and offsets without a meaning. */
 	{ REPLY(QUEUE_REPLY), GENERATED },
 	{ NAME("/proc/"), GENERATED },
 	{ NAME("/sys/"), GENERATED },
@@ -68,9 +68,9 @@ static const struct kind {
 	{ NAME("anon_inode:[signalfd]"), SOURCE | FD_SIGNALS },
 	{ NAME("anon_inode:inotify"), SOURCE | FD_WORKER },
 	{ NAME("anon_inode:[fanotify]"), SOURCE | FD_WORKER },
-	/* Without O_NONBLOCK poll(2) reports an error at once. */
+	/* Without O_NONBLOCK, poll(2) reports an error at once. */
 	{ NAME("anon_inode:[userfaultfd]"), UNKNOWN | FD_RETURNS_OUT },
-	/* They can't be read or written, or their reads never wait. */
+	/* These can't be read or written, or their reads never wait. */
 	{ NAME("anon_inode:[eventpoll]"), SILENT },
 	{ NAME("anon_inode:[io_uring]"), SILENT },
 	{ NAME("anon_inode:[perf_event]"), SILENT },
@@ -92,7 +92,7 @@ static const struct kind {
 	{ REPLY(TERMINAL_REPLY), FD_TERMINAL | FD_NEVER_SEEKS },
 };
 
-/* The facts of a kind that is found so; or "other". */
+/* The facts of the kind that is recognised in this way; "other" if there is none. */
 static uint32_t facts_of(enum found_by by, uint32_t number, const char *name,
 			 uint32_t other)
 {
@@ -114,7 +114,7 @@ static enum reply ask_terminal(uint32_t fd)
 	return !ret || ret == -EIO ? TERMINAL_REPLY : NO_REPLY;
 }
 
-/* Costs a system call only if the attributes are those of a queue. */
+/* Makes a system call only if the attributes are those of a queue. */
 static enum reply ask_queue(uint32_t fd, const struct statx *file)
 {
 	return !file->stx_dev_major && file->stx_size == QUEUE_SIZE &&
@@ -174,9 +174,9 @@ static uint32_t facts_of_regular(uint32_t fd, const struct statx *file)
 }
 
 /*
- * Not by lseek(), which succeeds on some files without a position. The attributes are
- * those that the kernel has: AT_STATX_DONT_SYNC keeps it from asking a file's server,
- * which may not answer.
+ * lseek() isn't used, because it succeeds on some files without a position.
+ * AT_STATX_DONT_SYNC returns the attributes that the kernel has cached: a file's server
+ * might never answer.
  */
 uint32_t flexsc__kind(uint32_t fd)
 {
@@ -195,8 +195,9 @@ uint32_t flexsc__kind(uint32_t fd)
 }
 
 /*
- * Linux (6.18) copies a datagram before it looks whether the receiver has room. If not,
- * io_uring sends it later, with nothing left to copy: it is empty.
+ * Linux (6.18) copies a datagram before it checks whether the receiver has room. If
+ * there is none, io_uring sends the datagram later, but nothing is left to copy: it is
+ * empty.
  */
 bool flexsc__kind_loses(uint64_t domain, uint64_t type)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attributes of an open file are in memory, unless its filesystem has a server:
- * so they cost less than to have somebody else ask for them. The kernel tells
- * what it remembers of them (AT_STATX_DONT_SYNC) and which mount they are from.
- * If that one is local, this is the result; else the call is still to be made.
+ * Attributes of an open file are in the kernel's memory, unless its filesystem has a
+ * server. Reading them inline is cheaper than handing the call to another thread. A
+ * statx() with AT_STATX_DONT_SYNC returns the cached attributes and the mount's number.
+ * If that mount is local, this is the result. Otherwise the call remains to be made.
  */
 #include "local_stat.h"
 
@@ -22,7 +22,7 @@
 
 static enum mount_kind stat_kind(const struct statx *file)
 {
-	/* An open socket is on no mount, even if its name is. */
+	/* An open socket belongs to no mount, even if its name does. */
 	return S_ISSOCK(file->stx_mode) ? MOUNT_LOCAL :
 					  flexsc__mount_kind(file);
 }

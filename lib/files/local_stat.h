@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fstat() and statx() of open files, made where they can't wait. */
+/* fstat() and statx() of open files, made inline where they can't wait. */
 #ifndef FLEXSC_LOCAL_STAT_H
 #define FLEXSC_LOCAL_STAT_H
 
@@ -8,12 +8,13 @@
 #include <stdint.h>
 
 /*
- * Make the call if it is an fstat(), or a statx() with AT_EMPTY_PATH, that asks
- * nobody but this kernel: *ret is its result then. False: it isn't such a call,
- * or not known to be one, and another thread has to make it. Any thread.
+ * Makes an fstat(), or a statx() with AT_EMPTY_PATH, if only this kernel is needed to
+ * answer it; *ret is the result. False: the call is another one, or may need a server,
+ * so another thread has to make it. Any thread.
  *
- * A statx() is taken for one without a path. One that has a path all the same,
- * from an open directory, looks it up here, and may wait for a disk.
+ * A statx() with AT_EMPTY_PATH is assumed to have an empty path. If it does have a
+ * path, relative to an open directory, the path is looked up here, which may wait for a
+ * disk.
  */
 bool flexsc__stat_make(const struct flexsc_entry *entry, int64_t *ret);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel lists the mounts of the process in /proc/self/mountinfo, one a
- * line: the mount's number first, and the filesystem's type behind a lone "-".
- * What was found is kept by the mount's and the device's numbers. Both may be
- * given again, to another mount, when this one is gone: a filesystem with a
- * server that then comes in the place of a local one is taken for local, so
- * that attributes of its files are what the kernel remembers of them.
+ * /proc/self/mountinfo lists the process's mounts, one a line: the mount's number comes
+ * first, and the filesystem's type follows a lone "-". The cache is indexed by the
+ * numbers of mount and device. The kernel may reuse both after an unmount. If a
+ * filesystem with a server then replaces a local one, it is mistaken for a local one,
+ * and attributes of its files are those that the kernel has cached.
  */
 #include "mounts.h"
 
@@ -18,11 +17,11 @@
 
 #include "lib/base/ask.h"
 
-#define KEPT		64U	/* mounts that are kept, a power of two */
+#define KEPT		64U	/* cached mounts, a power of two */
 #define ID_BITS		30
-#define TYPE_MAX	16	/* bytes of a type's name that matter */
+#define TYPE_MAX	16	/* bytes of a type's name that are compared */
 
-/* A mount that is kept: its kind above its number, above its device's. */
+/* A cached mount: from the top bits down, its kind, its number, its device's number. */
 static _Atomic uint64_t kept[KEPT];
 
 static const char local[][TYPE_MAX] = {
@@ -31,7 +30,7 @@ static const char local[][TYPE_MAX] = {
 	"rootfs", "squashfs", "sysfs", "tmpfs", "udf", "vfat", "xfs", "zfs",
 };
 
-/* Reads a file by the character. */
+/* Reads a file character by character. */
 struct reader {
 	int fd;
 	long left;
@@ -57,8 +56,8 @@ static int reader_next(struct reader *reader)
 }
 
 /*
- * Read the next word of a line: as much of it as there is room for. Returns the
- * character behind it: a blank, the line's end, or -1.
+ * Reads the next word of a line, truncated to "size" bytes. Returns the character after
+ * it: a blank, a newline, or -1.
  */
 static int reader_word(struct reader *reader, char word[TYPE_MAX])
 {
@@ -81,7 +80,7 @@ static uint64_t number_of(const char *word)
 	return number;
 }
 
-/* Read a line: the mount's number, and its type. False: there are no more. */
+/* Reads a line: the mount's number and its type. False: there are no more lines. */
 static bool mount_read(struct reader *reader, uint64_t *id,
 		       char type[TYPE_MAX])
 {
@@ -141,7 +140,7 @@ enum mount_kind flexsc__mount_kind(const struct statx *file)
 		return MOUNT_UNKNOWN;
 	key = id << 32 | (uint32_t)device;
 	word = atomic_load_explicit(place, memory_order_relaxed);
-	/* No mount has the number 0, so an empty place is no mount's. */
+	/* No mount has the number 0, so an empty slot matches no mount. */
 	if (id && word << 2 == key << 2)
 		return (enum mount_kind)(word >> (32 + ID_BITS));
 	kind = mount_ask(id);

@@ -19,7 +19,7 @@ static uint8_t use_of(const struct call_info *row)
 	if (row->position == POSITION_GIVEN ||
 	    row->position == POSITION_IF_NEGATIVE)
 		use |= NEED_SEEKS;
-	/* An offset that may be -1 decides between polling and seeking. */
+	/* An offset that may be -1 selects between polling and seeking. */
 	if (row->position == POSITION_USED ||
 	    row->position == POSITION_IF_NEGATIVE)
 		use |= row->dir == POLL_READ ? NEED_POLLS_IN : NEED_POLLS_OUT;
@@ -54,7 +54,7 @@ bool flexsc__plan_at_position(const struct call_info *row, const __u64 *args)
 		args[row->position_arg] == CURRENT);
 }
 
-/* Reads, writes, and accepts. */
+/* For reads, writes and accepts. */
 static enum waits waits_by_kind(const struct call_info *row, const __u64 *args)
 {
 	const bool reads = row->dir == POLL_READ;
@@ -85,8 +85,8 @@ bool flexsc__plan_wants_all(const struct call_info *row, const __u64 *args)
 }
 
 /*
- * Does the entry put another file in the place of a descriptor that calls may
- * wait for? (The loops' owners make a close_range() themselves, and report it.)
+ * Does the entry replace a descriptor that calls may be waiting for? (close_range()
+ * isn't considered: a loop's owner makes it itself, and reports it.)
  */
 static bool replaces_marked(const struct flexsc_entry *entry)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a call on a descriptor waits, and whether io_uring may make it: the one place
- * that combines the table of calls (calls/call_info.h), the flags among a call's
- * arguments, the kind of its file (kinds.h), and other facts (fds.h). Engines and the
- * runtime carry out what follows. Any thread.
+ * How a call on a descriptor waits, and whether io_uring may make it. No other file
+ * combines the table of calls (calls/call_info.h), the flags among a call's arguments,
+ * the kind of its file (kinds.h), and other facts (fds.h). Engines and the runtime act
+ * on the results. Any thread.
  */
 #ifndef FLEXSC_PLAN_H
 #define FLEXSC_PLAN_H
@@ -17,14 +17,14 @@
 /* How a call of CLASS_WAIT waits. */
 enum waits {
 	WAITS_POLLED,	/* until poll(2) reports descriptor 0 ready */
-	WAITS_NEVER,	/* its file's kind: not at all */
-	/* For a device, and for another call at the file's position. */
+	WAITS_NEVER,	/* not at all, by its file's kind */
+	/* For a device, or for another call that uses the file's position. */
 	WAITS_DEVICE,
-	WAITS_UNKNOWN,	/* its file's kind isn't known: a thread has to wait */
+	WAITS_UNKNOWN,	/* unknown, by its file's kind: a thread has to wait */
 	WAITS_OTHER,	/* for something that poll(2) doesn't report */
 };
 
-/* Facts that argument 0 must have before io_uring gets a call. */
+/* Facts that argument 0 must have before io_uring may make a call. */
 enum plan_need {
 	NEED_WAITS = FD_WAITS,
 	NEED_SEEKS = FD_SEEKS,
@@ -34,18 +34,18 @@ enum plan_need {
 
 /* Effects of a call on descriptors. */
 enum plan_effect {
-	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() knows how */
+	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() applies them */
 	EFFECT_CLOSES = 1 << 7,
 };
 
-/* One byte for each system call: enum plan_need and enum plan_effect. */
+/* One byte per system call: enum plan_need and enum plan_effect. */
 extern uint8_t *flexsc__plan_uses;
 
-/* Called before all other functions here, any number of times. 0 or -ENOMEM. */
+/* To be called before all other functions here, any number of times. 0 or -ENOMEM. */
 int flexsc__plan_init(void);
 
 /*
- * An entry is about to be executed: does io_uring do what the plain call would?
+ * An entry is about to be executed: would io_uring do the same as the plain call?
  * Updates the facts of descriptors that the call changes.
  */
 bool flexsc__plan_ask(const struct flexsc_entry *entry, uint8_t use);
@@ -66,8 +66,9 @@ static inline bool plan_admit(const struct flexsc_entry *entry)
 }
 
 /*
- * Update the facts of descriptors that a call changes, which io_uring doesn't make.
- * False: calls may wait for a descriptor that it closes, see files/closing.h.
+ * Update the facts of descriptors that a call changes, if io_uring doesn't make the
+ * call. False: calls may be waiting for a descriptor that it closes, see
+ * files/closing.h.
  */
 static inline bool plan_follow(const struct flexsc_entry *entry)
 {
@@ -77,19 +78,19 @@ static inline bool plan_follow(const struct flexsc_entry *entry)
 }
 
 /*
- * How does the call wait, as far as its arguments and the kind of its file show? A call
- * on a bad descriptor is WAITS_POLLED: each engine returns -EBADF. Not considered: the
- * flags and options of the file, such as O_NONBLOCK.
+ * How does the call wait, judging by its arguments and the kind of its file? A call on
+ * a bad descriptor is WAITS_POLLED, as each engine returns -EBADF. The file's flags and
+ * options, such as O_NONBLOCK, aren't considered.
  */
 enum waits flexsc__plan_waits(const struct call_info *row,
 			      const struct flexsc_entry *entry);
 
-/* Does the call read or write where the file's position is? */
+/* Does the call read or write at the file's position? */
 bool flexsc__plan_at_position(const struct call_info *row, const __u64 *args);
 
 /*
- * Is the call a receive that waits for all bytes? A socket that isn't a stream returns
- * one record, or rejects the flag at once.
+ * Is the call a receive that waits for all bytes? Sockets other than byte streams
+ * return one record, or reject the flag at once.
  */
 bool flexsc__plan_wants_all(const struct call_info *row, const __u64 *args);
 

@@ -9,31 +9,31 @@
 #include "lib/base/ask.h"
 
 /*
- * Copies get numbers from floor / 2 or from this one, whichever is lower: each number up
- * to the highest costs memory.
+ * Copies get numbers from floor / 2 or from COPIES, whichever is lower. The kernel's
+ * table of descriptors grows with the highest number.
  */
 #define COPIES		4096
 
 int flexsc__private_fd_floor;
 
-/* The ends of the descriptors that are FD_OWN, and FD_COPY: all are below. */
+/* All descriptors with FD_OWN, or FD_COPY, are below these numbers. */
 static _Atomic uint32_t own_end, copies_end;
 
 /*
- * How many threads are changing descriptors of the library's own (CHANGING), and how
- * many keep others from that, by FREEZE_RANGE and FREEZE_FORK. These wait until no thread
- * is changing any.
+ * Counts the threads that are changing the library's own descriptors (CHANGING), and
+ * the threads that block such changes, in units of FREEZE_RANGE and FREEZE_FORK. The
+ * latter threads wait until no change is in progress.
  */
 #define CHANGING	(FREEZE_RANGE - 1)
 
 static _Atomic uint32_t changing;
-/* Of these, the calling thread: a handler may interrupt it, and fork. */
+/* The calling thread's share: a signal handler may interrupt a change, and fork. */
 static _Thread_local uint32_t changing_here;
 
 /*
- * A close_range() may hang, as for a file system that the program serves itself, until
- * other threads go on. So a thread waits for it for this long only. The range may take
- * the new descriptor along then.
+ * A close_range() may block until other threads proceed, such as on a filesystem that
+ * the program serves itself. So a thread waits this long only. The range may then close
+ * the new descriptor as well.
  */
 #define RANGE_NS	100000000ULL
 
@@ -111,7 +111,7 @@ int flexsc__private_fd_copy(int fd)
 	copy = ask(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)floor,
 		   0, 0, 0);
 	if (copy >= 0) {
-		/* A plain close() of the program may have left facts. */
+		/* A plain close() by the program may have left facts. */
 		fds_keep((uint32_t)copy, FD_MARKED);
 		fds_learn((uint32_t)copy, FD_OWN | FD_COPY);
 		fds_raise_end(&copies_end, (uint32_t)copy);

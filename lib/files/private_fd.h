@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library's own descriptors, which the program must not notice. They have high
- * numbers, copies lower ones, and the fact FD_OWN (fds.h). guard.h decides when a file
+ * numbers (copies lower ones) and the fact FD_OWN (fds.h). guard.h decides when a file
  * is copied. Any thread.
  */
 #ifndef FLEXSC_PRIVATE_FD_H
@@ -10,25 +10,23 @@
 #include "fds.h"
 
 /*
- * Where the library's own descriptors begin; 0: anywhere. For a process whose
- * program knows nothing of them, and counts on the lowest numbers.
+ * The lowest number of the library's own descriptors; 0: any number. Set in processes
+ * whose program doesn't know the library and expects the lowest numbers to be free.
  */
 extern int flexsc__private_fd_floor;
 
 /*
- * Make a descriptor of the library's own by an expression, and move it out of the way.
- * Returns an error as it is.
+ * Make a library descriptor with the expression, and move it to a high number. Errors
+ * are returned unchanged.
  */
 #define flexsc__private_fd(make) \
 	(flexsc__private_fd_begin(), flexsc__private_fd_made(make))
 
-/* The parts of the above. */
+/* The two parts of the macro. */
 void flexsc__private_fd_begin(void);
 int flexsc__private_fd_made(int fd);
 
-/*
- * Close a descriptor of the library's own: the number is the program's again.
- */
+/* Close a library descriptor: the program may get the number again. */
 void flexsc__private_fd_close(int fd);
 
 static inline bool fds_is_own(uint32_t fd)
@@ -38,27 +36,27 @@ static inline bool fds_is_own(uint32_t fd)
 				    memory_order_relaxed) & FD_OWN;
 }
 
-/* Make a descriptor of the library's own that means the file of fd; -errno. */
+/* Duplicate fd as a library descriptor. -errno on failure. */
 int flexsc__private_fd_copy(int fd);
 
 /*
- * Between these no other thread makes or closes a descriptor of the library's own by
- * the functions above: all that are open have their facts. For fork(), and
- * close_range() of a program that doesn't know them.
+ * Between freeze and thaw, no other thread makes or closes a library descriptor with
+ * the functions above, so all open ones have their facts. For fork(), and for a
+ * close_range() by a program that doesn't know them.
  */
 enum freeze {
-	FREEZE_RANGE = 1 << 16,	/* 100 ms at most */
+	FREEZE_RANGE = 1 << 16,	/* blocks changes for 100 ms at most */
 	FREEZE_FORK = 1 << 24,
 };
 
 void flexsc__private_fds_freeze(enum freeze why);
 void flexsc__private_fds_thaw(enum freeze why);
-/* In the forked child: thaw them, and close the copies. */
+/* In the forked child: thaw, and close the copies. */
 void flexsc__private_fds_forked(void);
 
 /*
- * Close all of them, in a child of _Fork() or the like, where libc runs no fork handlers
- * and nothing else closes them. Async-signal-safe.
+ * Close all library descriptors, in a child of _Fork() and the like, where libc runs no
+ * fork handlers and nothing else closes them. Async-signal-safe.
  */
 void flexsc__private_fd_close_all(void);
 

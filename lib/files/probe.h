@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Properties of a descriptor, asked of the kernel each time. Any thread. */
+/* Properties of a descriptor, queried from the kernel each time. Any thread. */
 #ifndef FLEXSC_PROBE_H
 #define FLEXSC_PROBE_H
 
@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Does a socket's own time limit end the call? poll is an enum call_poll. */
+/* Does a time limit of the socket itself end the call? poll is an enum call_poll. */
 bool flexsc__probe_time_limit(uint64_t fd, unsigned int poll);
 
-/* An option of SOL_SOCKET; 0 if the descriptor is no socket. */
+/* The value of an option of SOL_SOCKET; 0: the descriptor isn't a socket. */
 uint32_t flexsc__probe_option(uint32_t fd, int option);
 
 #endif /* FLEXSC_PROBE_H */

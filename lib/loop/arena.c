@@ -12,8 +12,8 @@
 
 #define PAGE	4096U
 #define HUGE	(2U << 20)
-#define LIMITED	128U		/* parts of a limited address space */
-#define LEAST	(256U << 10)	/* bytes that are tried in any case */
+#define LIMITED	128U		/* arenas that share a limited address space */
+#define LEAST	(256U << 10)	/* bytes that are always attempted */
 
 static size_t round_up(size_t bytes)
 {
@@ -25,7 +25,7 @@ static size_t arena_reserved(const struct arena *arena)
 	return round_up((size_t)arena->max * arena->size);
 }
 
-/* Address space in use, in bytes; 0 if unknown. */
+/* Bytes of address space in use; 0 if unknown. */
 static size_t space_in_use(void)
 {
 	char text[64];
@@ -44,8 +44,9 @@ static size_t space_in_use(void)
 }
 
 /*
- * Bytes that one arena may reserve. A program with a limited address space needs it for
- * itself, and there may be many arenas. So each gets a small part of what is left.
+ * How many bytes one arena may reserve. If the address space is limited, the program
+ * needs most of it, and there may be many arenas. So each arena gets a small part of
+ * the rest.
  */
 static size_t arena_share(void)
 {
@@ -71,7 +72,7 @@ int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max)
 				   -1, 0);
 		if (arena->base != MAP_FAILED)
 			break;
-		/* Less than that is left: try half of it. */
+		/* Not enough address space is left: try half. */
 		arena->base = NULL;
 		if (arena->max <= PAGE / size)
 			return -ENOMEM;
@@ -94,15 +95,15 @@ int flexsc__arena_grow(struct arena *arena)
 		count = arena->max;
 	new = round_up(count * arena->size);
 	/*
-	 * mprotect() rather than a page fault decides whether there is memory,
-	 * so that its lack is an error code and no signal.
+	 * mprotect() commits the memory now, so a shortage is an error code instead of
+	 * a signal at a later page fault.
 	 */
 	if (new > old && mprotect((char *)arena->base + old, new - old,
 				  PROT_READ | PROT_WRITE))
 		return -ENOMEM;
 	/*
-	 * A large arena is used at random: without huge pages most accesses
-	 * miss.
+	 * Accesses to a large arena are random: without huge pages, most would miss the
+	 * TLB.
 	 */
 	if (new >= HUGE)
 		madvise(arena->base, new / HUGE * HUGE, MADV_HUGEPAGE);

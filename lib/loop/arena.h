@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An array that grows in place: address space for the most it may ever have is
- * reserved once, memory is committed as it grows, and elements never move, so
- * indices and pointers both stay good. Owned by one thread; others may read
- * elements they were told of. Not inherited by a forked child.
+ * An array that grows in place. Address space for its largest size is reserved once,
+ * and memory is committed as it grows. Elements never move, so indices and pointers
+ * stay valid. One thread owns an arena. Other threads may read the elements that the
+ * owner passed to them. A forked child doesn't inherit arenas.
  */
 #ifndef FLEXSC_ARENA_H
 #define FLEXSC_ARENA_H
@@ -13,15 +13,15 @@
 
 struct arena {
 	void *base;
-	size_t size;		/* of an element, in bytes */
-	uint32_t count;		/* elements committed, all zero at first */
-	uint32_t max;		/* elements reserved */
+	size_t size;		/* bytes per element */
+	uint32_t count;		/* committed elements, initially zero */
+	uint32_t max;		/* reserved elements */
 };
 
 /*
- * The most timers, and the most staged calls, of a loop. Under flexsc run a loop has no
- * more of either than the process has threads. Reserved addresses count against
- * RLIMIT_AS, which the program may set at any time, so there they are few.
+ * The maximum number of timers, and of staged calls, per loop. Under flexsc run a loop
+ * has at most one of each per thread of the process. Reserved addresses count against
+ * RLIMIT_AS, which the program may lower at any time, so the limit is low there.
  */
 #ifdef FLEXSC_IN_RUNTIME
 #define ARENA_MAX	(1U << 17)
@@ -30,12 +30,12 @@ struct arena {
 #endif
 
 /*
- * Reserve room for max elements, or for fewer if the address space is limited, but for
- * a page of them at least. Commits nothing. 0 or -ENOMEM.
+ * Reserve address space for max elements. If the address space is limited, reserve
+ * less, but at least a page. Commits no memory. 0 or -ENOMEM.
  */
 int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max);
 
-/* Commit twice as much. -ENOMEM, or -ENOSPC at the limit. */
+/* Double the committed memory. -ENOMEM, or -ENOSPC at the limit. */
 int flexsc__arena_grow(struct arena *arena);
 
 void flexsc__arena_fini(struct arena *arena);

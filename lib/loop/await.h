@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Awaiting: an entry, whose number is no system call's, that completes with 1
- * when its descriptor can be read from, or a connection can be accepted, or it
- * has an error. An engine that can't do it leaves it to a pool, which parks it.
- * Where a thread has to wait for it, the thread makes a ppoll() of the record.
+ * Awaiting a descriptor: an entry whose number isn't that of a system call. It
+ * completes with 1 when its descriptor is readable, has a connection to accept, or has
+ * an error. An engine that doesn't support it passes it to a pool, which parks it. A
+ * thread that has to wait for it calls ppoll() with the record.
  */
 #ifndef FLEXSC_LOOP_AWAIT_H
 #define FLEXSC_LOOP_AWAIT_H
@@ -14,7 +14,7 @@
 
 #include "lib/calls/call_info.h"
 
-/* Arguments of the entry: the descriptor, and its struct pollfd. */
+/* Arguments of the entry: the descriptor, and the struct pollfd for it. */
 enum { AWAIT_FD, AWAIT_RECORD };
 
 static inline bool await_is(const struct flexsc_entry *entry)

@@ -38,7 +38,7 @@ void flexsc__buffers_give(struct flexsc_buffers *buffers, uint32_t which)
 
 static void buffers_release(struct flexsc_buffers *buffers)
 {
-	/* A forked child has no ring. */
+	/* The ring belongs to the parent. */
 	if (buffers->lent && !buffers->loop->stale)
 		buffers->loop->engine->buffers_unlend(buffers);
 	free(buffers->data);
@@ -47,7 +47,7 @@ static void buffers_release(struct flexsc_buffers *buffers)
 	free(buffers);
 }
 
-/* The engine takes them, or they are kept here. */
+/* Lend the buffers to the engine, or keep them here if it doesn't take them. */
 static int buffers_prepare(struct flexsc_buffers *buffers)
 {
 	const struct engine *engine = buffers->loop->engine;

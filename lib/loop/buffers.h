@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers that a loop receives into. A buffer is free, in use by a receive, or
- * the program's. Free buffers are in the engine's hands if all were lent to the
- * engine (engine.h), and on the stack "free" otherwise. Owner only.
+ * Buffers that a loop receives into. A buffer is free, in use by a receive, or owned by
+ * the program. Free buffers belong to the engine if all were lent to it (engine.h), and
+ * are on the stack "free" otherwise. Owner only.
  *
  *	free	-> in use	the kernel, or flexsc__buffers_take()
  *	in use	-> free		nothing was received, or the result is dropped:
@@ -20,16 +20,16 @@
 
 struct flexsc_buffers {
 	struct flexsc_loop *loop;
-	struct flexsc_buffers *next;	/* of this loop */
+	struct flexsc_buffers *next;	/* in this loop's list */
 	char *data;
-	size_t size;		/* of one, in bytes */
+	size_t size;		/* bytes per buffer */
 	uint32_t count;
-	uint32_t users;		/* multishot calls */
-	bool *given;		/* is it the program's? */
-	uint16_t group;		/* the engine's name for them */
-	void *lent;		/* the engine's ring; NULL: it takes none */
-	uint32_t out;		/* lent ones that came back with bytes */
-	uint16_t *free;		/* a stack, if they aren't lent */
+	uint32_t users;		/* multishot calls that use them */
+	bool *given;		/* per buffer: does the program own it? */
+	uint16_t group;		/* the engine's number for these buffers */
+	void *lent;		/* the engine's ring; NULL: not lent */
+	uint32_t out;		/* lent buffers that came back with data */
+	uint16_t *free;		/* a stack; only if the buffers aren't lent */
 	uint32_t frees;
 };
 
@@ -42,14 +42,14 @@ static inline void *buffers_at(const struct flexsc_buffers *buffers,
 	return buffers->data + (size_t)which * buffers->size;
 }
 
-/* Take a free one that isn't lent; NO_BUFFER. */
+/* Take a free buffer, if the buffers aren't lent; NO_BUFFER: none is free. */
 uint32_t flexsc__buffers_take(struct flexsc_buffers *buffers);
-/* A buffer is free again, and what is in it is forgotten. */
+/* The buffer is free again, and its content is discarded. */
 void flexsc__buffers_put(struct flexsc_buffers *buffers, uint32_t which);
-/* It is the program's from here on. */
+/* The program owns the buffer from now on. */
 void flexsc__buffers_give(struct flexsc_buffers *buffers, uint32_t which);
 
-/* The loop ends, and its engine has let go of all buffers. */
+/* The loop ends, and its engine has released all buffers. */
 void flexsc__buffers_fini(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_BUFFERS_H */

@@ -17,7 +17,7 @@
 
 /* Posting. */
 
-/* The number of no call that can be posted. */
+/* For numbers that can't be posted. */
 static COLD int call_refuse_number(struct flexsc_loop *loop, unsigned int nr)
 {
 	loop_assert_owner(loop);
@@ -46,10 +46,10 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 }
 
 /*
- * Fill a free entry, for which nothing waits. As few instructions as can be,
- * because this and flexsc__call_retire() are what a call costs in user mode
- * besides the engine's part. So the arguments are stored before anything else
- * is looked at, to have their registers free.
+ * Fill a free entry, if no call waits for one. Together with flexsc__call_retire() this
+ * is the cost of a call in user mode, apart from the engine. So it has as few
+ * instructions as possible: the arguments are stored first, which frees their
+ * registers.
  */
 static inline __attribute__((always_inline)) int
 call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
@@ -145,7 +145,7 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	int err = flexsc_loop_call(loop, cb, SYS_poll, PTR(one), 1, -1ULL, 0,
 				   0, 0);
 
-	/* A staged call isn't noted: an engine asks the kernel about it. */
+	/* A staged call isn't marked, so its engine queries the kernel. */
 	if (!err && handle_kind(cb->handle) == HANDLE_CALL)
 		call_of(loop, (uint32_t)handle_index(cb->handle))->poll_waits =
 			true;
@@ -160,7 +160,7 @@ static bool chain_flags_known(unsigned int flags)
 	return (flags & ~how) <= FLEXSC_ARGS_MAX && (flags & how) != how;
 }
 
-/* Is it pending as a call, with or without an entry? */
+/* Is the cb pending as a call, with or without an entry? */
 static bool call_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
 	enum handle_kind kind = handle_kind(cb->handle);
@@ -202,7 +202,7 @@ int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 /* Consuming. */
 
-/* The result that the program sees of a call that was cancelled. */
+/* The result of a cancelled call that the program sees. */
 static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 				  int64_t ret)
 {
@@ -216,8 +216,8 @@ static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 }
 
 /*
- * A call was cancelled before it started, with no part done. Its callback
- * needn't wait until an engine sees that, unless calls wait for it as well.
+ * A call was cancelled before any part of it started. Its callback need not wait until
+ * an engine notices, unless another call is chained to it.
  */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 {
@@ -246,10 +246,7 @@ static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index)
 	loop->completed++;
 }
 
-/*
- * Retire a call that has more to be done than its callback. Returns its cb, or
- * NULL.
- */
+/* Retire a call that needs more than its callback. Returns its cb, or NULL. */
 static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 					       uint32_t index, int64_t ret)
 {
@@ -273,7 +270,7 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	if (direct) {
 		direct_free(loop, call);
 	} else {
-		/* It may be cancelled before an engine came to see it. */
+		/* The call may be cancelled before an engine sees the flag. */
 		call->poll_waits = false;
 		call_free_entry(loop, index);
 	}
@@ -298,9 +295,9 @@ COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
 }
 
 /*
- * A done entry is freed, what waited for it starts, and its callback runs. All
- * of the library's own work comes first, because the callback may post, cancel,
- * or free what the cb lives in.
+ * Frees a done entry, starts the calls that waited for it, and runs its callback. The
+ * library's own work comes first, because the callback may post, cancel, or free the
+ * memory of the cb.
  */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls: what the owner knows of an entry besides what the entry says, and
- * lists of calls. Owner only, except for the pool's fields.
+ * Calls: the owner's data about an entry besides the entry itself, and lists of calls.
+ * Owner only, except for the pool's fields.
  */
 #ifndef FLEXSC_LOOP_CALL_H
 #define FLEXSC_LOOP_CALL_H
@@ -19,50 +19,50 @@ struct guard;
 struct staged;
 struct pollfd;
 
-/* Post system call nr, one below CALLS_ROOM, on a loop that isn't unusual. */
+/* Posts system call nr, which is below CALLS_ROOM, on a loop that isn't "unusual". */
 typedef int (*post_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		       unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5);
-/* The same, with at most three arguments; the others are 0. */
+/* The same with at most three arguments; the others are 0. */
 typedef int (*post3_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
-/* Causes that a call is cancelled for. */
+/* Why a call was cancelled. */
 enum cancel_cause {
 	CANCEL_NOT = 0,
 	CANCEL_ASKED,
 	CANCEL_DEADLINE,
-	CANCEL_TOLD,	/* ... and the callback has been run, or is about to */
+	CANCEL_TOLD,	/* and its callback has run, or is in the ready list */
 };
 
 /* No call names more descriptors. */
 #define CALL_GUARDS	2U
 
 /*
- * The private companion of an entry, at the entry's index: what the owner knows
- * of it, and what a pool of syscall threads does while the pool has it.
+ * An entry's private companion, at the same index. It holds the owner's data about the
+ * call, and the state of a pool of syscall threads while the pool has the call.
  */
 struct call {
-	struct flexsc_cb *cb;	/* NULL: none, or not in use */
+	struct flexsc_cb *cb;	/* NULL: no cb, or the entry isn't in use */
 	union {
 		struct {
 			uint32_t index;	/* the entry's */
-			uint32_t gen;	/* counts uses, to tell them apart */
+			uint32_t gen;	/* counts uses of the index */
 		};
 		uint64_t name;		/* of this use: index and gen */
 	};
 	union {
 		struct {
-			uint32_t chained; /* the staged call that waits for it */
-			uint32_t deadline; /* its timer */
+			uint32_t chained; /* the staged call chained to this one */
+			uint32_t deadline; /* the timer of its deadline */
 		};
-		uint64_t links;		/* either of them */
+		uint64_t links;		/* both of them */
 	};
-	uint32_t next;		/* on the list it is on */
+	uint32_t next;		/* in the list that holds the call */
 	union {
 		struct {
 			uint8_t cancel;	/* enum cancel_cause */
-			/* The engine's: how it executes the entry. */
+			/* Owned by the engine: how it executes the entry. */
 			uint8_t route;
 			union {
 				uint16_t nr;	/* a direct call's number */
@@ -70,33 +70,34 @@ struct call {
 				bool poll_waits;
 			};
 		};
-		uint32_t how;		/* all of this */
+		uint32_t how;		/* the fields above */
 	};
-	struct partial *partial;	/* the engine's: calls/partial.h */
+	struct partial *partial;	/* owned by the engine: calls/partial.h */
 	union {
-		struct {	/* arguments of a call without an entry */
+		struct {	/* arguments of a direct call */
 			uint32_t fd, len;
 			uint64_t addr;
 		} direct;
-		struct {	/* guarded.h */
+		struct {	/* guards of an entry: guarded.h */
 			struct guard *guards[CALL_GUARDS];
 		} by_entry;
 	};
-	/* The pool's, under its lock. */
-	uint32_t place;		/* the entry before it; or its thread's number */
+	/* Owned by the pool, under its lock. */
+	uint32_t place;		/* the entry before it, or its thread's number */
 	uint8_t where;		/* enum pool_where */
-	bool woken;		/* from where it was parked */
+	bool woken;		/* woken from where it was parked */
 	/*
-	 * Execute it next without checking whether it would wait: after shutdown()
-	 * (files/closing.h), or because poll(2) doesn't report for what.
+	 * Execute the call next without checking whether it would wait. Set after
+	 * shutdown() (files/closing.h), or if poll(2) doesn't report the event that the
+	 * call waits for.
 	 */
 	bool plainly;
-	uint8_t guarded;	/* bit n: by_entry.guards[n] is used */
+	uint8_t guarded;	/* bit n: by_entry.guards[n] is in use */
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct call) == 64, "a call is one cache line");
 
-/* A value of route, of all engines that have direct calls: see direct.h. */
+/* The value of route for direct calls, in all engines that have them: see direct.h. */
 #define ROUTE_DIRECT	0x80U
 
 static inline bool call_is_direct(const struct call *call)
@@ -104,16 +105,16 @@ static inline bool call_is_direct(const struct call *call)
 	return call->route == ROUTE_DIRECT;
 }
 
-/* A list of calls, oldest first; head and tail mean nothing in an empty one. */
+/* A list of calls, oldest first. If it is empty, head and tail are undefined. */
 struct call_list {
 	uint32_t head, tail;
 	uint32_t count;
 };
 
 /*
- * Calls that are taken all at once, oldest first. Every call is on two queues
- * in its life, so a queue is made to be cheap: tail is where the next index
- * goes, and the last call's next means nothing until all are taken.
+ * Calls that are taken all at once, oldest first. Every call goes through two queues,
+ * so a queue must be cheap: tail points to where the next index is stored, and the last
+ * call's "next" is undefined until all calls are taken.
  */
 struct call_queue {
 	uint32_t *tail;
@@ -137,7 +138,7 @@ static inline void queue_append(struct call_queue *queue, struct call *call,
 	queue->tail = &call->next;
 }
 
-/* Take all calls: returns the first, or NONE; each call's next is the next. */
+/* Takes all calls, linked by their "next". Returns the first, or NONE. */
 static inline uint32_t queue_take(struct call_queue *queue)
 {
 	*queue->tail = NONE;
@@ -147,46 +148,49 @@ static inline uint32_t queue_take(struct call_queue *queue)
 
 #ifdef SYS_poll
 /*
- * Post a poll() of one descriptor without a time limit. The record can be read,
- * and nobody needs to know whether the descriptor is ready already, so an
- * engine needn't ask the kernel before it has the call wait.
+ * Post a poll() of one descriptor without a time limit. The record is readable memory,
+ * and the caller doesn't need to know at once whether the descriptor is ready. So an
+ * engine may let the call wait without querying the kernel first.
  */
 int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one);
 #endif
 
 /*
- * Post a staged call, whose number and arguments are known to be good, chained to
- * "before". Errors: flexsc_loop_call_after().
+ * Post a staged call with a valid number and arguments, chained to "before". Errors:
+ * flexsc_loop_call_after().
  */
 int flexsc__post_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		       const struct flexsc_cb *before, struct staged *call,
 		       unsigned int chain);
 
-/* All calls are posted by their entries, until an engine knows better. */
+/*
+ * Initialise posts and posts3: all calls use entries until the engine replaces
+ * functions.
+ */
 void flexsc__posts_init(struct flexsc_loop *loop);
 
-/* The functions of these types that do for any call and any engine. */
+/* The post functions that work for any call and any engine. */
 int flexsc__post_entry(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		      uint64_t a3, uint64_t a4, uint64_t a5);
 int flexsc__post_entry3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
-/* A done entry is freed, and its callback runs. */
+/* Free a done entry, and run its callback. */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);
-/* ... or its cb, if there is one, is returned with its result. */
+/* Free a done entry, and return its cb, if any, with the result. */
 struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,
 				       uint32_t index);
 
 /*
- * The same of a call that has more to be done than its callback, or whose loop
- * is unusual; it may be direct.
+ * The same for a call that needs more than its callback, or on an "unusual" loop. The
+ * call may be direct.
  */
 void flexsc__call_retire_otherwise(struct flexsc_loop *loop, uint32_t index,
 				   int64_t ret);
 
-/* A call's entry is CANCEL, and no thread has begun it. */
+/* The call's entry became CANCEL before any thread began it. */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index);
 
 #endif /* FLEXSC_LOOP_CALL_H */

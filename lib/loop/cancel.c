@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancellation (ATC 2011, section 4.2) and deadlines, which are cancellations
- * by a timer. Owner only.
+ * Cancellation (ATC 2011, section 4.2), and deadlines, which are cancellations by a
+ * timer. Owner only.
  *
- * Cancelling never completes an entry by itself; it changes the status and
- * tells the engine, and the entry then completes like any other, once. So the
- * callback can't run twice, and not before the kernel has let go. The callback
- * of a call that hadn't started runs at once, because no thread will execute
- * the call, though its entry is in use until the engine has passed it over.
+ * Cancelling never completes an entry by itself. It changes the status and notifies the
+ * engine, and then the entry completes once, like any other. So the callback can't run
+ * twice, nor before the kernel has released the call's memory. If the call hadn't
+ * started, no thread will execute it, and its callback is due at once. Its entry stays
+ * in use until the engine has skipped it.
  */
 #include "cancel.h"
 
@@ -26,7 +26,8 @@
 #include "stats.h"
 
 #define AGAIN_NS	1000000ULL
-#define TICK_MAX	(SECOND / 100)	/* of the kernel's clock */
+#define TICK_MAX	(SECOND / 100)	/* a tick of the kernel's clock is at most this
+					 * long */
 
 void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 			 enum cancel_cause cause)
@@ -43,11 +44,11 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	call->cancel = (uint8_t)cause;
 	part = flexsc__partial_begun(&call->partial);
 	/*
-	 * The thread that takes the entry next sees CANCEL and completes it
-	 * unexecuted.
+	 * The thread that takes the entry next sees CANCEL, and completes it without
+	 * executing it.
 	 */
 	if (entry_cancel_submitted(entry)) {
-		/* No engine has changed "partial" before that. */
+		/* An engine can't have changed "partial" before this. */
 		if (!part)
 			flexsc__call_unstarted(loop, index);
 		return;
@@ -56,7 +57,7 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 		loop->engine->cancel(loop, index);
 }
 
-/* The entry has no other use for its deadline's timer any more. */
+/* The entry no longer needs the timer for its deadline, so use it here. */
 void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index)
 {
 	uint32_t *timer = &call_of(loop, index)->deadline;
@@ -106,7 +107,10 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 	return 0;
 }
 
-/* Has the entry come to its end? The kernel module gives some back before. */
+/*
+ * Has the entry reached its end? The kernel module returns some entries before their
+ * end.
+ */
 static bool is_ended(const struct flexsc_entry *entry)
 {
 	return entry_status(entry) == FLEXSC_DONE &&
@@ -123,7 +127,7 @@ static bool names_fd(unsigned int nr, const __u64 *args, int fd)
 	return false;
 }
 
-/* Does the call of this index, if there is one, name the descriptor? */
+/* Does the call at this index, if any, name the descriptor? */
 static bool call_names_fd(const struct flexsc_loop *loop, uint32_t index,
 			  int fd)
 {
@@ -145,7 +149,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
-	/* A call that has its result isn't pending. */
+	/* A call that already has its result isn't pending. */
 	if (loop->engine->collect)
 		loop->engine->collect(loop);
 	n = flexsc__multishots_cancel_fd(loop, fd);
@@ -195,8 +199,8 @@ void flexsc__cancel_all(struct flexsc_loop *loop)
 /* Deadlines. */
 
 /*
- * The time from which a deadline counts. A long one may be late by a tick of
- * the kernel's clock, which costs a fifth of reading the processor's.
+ * The start of a deadline. A deadline of a second or more may be late by a tick of the
+ * kernel's clock, because reading that clock costs a fifth of reading the precise one.
  */
 static uint64_t deadline_begin(uint64_t ns)
 {

@@ -10,18 +10,19 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 			 enum cancel_cause cause);
 
 /*
- * The engine could not reach an entry that is CANCEL: it is to try again soon.
+ * The engine couldn't stop the executing call of an entry that is CANCEL: it is
+ * notified again soon.
  */
 void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * The loop ends. A call whose result a callback is told is cancelled; so is a
- * call that may wait for others. A close() that was posted without a cb is
- * neither, and still happens, even if it is staged.
+ * The loop ends: cancel the calls that have a callback, and those that may wait for an
+ * event. A close() without a cb is not cancelled: it still happens, even if it is
+ * staged.
  */
 void flexsc__cancel_all(struct flexsc_loop *loop);
 
-/* A call's deadline has passed, or a staged call's. */
+/* The deadline of a call, or of a staged call, has passed. */
 void flexsc__deadline_passed(struct flexsc_loop *loop,
 			     const struct timer *timer);
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Direct calls: an engine has written the kernel's own request when the call
- * was posted, and takes the result from where the kernel puts it. struct call
- * is all that the loop has of it. The entry of the same index is the call's
- * shadow: it is FREE, and nobody looks at it, until somebody needs an entry.
- * Then it is filled, and the call is like any other:
+ * Direct calls: when a direct call was posted, its engine wrote the kernel's own
+ * request, and will read the result where the kernel stores it. The loop keeps only a
+ * struct call. The entry at the same index is the call's shadow: it stays FREE and
+ * unused until an entry is needed. Then the shadow is filled, and the call continues as
+ * an ordinary one:
  *
- *	direct	-> SUBMITTED	cancelled, and the kernel hasn't seen the
- *				request, which is withdrawn
- *	direct	-> BUSY		cancelled, or its result isn't wanted yet: by way
- *				of SUBMITTED, as no other thread sees the entry
+ *	direct	-> SUBMITTED	cancelled before the kernel saw the request, which
+ *				is withdrawn
+ *	direct	-> BUSY		cancelled, or its result must not be consumed yet. It
+ *				passes SUBMITTED, but no other thread sees the entry
  *
- * A filled shadow has the call's number. Of the arguments 0 to 2 it has descriptors, and
- * the length or the vector that gives the length. That is enough to cancel or complete
+ * A filled shadow has the call's number, the descriptors among arguments 0 to 2, and
+ * the length, or the vector that determines it. That is enough to cancel or complete
  * the call, but not to execute it.
  *
- * All is done by the owner. Direct calls complete in the order of the kernel's
- * results; a callback may post, cancel, and take results itself meanwhile.
+ * Owner only. Direct calls complete in the order of the kernel's results. A callback
+ * may post, cancel, and consume results itself.
  */
 #ifndef FLEXSC_DIRECT_H
 #define FLEXSC_DIRECT_H
@@ -25,15 +25,15 @@
 #include "loop.h"
 #include "stats.h"
 
-/* struct call's word "how" of a direct call, of call nr. */
+/* The word "how" of struct call, for a direct call with number nr. */
 static inline uint32_t direct_how(unsigned int nr)
 {
 	return (uint32_t)nr << 16 | ROUTE_DIRECT << 8;
 }
 
 /*
- * Post a direct call with the first free entry: there is one, and the request
- * has the name of the call. The engine keeps the arguments that a shadow needs.
+ * Post a direct call in the first free entry, which must exist. The request carries the
+ * call's name. The engine keeps the arguments that a shadow needs.
  */
 static inline struct call *direct_post(struct flexsc_loop *loop,
 				       struct flexsc_cb *cb, unsigned int nr)
@@ -53,7 +53,7 @@ static inline struct call *direct_post(struct flexsc_loop *loop,
 	return call;
 }
 
-/* A direct call is over; its shadow was never filled. */
+/* End a direct call whose shadow was never filled. */
 static inline void direct_free(struct flexsc_loop *loop, struct call *call)
 {
 	RULE(call_is_direct(call));
@@ -64,7 +64,7 @@ static inline void direct_free(struct flexsc_loop *loop, struct call *call)
 	loop->completed++;
 }
 
-/* A direct call has its result: it is freed, and its callback runs. */
+/* A direct call has its result: free it, and run its callback. */
 static inline void direct_retire(struct flexsc_loop *loop, struct call *call,
 				 int64_t ret)
 {
@@ -81,10 +81,10 @@ static inline void direct_retire(struct flexsc_loop *loop, struct call *call,
 		flexsc__stats_untold(loop, ret);
 }
 
-/* Store in the shadow what is known of the call; it stays FREE. */
+/* Store the known arguments in the shadow, which stays FREE. */
 void flexsc__direct_describe(struct flexsc_loop *loop, uint32_t index);
 
-/* Fill the shadow: the call is SUBMITTED, and isn't direct any more. */
+/* Fill the shadow: the call becomes SUBMITTED, and is no longer direct. */
 void flexsc__direct_fill(struct flexsc_loop *loop, uint32_t index);
 
 #endif /* FLEXSC_DIRECT_H */

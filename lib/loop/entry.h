@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life cycle of an entry (<linux/flexsc.h> draws it), one function for
- * each arrow; no other file writes an entry's status. The user side is run by
- * the loop's owner alone. The engine side is run by the thread that executes: a
- * syscall thread, or the owner for calls that are run inline or through
- * io_uring. U1..U3 and E1..E3 are the numbers used there. A test build checks
- * where each arrow begins.
+ * The life cycle of an entry (drawn in <linux/flexsc.h>), with one function per
+ * transition. No other file writes an entry's status. Only the loop's owner runs the
+ * user side. The executing thread runs the engine side: a syscall thread, or the owner
+ * for calls that it makes inline or through io_uring. U1..U3 and E1..E3 are the numbers
+ * used in <linux/flexsc.h>. A test build checks the state at the start of each
+ * transition.
  *
- * The entry of a direct call stays FREE; its life begins, if at all, when the
- * shadow is filled (direct.h).
+ * The entry of a direct call stays FREE. Its life cycle begins only if the shadow is
+ * filled (direct.h).
  */
 #ifndef FLEXSC_ENTRY_H
 #define FLEXSC_ENTRY_H
@@ -38,23 +38,23 @@ static inline bool entry_swap(struct flexsc_entry *entry, uint8_t from,
 
 /* The user side. */
 
-/* FREE -> SUBMITTED, after the arguments were stored. */
+/* FREE -> SUBMITTED, after the arguments are stored. */
 static inline void entry_submit(struct flexsc_entry *entry)
 {
 	RULE(ENTRY_IN(entry, AT(FREE)));
-	/* U1: publishes them; pairs with E1. */
+	/* U1: publishes the arguments; pairs with E1. */
 	__atomic_store_n(&entry->status, FLEXSC_SUBMITTED, __ATOMIC_RELEASE);
 }
 
-/* DONE -> SUBMITTED: the kernel gave the entry back before the call's end. */
+/* DONE -> SUBMITTED: the kernel returned the entry before the call's end. */
 static inline void entry_submit_again(struct flexsc_entry *entry)
 {
 	RULE(ENTRY_IN(entry, AT(DONE)));
-	/* Publishes the arguments of the rest, as U1 does; pairs with E1. */
+	/* Publishes the arguments of the call's rest, as U1 does; pairs with E1. */
 	__atomic_store_n(&entry->status, FLEXSC_SUBMITTED, __ATOMIC_RELEASE);
 }
 
-/* SUBMITTED or CANCEL -> DONE: no engine has begun it, and none will. */
+/* SUBMITTED or CANCEL -> DONE: no engine has begun the entry, and none will. */
 static inline void entry_refuse(struct flexsc_entry *entry, int64_t ret)
 {
 	RULE(ENTRY_IN(entry, AT(SUBMITTED) | AT(CANCEL)));
@@ -62,13 +62,13 @@ static inline void entry_refuse(struct flexsc_entry *entry, int64_t ret)
 	__atomic_store_n(&entry->status, FLEXSC_DONE, __ATOMIC_RELEASE);
 }
 
-/* SUBMITTED -> CANCEL; false if it has been started. */
+/* SUBMITTED -> CANCEL; false if a thread has begun the entry. */
 static inline bool entry_cancel_submitted(struct flexsc_entry *entry)
 {
 	return entry_swap(entry, FLEXSC_SUBMITTED, FLEXSC_CANCEL);
 }
 
-/* BUSY -> CANCEL; false if it is done, or not started. */
+/* BUSY -> CANCEL; false if the entry is done, or hasn't begun. */
 static inline bool entry_cancel_busy(struct flexsc_entry *entry)
 {
 	return entry_swap(entry, FLEXSC_BUSY, FLEXSC_CANCEL);
@@ -81,7 +81,7 @@ static inline void entry_free(struct flexsc_entry *entry)
 	__atomic_store_n(&entry->status, FLEXSC_FREE, __ATOMIC_RELAXED);
 }
 
-/* U3: take all completions, newest first; acquires what E3 released. */
+/* U3: takes all completions, newest first; acquires what E3 released. */
 static inline uint32_t completions_take(struct flexsc_completions *queue)
 {
 	if (__atomic_load_n(&queue->head, __ATOMIC_RELAXED) == FLEXSC_NO_ENTRY)
@@ -100,9 +100,9 @@ static inline bool entry_begin(struct flexsc_entry *entry)
 }
 
 /*
- * SUBMITTED -> BUSY, where the owner itself executes an entry that it has seen
- * to be SUBMITTED: no thread competes, so it needs no atomic read-modify-write,
- * which would cost more than the rest of a call.
+ * SUBMITTED -> BUSY, if the owner itself executes an entry that it saw as SUBMITTED. No
+ * other thread competes for the entry. An atomic read-modify-write would cost more than
+ * the rest of a call.
  */
 static inline void entry_begin_alone(struct flexsc_entry *entry)
 {
@@ -119,7 +119,7 @@ static inline void entry_finish(struct flexsc_entry *entry, int64_t ret)
 	__atomic_store_n(&entry->status, FLEXSC_DONE, __ATOMIC_RELEASE);
 }
 
-/* E3: tell the owner where to look; pairs with U3. */
+/* E3: reports the entry to the owner; pairs with U3. */
 static inline void completions_push(struct flexsc_completions *queue,
 				    struct flexsc_entry *entry, uint32_t index)
 {
@@ -128,8 +128,8 @@ static inline void completions_push(struct flexsc_completions *queue,
 	do {
 		entry->link = head;
 		/*
-		 * Sequentially consistent rather than release, because of the
-		 * sleeping protocol: see loop_notify().
+		 * Sequentially consistent instead of release: the protocol in
+		 * loop_notify() needs it.
 		 */
 	} while (!__atomic_compare_exchange_n(&queue->head, &head, index, true,
 					      __ATOMIC_SEQ_CST,

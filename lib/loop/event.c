@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timers as callbacks, and what is common to them and other events. Owner only. */
+/* Timers as callbacks, and the code that timers share with other events. Owner only. */
 #include "event.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 /* Timers. */
 
-/* Forget a cb's timer, if it has one. */
+/* Release a cb's timer, if it has one. */
 static bool timer_forget(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
 	if (handle_kind(cb->handle) != HANDLE_TIMER ||
@@ -47,7 +47,7 @@ int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return 0;
 }
 
-/* All that completes without an entry. */
+/* Everything that completes without an entry. */
 
 static struct flexsc_cb *timer_cb(const struct timer *timer)
 {
@@ -114,7 +114,7 @@ void flexsc__events_cancel(struct flexsc_loop *loop)
 	struct timer timer;
 
 	flexsc__signals_cancel(loop);
-	/* Far enough for every timer that can be armed. */
+	/* Later than any timer that can be armed. */
 	flexsc__wheel_advance(&loop->wheel, UINT64_MAX);
 	while (flexsc__wheel_pop(&loop->wheel, WHEEL_DUE_CBS, &timer))
 		flexsc__ready(loop, timer_cb(&timer), -ECANCELED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fixed descriptors, which are the engine's business. Owner only. */
+/* Fixed descriptors; the engine implements them. Owner only. */
 #include <errno.h>
 #include <flexsc/fd.h>
 

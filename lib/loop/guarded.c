@@ -7,7 +7,7 @@
 #include "lib/files/guard.h"
 #include "loop.h"
 
-/* A descriptor of an entry: the argument, and which of the call's guards it has. */
+/* A descriptor among an entry's arguments, and the index of its guard. */
 struct named {
 	unsigned int arg, guard;
 	unsigned int rest;	/* descriptors after it: bit n is argument n */
@@ -23,7 +23,7 @@ static bool next_named(struct named *named)
 	return named->guard < CALL_GUARDS;
 }
 
-/* To begin with. */
+/* The state before the first descriptor. */
 static struct named names_of(const struct flexsc_entry *entry)
 {
 	return (struct named){ .guard = -1U,
@@ -46,7 +46,7 @@ static void set_guard(struct call *call, unsigned int which,
 			 __ATOMIC_RELEASE);
 }
 
-/* Another thread may look at the argument: flexsc__call_names(). */
+/* Another thread may read the argument in flexsc__call_names(). */
 static void set_argument(struct flexsc_entry *entry, unsigned int arg, int fd)
 {
 	__atomic_store_n(&entry->args[arg], (uint64_t)fd, __ATOMIC_RELAXED);
@@ -93,7 +93,7 @@ bool flexsc__call_join(struct flexsc_loop *loop, uint32_t index, uint32_t fd,
 	return joined;
 }
 
-/* A file on a disk isn't copied: files/guard.h. */
+/* A file on a disk isn't copied: see files/guard.h. */
 static bool can_copy(const struct guard *guard)
 {
 	return flexsc__fds_kind((uint32_t)guard_fd(guard)) &

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles: from a pending cb to its call, timer or signal. Owner only. */
+/* Handles lead from a pending cb to its call, timer or signal. Owner only. */
 #ifndef FLEXSC_HANDLE_H
 #define FLEXSC_HANDLE_H
 
@@ -11,9 +11,9 @@ struct flexsc_loop;
 struct multishot;
 
 /*
- * cb->handle while it is pending: what kind of thing it is, and which. The
- * handle of a cb that isn't pending is whatever memory it was made of, so a
- * handle is believed only if what it names points back at the cb.
+ * cb->handle of a pending cb: the kind and index of the object that it is pending for.
+ * The handle of an idle cb may be uninitialised memory. So a handle is valid only if
+ * the object that it names points back at the cb.
  */
 enum handle_kind {
 	HANDLE_NONE = 0,
@@ -48,7 +48,7 @@ bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb);
 struct multishot *flexsc__cb_multishot(struct flexsc_loop *loop,
 				       const struct flexsc_cb *cb);
 
-/* May something be posted on this loop, with this cb? 0 or -errno. */
+/* May this cb be posted on this loop? 0 or -errno. */
 int flexsc__post_check(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
 #endif /* FLEXSC_HANDLE_H */

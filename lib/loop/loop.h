@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop: all that one thread, its owner, has of calls. What other threads
- * touch is atomic and says so. Which file of this floor owns what:
+ * A loop: the calls, timers and signals of one thread, its owner. Fields that other
+ * threads use are atomic, and marked. The files of this floor and what they own:
  *
  *	page.c		entries and calls, and the list of free ones
  *	call.c		posting and consuming
  *	direct.c	calls that their engine takes without an entry
  *	staged.c	calls without an entry: chained, or waiting for one
- *	handle.c	what a pending cb is the cb of
+ *	handle.c	the object that a cb is pending for
  *	cancel.c	cancellation and deadlines
  *	guarded.c	guards of an entry's descriptors
- *	ready.c		cbs that have their result without an entry
+ *	ready.c		cbs that got their result without an entry
  *	wheel.c		the timing wheel
  *	signal.c	signals as callbacks
  *	wake.c		wake-ups by other threads
  *	event.c		timers as callbacks; timers, signals, wake-ups together
  *	outer.c		the descriptor for an outer loop
- *	work.c		posting functions of the program's
+ *	work.c		posting the program's functions
  *	multishot.c	calls that are posted once and complete many times
- *	buffers.c	memory that such a call receives into
- *	fixed_fd.c	descriptors that the engine keeps hold of
+ *	buffers.c	memory that multishot calls receive into
+ *	fixed_fd.c	descriptors whose files the engine holds
  *	stats.c		the published counters
  *	registry.c	all loops of the process
- *	engine.h	what a loop asks of its engine
+ *	engine.h	a loop's interface to its engine
  *
- * How a loop is made, run and destroyed is in run/, above the engines.
+ * Creating, running and destroying a loop is in run/, above the engines.
  *
  *
  * The life of a call, seen by the owner
@@ -32,18 +32,18 @@
  *	posted		-> submitted	a free entry was filled
  *	posted		-> direct	the engine has written its request
  *	posted		-> staged	no entry is free, or it is chained
- *	staged		-> submitted	an entry is free for it; keeps its cb
+ *	staged		-> submitted	an entry is free for it; its cb stays
  *	staged		-> ready	cancelled, or its predecessor failed
- *	submitted	-> the engine	the batch it is in was handed over
+ *	submitted	-> the engine	its batch was handed over
  *	the engine	-> done		see <linux/flexsc.h>
  *	done		-> free		dispatched: its callback runs
- *	direct		-> free		its result is there: its callback runs
+ *	direct		-> free		its result has arrived: its callback runs
  *	direct		-> submitted	its entry is needed, and was filled
  *
- * Lists of calls are threaded through struct call; a call is on one at a time.
- * What completes without an entry, but timers and wake-ups (signals, staged calls
- * and timers that were cancelled), goes to the ready list, threaded through the
- * cbs themselves, which belong to the library until their callbacks run.
+ * Lists of calls are linked through struct call; a call is in one list at a time. Cbs
+ * that complete without an entry go to the ready list: signals, staged calls, and
+ * cancelled timers, but not other timers and wake-ups. The ready list is linked through
+ * the cbs, which belong to the library until their callbacks run.
  */
 #ifndef FLEXSC_INTERNAL_LOOP_H
 #define FLEXSC_INTERNAL_LOOP_H
@@ -70,36 +70,36 @@
 #include "wake.h"
 
 /*
- * Submitted calls lie in groups: calls of one group go to the kernel one
- * after the other, which is faster than a mixture. A group is an io_uring
- * operation, for the engine that makes use of it; the others have one group.
+ * Submitted calls are grouped by io_uring operation: calls of one group go to the
+ * kernel one after the other, which is faster than a mixture. Engines that don't
+ * benefit use a single group.
  */
 #define GROUPS	64U
 
 struct flexsc_loop {
-	/* Hot: every post and every completion. */
+	/* Hot: used by every post and every completion. */
 	struct arena entries;	/* struct flexsc_entry: the syscall pages */
-	struct arena calls;	/* struct call, the same indices */
+	struct arena calls;	/* struct call, at the same indices */
 	uint32_t free;		/* the first free entry */
 	union {
 		struct {
-			uint32_t waiting;	/* staged calls that wait */
+			uint32_t waiting;	/* staged calls that wait for an entry */
 			bool closing;
 			bool stale;	/* belongs to the parent process */
 		};
-		uint64_t unusual;	/* any of these */
+		uint64_t unusual;	/* nonzero if any of these is set */
 	};
-	uint64_t groups;	/* groups with something submitted: bits */
-	uint32_t group_mask;	/* 0: all groups are one */
+	uint64_t groups;	/* bit n: group n has submitted calls */
+	uint32_t group_mask;	/* 0: there is one group */
 	uint64_t posted, completed;	/* calls */
-	uint64_t events;	/* callbacks owed except for calls */
-	int64_t refs;		/* what a run waits for besides */
+	uint64_t events;	/* callbacks that are due, except for calls */
+	int64_t refs;		/* flexsc_loop_ref() and flexsc_loop_unref() */
 	struct call_queue done;
 	struct cb_list ready;
 	bool inside;		/* a callback is running */
-	bool ready_first;	/* of the next harvest */
+	bool ready_first;	/* the next harvest begins with the ready list */
 	struct flexsc_stats *stats;
-	uint32_t grown;		/* arenas' elements that are published */
+	uint32_t grown;		/* elements of arenas, when last published */
 	struct call_queue submitted[GROUPS];
 
 	const struct engine *engine;
@@ -113,48 +113,51 @@ struct flexsc_loop {
 	struct signal_wait *signal_waits;
 	struct multishots multishots;
 	struct flexsc_buffers *buffers;
-	uint32_t groups_made;	/* of buffers */
+	uint32_t groups_made;	/* number of buffer groups created */
 
-	/* Fields of other threads, from here on. */
+	/* Other threads use the fields from here on. */
 	struct flexsc_completions completions
 		__attribute__((aligned(64)));
 	struct wakes wakes;
 	_Atomic uint32_t bell;		/* engines that sleep on a futex */
 	_Atomic uint8_t sleeping;	/* enum sleep: see loop_notify() */
-	atomic_bool told;		/* of something, since run_collect() */
+	atomic_bool told;		/* loop_notify() ran since the last
+					 * run_collect() */
 	atomic_bool stop;
 	atomic_bool nudged;		/* a wake-up without a cb */
 	_Atomic uint32_t visitors;	/* see loop_visit() */
-	/* The loop to notify in place of this one, or NULL: E1, E2 (run/handover.c). */
+	/* The loop to notify instead of this one, or NULL: E1, E2 (run/handover.c). */
 	_Atomic(struct flexsc_loop *) heir;
 
-	/* Cold. */
-	struct flexsc_cb orphan;	/* of calls that were taken away: run/handover.h */
+	/* Rarely used. */
+	struct flexsc_cb orphan;	/* of calls that were handed over:
+					 * run/handover.h */
 	pthread_t owner;
 	uint32_t lost;		/* calls that the engine can't end */
-	bool makes_ready;	/* FD_OLD_WORKER means the owner: files/fds.h */
-	int no_thread;		/* result of a call that no thread can be made for */
+	bool makes_ready;	/* FD_OLD_WORKER refers to the owner: files/fds.h */
+	int no_thread;		/* result of a call for which no thread can be created */
 	struct flexsc_options options;
-	char *cores;		/* options.kernel_cores is this copy; may be NULL */
+	char *cores;		/* the copy that options.kernel_cores points to; may be
+				 * NULL */
 	char why[160];
 	struct flexsc_stats_page *page;
 	int stats_fd;
 	struct outer outer;
 	struct flexsc_loop *next, *prev;	/* registry.c */
 
-	/* How calls are posted, by number. */
+	/* The post function of each call, by number. */
 	post_fn posts[CALLS_ROOM];
 	post3_fn posts3[CALLS_ROOM];
 };
 
-/* Would a call that is posted now have an entry at once? */
+/* Would a call posted now get an entry at once? */
 static inline bool flexsc__loop_has_entry(struct flexsc_loop *loop)
 {
 	return !loop->waiting &&
 	       (loop->free != NONE || flexsc__pages_grow(loop));
 }
 
-/* The owner alone may come here; under flexsc run it is a carrier. */
+/* Only the owner may run this code; under flexsc run the owner is a carrier. */
 #define loop_assert_owner(loop) \
 	RULE(pthread_equal(pthread_self(), (loop)->owner))
 
@@ -170,14 +173,14 @@ static inline struct call *call_of(const struct flexsc_loop *loop,
 	return (struct call *)loop->calls.base + index;
 }
 
-/* Has the entry a call? */
+/* Does the entry have a call? */
 static inline bool call_in_use(const struct flexsc_loop *loop, uint32_t index)
 {
 	return call_is_direct(call_of(loop, index)) ||
 	       entry_status(entry_of(loop, index)) != FLEXSC_FREE;
 }
 
-/* A list of calls. */
+/* Lists of calls. */
 static inline void calls_append(struct flexsc_loop *loop,
 				struct call_list *list, uint32_t index)
 {
@@ -200,7 +203,7 @@ static inline uint32_t calls_take(struct flexsc_loop *loop,
 	return index;
 }
 
-/* The cb is the program's again. */
+/* Complete the cb: it belongs to the program again. */
 static inline struct flexsc_cb *cb_complete(struct flexsc_cb *cb, int64_t ret)
 {
 	cb->ret = ret;
@@ -216,8 +219,8 @@ static inline void callback(struct flexsc_cb *cb, int64_t ret)
 }
 
 /*
- * The loop's pool of syscall threads; NULL until an engine needs one. Any
- * thread, if the loop is one that lasts: see registry.c.
+ * The loop's pool of syscall threads; NULL until an engine needs one. Any thread,
+ * provided that the loop can't end meanwhile: see registry.c.
  */
 static inline struct pool *loop_pool(const struct flexsc_loop *loop)
 {
@@ -231,9 +234,9 @@ static inline struct staged *staged_of(const struct flexsc_loop *loop,
 	return (struct staged *)loop->staged.base + staged;
 }
 
-/* An engine's steps for each call. */
+/* Steps of an engine, for each call. */
 
-/* An entry that the owner executed has its result; the callback is next. */
+/* An entry that the owner executed has its result: its callback is due. */
 static inline void call_done(struct flexsc_loop *loop, uint32_t index,
 			     int64_t ret)
 {
@@ -241,7 +244,7 @@ static inline void call_done(struct flexsc_loop *loop, uint32_t index,
 	queue_append(&loop->done, call_of(loop, index), index);
 }
 
-/* End an entry that is never begun, with this result. */
+/* End an entry that was never begun, with this result. */
 static inline void call_refuse(struct flexsc_loop *loop, uint32_t index,
 			       int64_t ret)
 {
@@ -249,9 +252,7 @@ static inline void call_refuse(struct flexsc_loop *loop, uint32_t index,
 	queue_append(&loop->done, call_of(loop, index), index);
 }
 
-/*
- * Is the entry to be executed? False: it was cancelled, and is completed now.
- */
+/* Should the entry be executed? False: it was cancelled, and is completed now. */
 static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
 {
 	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
@@ -263,18 +264,19 @@ static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
 /* Where the owner sleeps. */
 enum sleep {
 	AWAKE = 0,
-	ASLEEP,		/* in engine->wait(): engine->wake() ends that */
+	ASLEEP,		/* in engine->wait(), which engine->wake() ends */
 	ASLEEP_OUTSIDE,	/* in an outer loop, which watches outer.fd */
 };
 
 /*
- * Waking a loop that sleeps. The owner sets "sleeping", looks once more for
- * work, and sleeps; others make work visible, then look at "sleeping". All
- * four are sequentially consistent, so at least one side sees the other's: no
- * wake-up is lost. Whoever clears the flag rings, so it is rung once.
+ * Wakes a sleeping loop. The owner sets "sleeping", checks once more for work, and
+ * sleeps. Another thread makes work visible, then reads "sleeping". All four accesses
+ * are sequentially consistent, so at least one of the threads sees the other's store,
+ * and no wake-up is lost. The thread that clears the flag wakes the owner, so this
+ * happens once.
  *
- * "told" saves an owner that is awake the look at all that others may have made
- * visible. It forgets what it was told before it looks, so the same holds.
+ * "told" saves an owner that is awake the checks for other threads' work. The owner
+ * clears "told" before it checks, so the same argument applies.
  */
 static inline void loop_notify(struct flexsc_loop *loop)
 {
@@ -284,8 +286,8 @@ static inline void loop_notify(struct flexsc_loop *loop)
 	if (!atomic_load(&loop->told))
 		atomic_store(&loop->told, true);
 	/*
-	 * E2: after the result was made visible; pairs with E1 in run/handover.c. "nudged"
-	 * ends the heir's wait, after which it looks at its wards' loops.
+	 * E2: read after the result was made visible; pairs with E1 in run/handover.c.
+	 * "nudged" ends the heir's wait, and the heir then checks its wards' loops.
 	 */
 	while ((heir = atomic_load(&loop->heir))) {
 		loop = heir;
@@ -303,9 +305,10 @@ static inline void loop_notify(struct flexsc_loop *loop)
 }
 
 /*
- * Another thread is about to tell the owner something that may be the last thing
- * the owner waits for: the owner doesn't free the loop before the visit's end.
- * N1: that is the thread's last use of the loop; pairs with N2 in run/make.c.
+ * Brackets a notification from another thread. The notification may be the last one
+ * that the owner waits for, so the owner doesn't free the loop before the visit ends.
+ * N1: the end of the visit is the thread's last use of the loop; pairs with N2 in
+ * run/make.c.
  */
 static inline void loop_visit(struct flexsc_loop *loop)
 {
@@ -318,8 +321,8 @@ static inline void loop_leave(struct flexsc_loop *loop)
 }
 
 /*
- * Is there nothing for a turn to collect: neither what loop_notify() tells, nor
- * what syscall threads complete before they tell, nor timers and signals?
+ * Does a turn have nothing to collect? Checks notifications, completions that syscall
+ * threads push before they notify, timers and signals.
  */
 static inline bool loop_is_quiet(struct flexsc_loop *loop)
 {
@@ -334,7 +337,7 @@ static inline bool loop_is_quiet(struct flexsc_loop *loop)
 void flexsc__all_add(struct flexsc_loop *loop);
 void flexsc__all_remove(struct flexsc_loop *loop);
 
-/* Around a fork(); the child has no loops here afterwards. */
+/* Bracket a fork(). In the child no loop is registered afterwards. */
 void flexsc__all_lock(void);
 void flexsc__all_unlock(void);
 void flexsc__all_forked(void (*each)(struct flexsc_loop *loop));

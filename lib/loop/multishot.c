@@ -20,10 +20,10 @@
 #define MULTISHOTS_MAX	(1U << 20)
 #define SHOTS_MAX	(1U << 20)
 
-/* A result of a call that goes on. */
+/* One result of a call that continues. */
 struct shot {
-	struct flexsc_cb cb;	/* arg is the multishot */
-	uint32_t next;		/* free list */
+	struct flexsc_cb cb;	/* arg points to the multishot call */
+	uint32_t next;		/* in the list of free shots */
 };
 
 static void multishot_over(struct flexsc_cb *own);
@@ -53,7 +53,7 @@ static uint32_t index_of(const struct multishot *multishot)
 
 /* Memory. */
 
-/* Addresses are reserved for the first: most loops have none. */
+/* Address space is reserved with the first multishot call: most loops have none. */
 static int multishots_make(struct multishots *all)
 {
 	int err = flexsc__arena_init(&all->all, sizeof(struct multishot),
@@ -120,7 +120,7 @@ static void shot_free(struct flexsc_loop *loop, struct shot *shot)
 	loop->multishots.free_shots = (uint32_t)(shot - shot_at(loop, 0));
 }
 
-/* Calls of its own. */
+/* The calls that a multishot call makes. */
 
 int flexsc__multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
 			   unsigned int nr,
@@ -137,7 +137,7 @@ int flexsc__multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
 
 /* Completions. */
 
-/* A multishot call ends, but for telling the last completion. */
+/* A multishot call ends; only its last completion remains to be reported. */
 static void multishot_free(struct multishot *multishot)
 {
 	struct flexsc_loop *loop = multishot_loop(multishot);
@@ -151,7 +151,7 @@ static void multishot_free(struct multishot *multishot)
 	multishot->how->end(multishot);
 }
 
-/* The program's cb is complete, with a result and the buffer it is in. */
+/* Complete the program's cb with a result and the result's buffer. */
 static struct flexsc_cb *multishot_tell(struct multishot *multishot,
 					int64_t ret, uint32_t which, bool more)
 {
@@ -176,7 +176,7 @@ static struct flexsc_cb *multishot_tell(struct multishot *multishot,
 	return cb;
 }
 
-/* A result of a call of its own: the buffer is told apart. */
+/* Split the result of the multishot call's own call into the result and its buffer. */
 static int64_t multishot_result(struct multishot *multishot, int64_t ret,
 				uint32_t *which)
 {
@@ -194,7 +194,7 @@ static int64_t multishot_result(struct multishot *multishot, int64_t ret,
 	return ret;
 }
 
-/* A result that isn't told is undone. */
+/* Undo a result that isn't reported. */
 static void multishot_drop(struct multishot *multishot, int64_t ret,
 			   uint32_t which)
 {
@@ -204,15 +204,15 @@ static void multishot_drop(struct multishot *multishot, int64_t ret,
 		flexsc__private_fd_close((int)ret);
 }
 
-/* Is it a good result, which another may follow? */
+/* Is the result a success, which another one may follow? */
 static bool is_good(const struct multishot *multishot, int64_t ret)
 {
 	return multishot->buffers ? ret > 0 : ret >= 0;
 }
 
 /*
- * The call of its own has ended. Returns the program's cb, or NULL if there is
- * nothing to tell.
+ * The multishot call's own call has ended. Returns the program's cb, or NULL if there
+ * is nothing to report.
  */
 static struct flexsc_cb *multishot_end(struct multishot *multishot)
 {
@@ -244,7 +244,7 @@ static struct flexsc_cb *multishot_end(struct multishot *multishot)
 				      !multishot->how->next(multishot, ret));
 }
 
-/* The call's end waits for the shots before it. */
+/* The end of the call is reported after the shots before it. */
 void flexsc__multishot_postpone(struct multishot *multishot)
 {
 	struct flexsc_loop *loop = multishot_loop(multishot);
@@ -267,7 +267,7 @@ static void multishot_over(struct flexsc_cb *own)
 		cb->callback(cb);
 }
 
-/* A shot is taken from the ready list. */
+/* Complete the program's cb with a shot from the ready list. */
 static struct flexsc_cb *shot_take(struct flexsc_cb *cb)
 {
 	struct multishot *multishot = cb->arg;
@@ -287,7 +287,7 @@ static void multishot_told(struct flexsc_cb *cb)
 		cb->callback(cb);
 }
 
-/* There is no memory to tell a result: the call ends, and says so. */
+/* No memory is left to report a result: end the call with -ENOMEM. */
 static void multishot_fail(struct multishot *multishot, int64_t ret)
 {
 	uint32_t which;
@@ -309,7 +309,7 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 {
 	struct multishot *multishot = multishot_of(own);
 	struct flexsc_loop *loop = multishot_loop(multishot);
-	/* Nothing is told after what wasn't: a stream would have a hole. */
+	/* Report nothing after a lost result: a stream would have a gap. */
 	struct shot *shot = multishot->failed ? NULL : shot_alloc(loop);
 
 	if (!shot) {
@@ -369,7 +369,7 @@ void flexsc__multishot_cancel(struct multishot *multishot)
 	flexsc_loop_cancel(multishot_loop(multishot), &multishot->own);
 }
 
-/* Is it the descriptor that the program named, and hasn't closed? */
+/* Did the program name this descriptor in the call, without closing it since? */
 static bool multishot_names(const struct multishot *multishot, int fd)
 {
 	return multishot->guard ? guard_is_named(multishot->guard, fd) :
@@ -392,7 +392,9 @@ int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd)
 	return n;
 }
 
-/* Does the engine's request on this descriptor wait as flexsc-multishot(3) says? */
+/*
+ * Does the engine's request on this descriptor wait as flexsc-multishot(3) describes?
+ */
 static bool waits_in_engine(int fd)
 {
 	const struct flexsc_entry entry = { .nr = SYS_accept4,
@@ -408,7 +410,7 @@ static int multishot_start(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	bool in_engine;
 	int err;
 
-	/* The engine's receive fails at once if it finds no buffer. */
+	/* The engine's receive fails at once if no buffer is free. */
 	if (buffers)
 		in_engine = buffers->lent && buffers->out < buffers->count;
 	else

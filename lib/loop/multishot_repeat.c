@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Multishot calls that are posted again after each result, for engines and files
- * without multishot requests. Between two calls a guard's copy keeps the file. A
- * receive that is pending takes a buffer, so a receive waits for data first. Owner
- * only.
+ * without multishot requests. A guard's copy keeps the file open between two calls. A
+ * pending receive occupies a buffer, so a receive first waits for data. Owner only.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -18,7 +17,8 @@
 #include "loop.h"
 #include "multishot.h"
 
-#define PAUSE_NS	1000000	/* after a poll that a receive contradicts */
+#define PAUSE_NS	1000000	/* pause after poll(2) reported data that a receive
+				 * didn't find */
 
 static int repeat_accept(struct multishot *multishot)
 {
@@ -30,7 +30,7 @@ static int repeat_accept(struct multishot *multishot)
 	return multishot_post_own(multishot, SYS_accept4, args);
 }
 
-/* The engine takes a buffer when data has come. */
+/* The engine takes a buffer when data has arrived. */
 static int repeat_recv_lent(struct multishot *multishot)
 {
 	const uint64_t args[FLEXSC_ARGS_MAX] = {
@@ -89,8 +89,8 @@ static int repeat_wait(struct multishot *multishot)
 }
 
 /*
- * poll(2) reported an error, and the call found nothing: messages wait in the
- * socket's error queue, and poll(2) would report them again at once.
+ * poll(2) reported an error, but the call found nothing: the socket's error queue has
+ * messages. Pause, because poll(2) would report them again at once.
  */
 static int repeat_pause(struct multishot *multishot)
 {
@@ -119,7 +119,7 @@ static int repeat_again(struct multishot *multishot)
 						    repeat_wait(multishot);
 }
 
-/* A receive that filled its buffer probably left data. */
+/* A receive that filled its buffer has probably left data. */
 static int repeat_next(struct multishot *multishot, int64_t ret)
 {
 	const struct flexsc_buffers *buffers = multishot->buffers;
@@ -129,12 +129,12 @@ static int repeat_next(struct multishot *multishot, int64_t ret)
 	return repeat_wait(multishot);
 }
 
-/* The call that accepted has noted what is known. */
+/* The accepting call has recorded the facts of the connection. */
 static void repeat_accepted(const struct multishot *multishot, int64_t ret)
 {
 }
 
-/* A posted call closes the copy. A call that failed at once has no guard. */
+/* Closes the copy by a posted call. A call that failed at once has no guard. */
 static void repeat_end(struct multishot *multishot)
 {
 	uint64_t copy;
@@ -148,7 +148,7 @@ static void repeat_end(struct multishot *multishot)
 		flexsc__private_fd_close((int)copy);
 }
 
-/* The error of a receive that wouldn't wait: 0, -ENOTSOCK, -ENOTCONN. */
+/* The error of a non-blocking receive: 0, -ENOTSOCK or -ENOTCONN. */
 static int check_receives(int fd)
 {
 	uint32_t listens = 0, size = sizeof(listens);
@@ -158,7 +158,7 @@ static int check_receives(int fd)
 	return listens ? -ENOTCONN : (int)err;
 }
 
-/* A guard that has a copy. 0 or -errno. */
+/* Begin a guard and copy the descriptor. 0 or -errno. */
 static int repeat_guard(struct multishot *multishot)
 {
 	struct guard *guard = flexsc__guard_begin((uint32_t)multishot->fd);

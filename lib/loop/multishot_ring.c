@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multishot calls that are the engine's own requests: one entry, with many results.
- * The request holds the file. Owner only.
+ * Multishot calls that are requests of the engine: one entry with many results. The
+ * request holds the file. Owner only.
  */
 #include <sys/syscall.h>
 
@@ -31,13 +31,13 @@ static int ring_next(struct multishot *multishot, int64_t ret)
 	return ring_try(multishot);
 }
 
-/* A request waits by itself, so this is a result. */
+/* A multishot request waits by itself, so -EAGAIN is its final result. */
 static int ring_again(struct multishot *multishot)
 {
 	return -EAGAIN;
 }
 
-/* No call was made that would have noted what is known of the connection. */
+/* The kernel accepted the connection without a call, so record its facts here. */
 static void ring_accepted(const struct multishot *multishot, int64_t ret)
 {
 	const struct flexsc_entry entry = {
@@ -49,7 +49,7 @@ static void ring_accepted(const struct multishot *multishot, int64_t ret)
 	flexsc__fds_note_made(&entry, ret);
 }
 
-/* The request is over. */
+/* The request has ended by itself: there is nothing to release. */
 static void ring_end(struct multishot *multishot)
 {
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Syscall pages: entries, their companions, and the list of free ones. Owner
- * only.
+ * Syscall pages: entries, their companions, and the list of free entries. Owner only.
  */
 #include "page.h"
 
@@ -9,7 +8,7 @@
 
 #include "loop.h"
 
-/* Chain entries [first, count) in front of the free ones. */
+/* Put entries [first, count) at the front of the free list. */
 static void add_free(struct flexsc_loop *loop, uint32_t first)
 {
 	for (uint32_t i = loop->entries.count; i-- > first;) {
@@ -20,7 +19,7 @@ static void add_free(struct flexsc_loop *loop, uint32_t first)
 }
 
 /*
- * The pages double until the limit. False: they can't, now or ever; calls have
+ * Double the pages, up to the limit. False: they can't grow, now or ever, so calls have
  * to wait.
  */
 bool flexsc__pages_grow(struct flexsc_loop *loop)
@@ -33,7 +32,9 @@ bool flexsc__pages_grow(struct flexsc_loop *loop)
 		return false;
 	while (loop->calls.count < loop->entries.count) {
 		if (flexsc__arena_grow(&loop->calls)) {
-			/* Without companions the new entries don't exist. */
+			/*
+			 * An entry needs its companion, so the new entries are dropped.
+			 */
 			loop->entries.count = first;
 			return false;
 		}

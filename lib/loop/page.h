@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Syscall pages: entries and calls, and the list of free entries. Owner only.
- */
+/* Syscall pages: entries and calls, and the list of free entries. Owner only. */
 #ifndef FLEXSC_PAGE_H
 #define FLEXSC_PAGE_H
 

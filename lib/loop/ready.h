@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ready list: cbs that have their result without an entry, oldest first. It
- * is threaded through the cbs' handles, which belong to the library until their
- * callbacks run. Owner only.
+ * The ready list: cbs that got their result without an entry, oldest first. It is
+ * linked through the cbs' handles, which belong to the library until their callbacks
+ * run. Owner only.
  */
 #ifndef FLEXSC_READY_H
 #define FLEXSC_READY_H
@@ -16,7 +16,7 @@ struct cb_list {
 	struct flexsc_cb *head, *tail;
 };
 
-/* A cb is a link of one list at a time; while it is, handle is the link. */
+/* A cb is in one list at a time. While it is, its handle is the link. */
 static inline struct flexsc_cb *cb_next(const struct flexsc_cb *cb)
 {
 	return (struct flexsc_cb *)(uintptr_t)cb->handle;
@@ -39,7 +39,7 @@ static inline void cb_list_add(struct cb_list *list, struct flexsc_cb *cb)
 
 void flexsc__ready(struct flexsc_loop *loop, struct flexsc_cb *cb, int64_t ret);
 
-/* Put back what was taken, in front of all. */
+/* Return the taken cbs to the front of the list. */
 void flexsc__ready_return(struct flexsc_loop *loop, struct cb_list *taken);
 
 /* Take the oldest cb, or NULL. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Signals as callbacks. Owner only, but for the signal handler itself.
- */
+/* Signals as callbacks. Owner only, except for the signal handler itself. */
 #ifndef FLEXSC_SIGNAL_H
 #define FLEXSC_SIGNAL_H
 
@@ -27,7 +25,7 @@ signal_find(struct signal_wait **wait, const struct flexsc_cb *cb)
 	return *wait ? wait : NULL;
 }
 
-/* Take a wait off its list and complete its cb. */
+/* Remove a wait from its list, and complete its cb. */
 void flexsc__signal_end(struct flexsc_loop *loop, struct signal_wait **link,
 			int64_t ret);
 
@@ -35,12 +33,12 @@ void flexsc__signal_end(struct flexsc_loop *loop, struct signal_wait **link,
 void flexsc__signals_collect(struct flexsc_loop *loop);
 bool flexsc__signals_waiting(const struct flexsc_loop *loop);
 
-/* The loop ends: complete all waits, with -ECANCELED. */
+/* The loop ends: complete all waits with -ECANCELED. */
 void flexsc__signals_cancel(struct flexsc_loop *loop);
 
 /*
- * A forked child's signals aren't told to its parent's loops, and do to it what
- * they did before.
+ * In a forked child: restore the signal dispositions from before, and don't report
+ * signals to the parent's loops.
  */
 void flexsc__signals_forked(void);
 

@@ -68,14 +68,19 @@ int flexsc__staged_init(struct flexsc_loop *loop)
 		return err;
 	if (!staged_grow(loop))
 		return -ENOMEM;
-	/* Element 0 came first off the free list: it heads the waiting. */
+	/*
+	 * Element 0 is the first that the free list yields: it heads the waiting list.
+	 */
 	loop->staged_free = staged_of(loop, WAITING)->next;
 	staged_of(loop, WAITING)->next = WAITING;
 	staged_of(loop, WAITING)->prev = WAITING;
 	return 0;
 }
 
-/* The link from a predecessor, an entry or a staged call, to its staged call. */
+/*
+ * The link from a predecessor (an entry or a staged call) to the staged call chained to
+ * it.
+ */
 static uint32_t *chained_to(struct flexsc_loop *loop, enum handle_kind kind,
 			    uint32_t index)
 {
@@ -132,7 +137,7 @@ static void staged_start_or_wait(struct flexsc_loop *loop, uint32_t index)
 		staged_wait(loop, index);
 }
 
-/* Complete a staged call that has not run, without its successors. */
+/* Complete a staged call that hasn't run, but not its successors. */
 static void staged_complete(struct flexsc_loop *loop, uint32_t index,
 			    int64_t ret)
 {
@@ -149,9 +154,7 @@ static void staged_complete(struct flexsc_loop *loop, uint32_t index,
 	}
 }
 
-/*
- * Give a predecessor's result to a staged call, if the call's chain asks for it.
- */
+/* Pass a predecessor's result to a staged call, if its chain flags request it. */
 static void chain_result(struct staged *staged, int64_t ret)
 {
 	unsigned int arg = staged->chain & CHAIN_ARGS;
@@ -162,8 +165,8 @@ static void chain_result(struct staged *staged, int64_t ret)
 }
 
 /*
- * Complete a staged call with ret, and its chain with -ECANCELED, up to a call
- * that runs always: that call is returned, or NO_STAGED.
+ * Complete a staged call with ret, and its successors with -ECANCELED, up to one with
+ * FLEXSC_CHAIN_ALWAYS. Returns that one, or NO_STAGED.
  */
 static uint32_t staged_drop(struct flexsc_loop *loop, uint32_t index,
 			    int64_t ret)
@@ -182,8 +185,8 @@ static uint32_t staged_drop(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * End a staged call that has no entry. A call chained to it that runs always
- * follows whatever the ended call was waiting for.
+ * End a staged call that has no entry. Its successor with FLEXSC_CHAIN_ALWAYS, if any,
+ * takes its place: behind the same predecessor, or in the waiting list.
  */
 void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The published counters. They live in a memfd, which vanishes with the
- * process however that ends, and which other processes of the same user find
- * in /proc/PID/fd. Without a descriptor to spare they live in private memory
- * and only flexsc_loop_stats() sees them.
+ * The published counters. They are in a memfd, which disappears with the process
+ * however the process ends. Other processes of the same user find it in /proc/PID/fd.
+ * If no descriptor is free, they are in private memory, which only flexsc_loop_stats()
+ * reads.
  */
 #include "stats.h"
 
@@ -21,7 +21,7 @@
 #include "lib/base/syscall.h"
 #include "loop.h"
 
-/* Whole pages: TSan forgets an unmapped page only if all of it goes. */
+/* In whole pages: TSan forgets an unmapped page only if it is unmapped as a whole. */
 static size_t stats_mapped(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -56,7 +56,7 @@ int flexsc__stats_init(struct flexsc_loop *loop)
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return -ENOMEM;
-	/* A child's counting must not show in its parent's page. */
+	/* A forked child must not count in its parent's page. */
 	madvise(page, stats_mapped(), MADV_DONTFORK);
 	loop->page = page;
 	loop->stats = &page->stats;
@@ -73,7 +73,7 @@ void flexsc__stats_fini(struct flexsc_loop *loop)
 		flexsc__private_fd_close(loop->stats_fd);
 }
 
-/* What the loop's memory is. */
+/* Publish the sizes of the loop's memory. */
 static void stats_refresh(const struct flexsc_loop *loop,
 			  struct flexsc_stats *stats)
 {

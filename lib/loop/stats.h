@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The published counters. Owner only, but for count_shared(). */
+/* The published counters. Owner only, except for count_shared(). */
 #ifndef FLEXSC_STATS_INTERNAL_H
 #define FLEXSC_STATS_INTERNAL_H
 
@@ -11,7 +11,7 @@ int flexsc__stats_init(struct flexsc_loop *loop);
 void flexsc__stats_fini(struct flexsc_loop *loop);
 void flexsc__stats_publish(const struct flexsc_loop *loop);
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls);
-/* A call without a cb has ended with ret: a failure is counted. */
+/* A call without a cb has ended with ret: count it if it failed. */
 void flexsc__stats_untold(struct flexsc_loop *loop, int64_t ret);
 
 static inline void stats_set(uint64_t *where, uint64_t value)
@@ -19,7 +19,7 @@ static inline void stats_set(uint64_t *where, uint64_t value)
 	__atomic_store_n(where, value, __ATOMIC_RELAXED);
 }
 
-/* Counters of each call, which the loop doesn't keep on the page itself. */
+/* Publish the per-call counters, which the loop keeps outside the page. */
 static inline void stats_count(const struct flexsc_loop *loop)
 {
 	stats_set(&loop->stats->posted, loop->posted);
@@ -28,7 +28,9 @@ static inline void stats_count(const struct flexsc_loop *loop)
 	stats_set(&loop->stats->waiting, loop->waiting);
 }
 
-/* Publish once a turn: all, if there is more memory than at the last time. */
+/*
+ * Called once per turn. Publishes all counters if memory has grown since the last time.
+ */
 static inline void stats_publish(struct flexsc_loop *loop)
 {
 	uint32_t grown = loop->entries.count + loop->staged.count +
@@ -43,8 +45,8 @@ static inline void stats_publish(struct flexsc_loop *loop)
 }
 
 /*
- * A counter has one writer, so a plain sum does, stored whole for readers.
- * Counters that syscall threads count take an atomic sum.
+ * A counter normally has one writer, so a plain addition suffices; the store is atomic
+ * for readers. Counters that syscall threads share need an atomic addition.
  */
 static inline void count(uint64_t *counter, uint64_t n)
 {

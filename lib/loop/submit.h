@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A free entry is taken, filled, and goes with the next batch. Inline, as each
- * call comes by here. Owner only.
+ * Takes a free entry and adds it, once filled, to the next batch. Inline, because each
+ * call passes through here. Owner only.
  */
 #ifndef FLEXSC_SUBMIT_H
 #define FLEXSC_SUBMIT_H
@@ -11,7 +11,7 @@
 #include "loop.h"
 #include "page.h"
 
-/* Take a free entry; NONE if there is none and can't be. */
+/* Take a free entry; NONE if none is free and the pages can't grow. */
 static inline uint32_t free_take(struct flexsc_loop *loop)
 {
 	uint32_t index = loop->free;
@@ -25,7 +25,7 @@ static inline uint32_t free_take(struct flexsc_loop *loop)
 	return index;
 }
 
-/* The entry is filled: it goes with the next batch. */
+/* The entry is filled: add it to the next batch. */
 static inline void submit(struct flexsc_loop *loop, uint32_t index,
 			  const struct call_info *row, struct flexsc_cb *cb)
 {

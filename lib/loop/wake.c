@@ -4,13 +4,16 @@
 #include "handle.h"
 #include "loop.h"
 
-#define AGAIN	1U	/* in "running": cbs are aligned */
+#define AGAIN	1U	/* a flag in "running", where cbs are aligned */
 
 void flexsc__wakes_init(struct wakes *wakes)
 {
 	static _Atomic uint64_t loops;
 
-	/* Odd, so that numbers of different loops differ; and unlike addresses. */
+	/*
+	 * An odd factor, so that numbers of different loops differ and don't look like
+	 * addresses.
+	 */
 	wakes->number = 0x9e3779b97f4a7c15 * ++loops;
 }
 
@@ -36,15 +39,15 @@ static void wake_set_next(struct flexsc_cb *cb, struct flexsc_cb *next)
 	cb->ret = (int64_t)(uintptr_t)next;
 }
 
-/* By whoever set the mark, or by the owner for it. */
+/* Called by the thread that set the mark, or by the owner on its behalf. */
 static void wake_queue(struct wakes *wakes, struct flexsc_cb *cb)
 {
 	struct flexsc_cb *head = atomic_load_explicit(&wakes->queue,
 						      memory_order_relaxed);
 
 	/*
-	 * W3: publishes the link; pairs with W4. Sequentially consistent
-	 * because of the sleeping protocol: see loop_notify().
+	 * W3: publishes the link; pairs with W4. Sequentially consistent because of the
+	 * protocol in loop_notify().
 	 */
 	do {
 		wake_set_next(cb, head);
@@ -57,13 +60,14 @@ static void wake_cb(struct wakes *wakes, struct flexsc_cb *cb)
 	uintptr_t running = (uintptr_t)cb;
 
 	/*
-	 * W1: publishes the waker's writes, also of a waker that finds the
-	 * mark set; acquires the end of what the owner did with cb->ret. Pairs
-	 * with W2.
+	 * W1: publishes the waker's writes, even if the mark was already set. Acquires
+	 * the end of the owner's use of cb->ret. Pairs with W2.
 	 */
 	if (__atomic_exchange_n(&cb->handle, mark, __ATOMIC_ACQ_REL) == mark)
 		return;
-	/* W5: the callback runs, or its end is acquired; pairs with W6. */
+	/*
+	 * W5: either the callback is running, or this acquires its end; pairs with W6.
+	 */
 	if (!atomic_compare_exchange_strong(&wakes->running, &running,
 					    running | AGAIN))
 		wake_queue(wakes, cb);
@@ -89,7 +93,7 @@ void flexsc__wakes_take(struct wakes *wakes)
 {
 	struct flexsc_cb *cb, *next;
 
-	/* A stop has left some. */
+	/* A stop left some cbs undispatched. */
 	if (wakes->oldest || !atomic_load_explicit(&wakes->queue,
 						   memory_order_relaxed))
 		return;
@@ -108,7 +112,7 @@ struct flexsc_cb *flexsc__wakes_next(struct wakes *wakes)
 
 	wakes->oldest = wake_next(cb);
 	cb->ret = 0;
-	/* W2, as below. From here on a waker may queue it again. */
+	/* W2, as below. From here on a waker may queue the cb again. */
 	__atomic_exchange_n(&cb->handle, 0, __ATOMIC_ACQ_REL);
 	return cb;
 }
@@ -119,18 +123,18 @@ void flexsc__wakes_run(struct wakes *wakes)
 
 	wakes->oldest = wake_next(cb);
 	/*
-	 * Before W2, so that whoever sets the mark anew sees it. Releases what
-	 * W6 did, for a waker that finds this value instead.
+	 * Stored before W2, so that a waker that sets the mark again sees it. Releases
+	 * the effects of W6 for a waker that reads this value instead.
 	 */
 	atomic_store_explicit(&wakes->running, (uintptr_t)cb,
 			      memory_order_release);
-	/* W2: acquires what all wakers wrote until now; pairs with W1. */
+	/* W2: acquires what all wakers have written so far; pairs with W1. */
 	__atomic_exchange_n(&cb->handle, 0, __ATOMIC_ACQ_REL);
-	/* Not by callback(): a waker may have set the mark anew. */
+	/* Doesn't use callback(), because a waker may have set the mark again. */
 	cb->ret = 0;
 	if (cb->callback)
 		cb->callback(cb);
-	/* W6: the callback's use of the cb is over; pairs with W5. */
+	/* W6: the callback no longer uses the cb; pairs with W5. */
 	if (atomic_exchange(&wakes->running, 0) & AGAIN)
 		wake_queue(wakes, cb);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wake-ups: any thread, and any signal handler, has a cb's callback run on the
+ * Wake-ups: any thread, and any signal handler, can have a cb's callback run on the
  * loop's own thread.
  *
- *	idle	-> queued	woken: the mark is set, then it is in the queue
- *	queued	-> queued	woken again: nothing to do
+ *	idle	-> queued	woken: the mark is set, then the cb is queued
+ *	queued	-> queued	woken again: no effect
  *	queued	-> running	dispatched: the mark is cleared
  *	running	-> again	woken while its callback runs: the mark is set
  *	again	-> queued	the callback has returned
  *
- * The mark is in cb->handle, and no other memory looks like it: it is made of
- * the cb's address and of a number that only this loop has. The queue is
- * threaded through cb->ret, which a callback reads; so only the owner queues a
- * cb whose callback runs, when that has returned.
+ * The mark is a value of cb->handle that no uninitialised memory contains by chance: it
+ * combines the cb's address with a number that only this loop has. The queue is linked
+ * through cb->ret, which a callback reads. So if a cb's callback is running, only the
+ * owner queues the cb, after the callback has returned.
  */
 #ifndef FLEXSC_WAKE_H
 #define FLEXSC_WAKE_H
@@ -24,12 +24,12 @@
 
 struct wakes {
 	_Atomic(struct flexsc_cb *) queue;	/* newest first */
-	_Atomic uintptr_t running;	/* a cb, plus 1 if it is woken again */
-	uint64_t number;		/* the loop's */
-	struct flexsc_cb *oldest;	/* the owner's: taken off the queue */
+	_Atomic uintptr_t running;	/* a cb; plus 1 if it was woken again */
+	uint64_t number;		/* unique to the loop */
+	struct flexsc_cb *oldest;	/* owner only: cbs taken off the queue */
 };
 
-/* Each loop, when it is made. */
+/* Called when a loop is created. */
 void flexsc__wakes_init(struct wakes *wakes);
 
 /* Is the cb queued? Owner only. */
@@ -42,8 +42,8 @@ static inline bool wakes_wait(const struct wakes *wakes)
 }
 
 /*
- * Take the cbs that are queued now; then, as long as there is an oldest one,
- * run its callback or take it away. Owner only.
+ * Take all queued cbs. Then, while there is an oldest cb, run its callback or remove
+ * the cb. Owner only.
  */
 void flexsc__wakes_take(struct wakes *wakes);
 void flexsc__wakes_run(struct wakes *wakes);

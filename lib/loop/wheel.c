@@ -4,8 +4,8 @@
 #include <errno.h>
 
 /*
- * The first elements are list heads: one for each bucket, two for what is due.
- * Bucket 0 of level 0 has index 0, so TIMER_NONE never names a timer.
+ * The first elements are list heads: one per bucket, and two for due timers. Bucket 0
+ * of level 0 has index 0, so TIMER_NONE never refers to a timer.
  */
 #define BUCKETS		WHEEL_DUE_CBS
 #define FIRST		(WHEEL_DUE_DEADLINES + 1)
@@ -36,7 +36,9 @@ static void list_append(struct wheel *wheel, uint32_t head, uint32_t timer)
 	wheel_timer(wheel, head)->prev = timer;
 }
 
-/* Take a timer off its list, and the bucket's mark with the last one. */
+/*
+ * Remove a timer from its list. The last timer takes its bucket's "used" bit with it.
+ */
 static void list_remove(struct wheel *wheel, uint32_t timer)
 {
 	struct timer *t = wheel_timer(wheel, timer);
@@ -63,12 +65,12 @@ static void wheel_due(struct wheel *wheel, uint32_t timer)
 		return;
 	}
 	list_append(wheel, WHEEL_DUE_CBS, timer);
-	/* The timer is completed next: its cb will be written to. */
+	/* The timer is completed next, which writes to its cb. */
 	__builtin_prefetch((void *)(uintptr_t)wheel_timer(wheel, timer)->owner,
 			   1);
 }
 
-/* Put a timer where its expiry belongs, seen from wheel->now. */
+/* Put a timer into the bucket for its expiry, relative to wheel->now. */
 static void wheel_place(struct wheel *wheel, uint32_t timer)
 {
 	uint64_t expiry = wheel_timer(wheel, timer)->expiry;
@@ -133,8 +135,8 @@ int flexsc__wheel_arm(struct wheel *wheel, uint64_t now, uint64_t ns,
 	if (wheel->free == TIMER_NONE && wheel_grow(wheel))
 		return -ENOMEM;
 	/*
-	 * Expiry is rounded up: a timer never fires early. Time without end is
-	 * the last tick.
+	 * The expiry is rounded up, so that a timer never fires early. An overflowing
+	 * sum becomes the last tick.
 	 */
 	if (__builtin_add_overflow(now, ns, &at) ||
 	    __builtin_add_overflow(at, (1ULL << WHEEL_TICK_BITS) - 1, &at))
@@ -162,8 +164,8 @@ void flexsc__wheel_cancel(struct wheel *wheel, uint32_t timer)
 }
 
 /*
- * The tick at which the earliest bucket in use begins; its level and number.
- * Lower levels come first: all their buckets lie before the next bucket of a
+ * The tick at which the earliest non-empty bucket begins, and the bucket's level and
+ * number. Lower levels come first: all their buckets precede the next bucket of a
  * higher level.
  */
 static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
@@ -173,7 +175,7 @@ static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
 		unsigned int shift = *level * WHEEL_BITS;
 		uint64_t begin;
 
-		/* Buckets in use lie after now's own digit, on every level. */
+		/* On every level, non-empty buckets lie after the digit of "now". */
 		if (!wheel->used[*level])
 			continue;
 		*bucket = (unsigned int)__builtin_ctzll(wheel->used[*level]);
@@ -183,7 +185,7 @@ static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
 	return UINT64_MAX;
 }
 
-/* A bucket's time has come: its timers move down, or are due. */
+/* A bucket's time has come: its timers move to lower levels, or become due. */
 static void wheel_spill(struct wheel *wheel, unsigned int level,
 			unsigned int bucket)
 {
@@ -192,7 +194,7 @@ static void wheel_spill(struct wheel *wheel, unsigned int level,
 	while (!list_empty(wheel, head)) {
 		uint32_t timer = wheel_timer(wheel, head)->next;
 
-		/* Timers that are neighbours in time are anywhere in memory. */
+		/* Timers that are neighbours in time are scattered in memory. */
 		__builtin_prefetch(
 			wheel_timer(wheel, wheel_timer(wheel, timer)->next));
 		list_remove(wheel, timer);

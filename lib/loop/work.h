@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work: a function of the program's, in an entry whose number is no system
- * call's. flexsc_loop_call() refuses that number, so what a program got from
- * elsewhere as a number never becomes a jump. Posted by the owner; run by a
- * syscall thread, or by the owner where there is none.
+ * Work: a function of the program, in an entry whose number isn't that of a system
+ * call. flexsc_loop_call() refuses that number, so untrusted data that a program uses
+ * as a number never becomes a jump. The owner posts work. A syscall thread runs it, or
+ * the owner if there is no syscall thread.
  */
 #ifndef FLEXSC_LOOP_WORK_H
 #define FLEXSC_LOOP_WORK_H
