@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events reach the program: what is delivered and notified of, taking events,
- * waiting, critical sections. Owner only.
+ * The program's interface to events: delivery and notification, taking events, waiting,
+ * critical sections. Owner only.
  */
 #include <errno.h>
 #include <flexsc/ecb.h>
@@ -59,7 +59,7 @@ int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
 {
 	bool any;
 
-	/* A handler that forked, in the child. */
+	/* In the child of a handler that forked. */
 	if (ecb->stale)
 		return 0;
 	flexsc__ecb_rule(ecb);
@@ -71,7 +71,7 @@ int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
 	return any;
 }
 
-/* The handler is called for groups that nobody waits for. */
+/* Call the handler for groups that the owner doesn't wait for. */
 static void deliver_others(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	if (ecb->handler && control_due(ecb->control) & ~groups &&
@@ -79,7 +79,9 @@ static void deliver_others(struct flexsc_ecb *ecb, uint32_t groups)
 		flexsc__critical_handle(ecb);
 }
 
-/* Sleep until one of the groups is pending. 1, 0 when it is too late, -errno. */
+/*
+ * Sleep until one of the groups is pending. Returns 1; 0 after the deadline; or -errno.
+ */
 static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	struct flexsc_event_control *control = ecb->control;
@@ -88,9 +90,11 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		uint32_t signals;
 		int err;
 
-		/* First: the handler may take time, and wait itself. */
+		/*
+		 * Called first, because the handler may take time, and may itself wait.
+		 */
 		deliver_others(ecb, groups);
-		/* Or fork. */
+		/* The handler may also have forked. */
 		if (ecb->stale)
 			return -ESTALE;
 		if (control_pending(control) & groups)
@@ -100,7 +104,7 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 			return 0;
 		signals = ecb->signals;
 		err = ecb->backend->wait(ecb, groups);
-		/* A notification's signal is none of the program's. */
+		/* A signal that only notified must not end the program's wait. */
 		if (err == -EINTR && ecb->signals != signals)
 			err = 0;
 		if (err)
@@ -119,7 +123,7 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 	if (!groups)
 		return -EINVAL;
 	critical_enter(ecb);
-	/* Of the wait that called the handler, which calls this. */
+	/* These belong to an outer wait, which called the handler that waits here. */
 	waiting = ecb->control->waiting;
 	deadline = ecb->control->deadline;
 	ecb->control->deadline = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
@@ -129,7 +133,10 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 	ret = deliver_await(ecb, groups);
 	ecb->control->deadline = deadline;
 	control_say(&ecb->control->waiting, waiting);
-	/* What came behind the last look hasn't ended the wait. */
+	/*
+	 * Events that arrived after the last check haven't ended the wait, so the
+	 * handler gets them.
+	 */
 	flexsc__critical_leave_but(ecb, ret > 0 ? groups : 0);
 	return ret;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Creates and destroys event control blocks; a forked child gets none. A thread has at
- * most one, so its signal handler finds it.
+ * Creates and destroys event control blocks, and handles fork(): a forked child has
+ * none. A thread has at most one, so that its signal handler finds it.
  */
 #include <errno.h>
 #include <flexsc/ecb.h>
@@ -35,11 +35,11 @@ _Thread_local struct flexsc_ecb *flexsc__ecb_self;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct flexsc_ecb *all;
 
-/* fork(): the child has copies of ECBs that belong to the parent's threads. */
+/* fork(): the child's copies of ECBs belong to the parent's threads. */
 
 /*
- * A connection that the kernel has accepted gets a slot, by which the child knows it.
- * Not in a section, which may be the library's own.
+ * Gives slots to connections that the kernel has accepted, so that the child can close
+ * its copies. Not in a critical section, which may be the library's own.
  */
 static void ecb_fork_collect(struct flexsc_ecb *ecb)
 {
@@ -123,7 +123,7 @@ static int ecb_take_options(struct flexsc_ecb *ecb,
 	return 0;
 }
 
-/* Open the backend of that name, or without one the first that works. */
+/* Open the backend with that name; without a name, the first that works. */
 static int ecb_open(struct flexsc_ecb *ecb, const char *name)
 {
 	int err = name ? -EINVAL : -EOPNOTSUPP;
@@ -205,14 +205,17 @@ int flexsc_ecb_create(struct flexsc_ecb **made,
 	}
 	ecb_add(ecb);
 	flexsc__ecb_self = ecb;
-	/* A thread inherits its signal mask, maybe that of an owner's section. */
+	/*
+	 * A thread inherits its creator's signal mask, and the creator may have blocked
+	 * SIGURG in a critical section.
+	 */
 	if (!(ecb->flags & FLEXSC_ECB_BATCHED))
 		flexsc__notifier_unmask(ecb);
 	*made = ecb;
 	return 0;
 }
 
-/* Close sources' descriptors that are the library's. */
+/* Close the library's own descriptors among the sources. */
 static void ecb_close_own(const struct flexsc_ecb *ecb)
 {
 	for (uint32_t i = 0; ecb->owns && i < ecb->events; i++)
@@ -233,7 +236,7 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 	}
 	if (err)
 		return ecb ? err : 0;
-	/* The handler isn't called any more, and no signal finds the ECB. */
+	/* From here on the handler isn't called, and no signal finds the ECB. */
 	critical_enter(ecb);
 	flexsc__notifier_mask(ecb);
 	ecb_remove(ecb);
@@ -249,7 +252,7 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 	return 0;
 }
 
-/* What is known of it. */
+/* Queries. */
 
 const char *flexsc_ecb_backend(const struct flexsc_ecb *ecb)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks that the calling thread owns an ECB. Any thread. */
+/* Checks whether the calling thread owns an ECB. Any thread. */
 #ifndef FLEXSC_EVENTS_OWNER_H
 #define FLEXSC_EVENTS_OWNER_H
 
@@ -18,7 +18,7 @@ static inline int flexsc__ecb_check(const struct flexsc_ecb *ecb)
 	return ecb == flexsc__ecb_self ? 0 : -EPERM;
 }
 
-/* The same, for what is fast: in test builds. */
+/* The same check for fast functions: only in test builds. */
 static inline void flexsc__ecb_rule(const struct flexsc_ecb *ecb)
 {
 	RULE(!flexsc__ecb_check(ecb));

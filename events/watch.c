@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program's sources of events. Owner only, but for flexsc_ecb_post(). */
+/* The program's sources of events. Owner only, except for flexsc_ecb_post(). */
 #include "watch.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
 	return 0;
 }
 
-/* A group, or the type's own for -1; -EINVAL. */
+/* The group, or the type's default for -1; -EINVAL. */
 static int watch_group(const struct flexsc_ecb *ecb,
 		       enum flexsc_event_type type, int group)
 {
@@ -39,7 +39,7 @@ static int watch_group(const struct flexsc_ecb *ecb,
 	return group < 0 ? ecb->groups[type] : group;
 }
 
-/* Returns the slot's index, or -errno. "flags": more of the source's. */
+/* Returns the slot's index, or -errno. "flags" are added to the source's flags. */
 static int watch_make(struct flexsc_ecb *ecb,
 		      const struct flexsc_ecb_watch *watch, uint8_t flags)
 {
@@ -56,7 +56,7 @@ static int watch_make(struct flexsc_ecb *ecb,
 		source->flags |= SOURCE_USED | flags;
 		ecb->owns |= flags & SOURCE_OWN;
 	}
-	/* Its first event may be handled here. */
+	/* This may call the handler for the first event. */
 	flexsc__critical_leave(ecb);
 	return index;
 }
@@ -122,7 +122,7 @@ int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data)
 	return watch_make(ecb, &watch, 0);
 }
 
-/* Does it listen, without blocking? 0 or -errno. */
+/* Is it a non-blocking listener? 0 or -errno. */
 static int watch_listener(int fd)
 {
 	socklen_t size = sizeof(int);
@@ -197,7 +197,10 @@ int flexsc_ecb_close(struct flexsc_ecb *ecb, unsigned int event)
 	const int fd = ecb && event < ecb->events ? ecb->slots[event].fd : -1;
 	int err = watch_end(ecb, event, true);
 
-	/* The number may be another file's. Without a lock, because handlers call this. */
+	/*
+	 * The number may belong to another file now. No lock is used, because handlers
+	 * call this.
+	 */
 	if (!err && fd >= 0)
 		flexsc_fd_forget(fd);
 	return err;

@@ -8,8 +8,8 @@
 struct flexsc_ecb;
 
 /*
- * Watch a descriptor; "flags" are more of its source's. Returns the slot's index,
- * or -errno. Owner only.
+ * Watch a descriptor. "flags" are added to the source's flags. Returns the slot's
+ * index, or -errno. Owner only.
  */
 int flexsc__watch(struct flexsc_ecb *ecb, int fd, enum flexsc_event_type type,
 		  uint32_t want, int group, uint8_t flags, void *data);

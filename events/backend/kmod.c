@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivery by the kernel module: sources write into the memory that it shares,
- * the owner is made to enter its handler without a signal, and a watch ends
- * inside of close(). Owner only, but for kick.
+ * Delivery by the kernel module. Sources write into memory that the module shares. The
+ * module makes the owner enter its handler without a signal. A watch ends inside
+ * close(). Owner only, except for kick.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,15 +25,15 @@
 #include "notifier.h"
 
 #define SECTIONS_OF_CHILD	(1U << 30)
-#define AGAIN		100000000U	/* ns until a starved listener is tried again */
+#define AGAIN		100000000U	/* ns until a starved listener is retried */
 
 struct kecb {
 	struct flexsc__upcall upcall;
 	struct flexsc_ecb *ecb;
 	int fd;
-	bool accepts;		/* there is, or was, a listener */
-	bool starved;		/* a connection found no slot or descriptor */
-	uint32_t overflows;	/* of the control block's, when that was asked */
+	bool accepts;		/* a listener exists, or existed */
+	bool starved;		/* no slot or descriptor was free for a connection */
+	uint32_t overflows;	/* control->overflows at the last flush */
 };
 
 static int kecb_ioctl(const struct flexsc_ecb *ecb, unsigned long command,
@@ -47,21 +47,23 @@ static int kecb_ioctl(const struct flexsc_ecb *ecb, unsigned long command,
 
 #ifdef __x86_64__
 
-/* The handler, in the critical section that the kernel began. */
+/* Runs the handler, in the critical section that the kernel began. */
 static void kecb_run(struct flexsc__upcall *upcall)
 {
 	struct flexsc_ecb *ecb = ((struct kecb *)upcall)->ecb;
 	int err = errno;
 
 	if (!ecb->handler)
-		/* "notify" is the program's mistake: not once more. */
+		/*
+		 * Setting "notify" without a handler is the program's mistake: undo it.
+		 */
 		__atomic_store_n(&ecb->control->notify, 0, __ATOMIC_RELAXED);
 	else if (control_due(ecb->control))
 		flexsc__critical_handle(ecb);
 	errno = err;
 }
 
-/* Say how the handler is entered. Without these words the kernel sends SIGURG. */
+/* Set how the kernel enters the handler. Without these words it sends SIGURG. */
 static int kecb_prepare(struct flexsc_ecb *ecb)
 {
 	struct kecb *kecb = ecb->own;
@@ -84,7 +86,7 @@ static int kecb_prepare(struct flexsc_ecb *ecb)
 
 #else
 
-/* The kernel sends SIGURG. */
+/* The kernel sends SIGURG on this machine. */
 static int kecb_prepare(struct flexsc_ecb *ecb)
 {
 	return 0;
@@ -117,7 +119,7 @@ static int kecb_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
 	int fd = ecb->slots[index].fd;
 	int err;
 
-	/* First: behind close() the slot may be another descriptor's. */
+	/* Forget first: after close() the slot may belong to another descriptor. */
 	err = kecb_ioctl(ecb, FLEXSC_ECB_FORGET, index);
 	ecb->sources[index].flags = 0;
 	if (close)
@@ -137,7 +139,7 @@ static int kecb_deliver_held(struct flexsc_ecb *ecb)
 	return ret < 0 ? ret : 0;
 }
 
-/* A slot is free, and the kernel doesn't know: a connection may wait for it. */
+/* A slot is free, but the kernel doesn't know: a connection may be waiting for one. */
 static void kecb_dropped(struct flexsc_ecb *ecb, uint32_t index)
 {
 	const struct kecb *kecb = ecb->own;
@@ -146,7 +148,7 @@ static void kecb_dropped(struct flexsc_ecb *ecb, uint32_t index)
 		kecb_deliver_held(ecb);
 }
 
-/* Something is held, or a connection waits for a descriptor. */
+/* Flush if events are held, or if a connection waits for a descriptor. */
 static int kecb_flush(struct flexsc_ecb *ecb)
 {
 	const struct flexsc_event_control *control = ecb->control;
@@ -167,7 +169,7 @@ static int kecb_sleep(const struct flexsc_ecb *ecb, uint32_t groups)
 				groups, FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
 }
 
-/* Nothing reports descriptors that are free again: look now and then. */
+/* No event reports that descriptors are available again, so retry periodically. */
 static int kecb_sleep_starved(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	struct flexsc_event_control *control = ecb->control;
@@ -223,7 +225,9 @@ static int kecb_map(struct flexsc_ecb *ecb, struct kecb *kecb, int device)
 	return 0;
 }
 
-/* Close connections whose events weren't handed out: nobody knows of them. */
+/*
+ * Close connections whose events weren't handed out: the program doesn't know of them.
+ */
 static void kecb_disown(struct flexsc_ecb *ecb)
 {
 	for (uint32_t i = 0; i < ecb->events; i++)
@@ -273,7 +277,7 @@ static int kecb_open(struct flexsc_ecb *ecb)
 	struct kecb *kecb;
 	int err;
 
-	/* The owner would have to be kept from its events while it computes. */
+	/* Batching would mean withholding the owner's events while it computes. */
 	if (ecb->flags & FLEXSC_ECB_BATCHED) {
 		__builtin_strcpy(ecb->why, "batches are io_uring's");
 		return -EOPNOTSUPP;
@@ -299,8 +303,8 @@ static int kecb_open(struct flexsc_ecb *ecb)
 }
 
 /*
- * The child hasn't the memory. It may be in a critical section, or in an upcall:
- * then it finds zeroes there, and a section that never ends.
+ * The child doesn't have the memory. It may be in a critical section or an upcall. In
+ * the new memory, which is zero, that section appears as one that never ends.
  */
 static void kecb_forked(struct flexsc_ecb *ecb)
 {

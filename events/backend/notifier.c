@@ -18,9 +18,9 @@
 
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
-static struct sigaction before;	/* the program's; constant while users > 0 */
+static struct sigaction before;	/* the program's action; constant while users > 0 */
 
-/* A signal for a thread without an ECB is the program's. */
+/* A signal for a thread without an ECB belongs to the program. */
 static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO)
@@ -30,8 +30,9 @@ static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 }
 
 /*
- * SIGURG met a critical section: block it until the section ends. Not with the module,
- * which puts events on their lists before it sends SIGURG: the section's end looks there.
+ * SIGURG arrived in a critical section: block it until the section ends. The module
+ * needs no blocking: it puts events on their lists before it sends SIGURG, and the end
+ * of the section checks the lists.
  */
 static void notifier_postpone(struct flexsc_ecb *ecb, ucontext_t *context)
 {
@@ -85,7 +86,7 @@ int flexsc__notifier_get(void)
 	return err;
 }
 
-/* Restore the program's handler, unless it has set another one meanwhile. */
+/* Restore the program's handler, unless the program has set another one in between. */
 static void notifier_restore(void)
 {
 	struct sigaction now;

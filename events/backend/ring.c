@@ -9,8 +9,8 @@
 #include "uring.h"
 
 /*
- * A request's name: its kind, the slot's index, and how often that was given
- * away, so that what completes late isn't taken for the next one's.
+ * A request's name consists of its kind, the slot's index, and the slot's generation,
+ * so that a late completion isn't attributed to the slot's next source.
  */
 #define NAME_GEN	24
 #define NAME(kind, index, gen) \
@@ -47,9 +47,9 @@ void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n)
 	struct evring *evring = ecb->own;
 
 	/*
-	 * Other errors pass, for example when the kernel has memory again. -EBUSY, of
-	 * kernels before 5.19, doesn't: completions must be taken first, and the caller
-	 * may be taking them.
+	 * Other errors are temporary; for example, the kernel may have memory again. On
+	 * kernels before 5.19, -EBUSY isn't: completions must be taken first, but the
+	 * caller may be taking them.
 	 */
 	while (io_uring_sq_space_left(&evring->ring) < n && !evring->failed)
 		if (flexsc__evring_submit(evring) == -EBUSY)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of an ECB's ring. A failed ring takes none, and its requests aren't
- * submitted. Owner only, in a critical section.
+ * Requests of an ECB's ring. If the ring has failed, requests are dropped. Owner only,
+ * in a critical section.
  */
 #ifndef FLEXSC_EVENTS_RING_H
 #define FLEXSC_EVENTS_RING_H
@@ -12,29 +12,29 @@ struct evring;
 struct flexsc_ecb;
 struct io_uring_sqe;
 
-/* What a completion is of. */
+/* The kinds of requests. */
 enum evring_kind {
-	EVRING_POLL,		/* the index is a slot's */
-	EVRING_ACCEPT,		/* likewise */
+	EVRING_POLL,		/* the index is that of a slot */
+	EVRING_ACCEPT,		/* the same */
 	EVRING_BELL,
-	EVRING_OTHER,		/* nothing follows from it */
+	EVRING_OTHER,		/* the completion has no effect */
 };
 
-/* By which a request's completions are known. */
+/* The name that identifies a request's completions. */
 uint64_t flexsc__evring_name(const struct flexsc_ecb *ecb,
 			     enum evring_kind kind, uint32_t index);
-/* Returns an empty request with its name, which preparing it leaves alone. */
+/* Returns an empty request with its name set; preparing the request keeps the name. */
 struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
 					    enum evring_kind kind,
 					    uint32_t index);
-/*
- * Submit what was requested. 0 or -errno: "failed", or an error that passes, such as
- * -EAGAIN.
- */
+/* Submit the requests. 0 or -errno: "failed", or a temporary error such as -EAGAIN. */
 int flexsc__evring_submit(struct evring *evring);
-/* Note an error of io_uring_enter() in "failed", unless it passes. Returns it. */
+/*
+ * Record an error of io_uring_enter() in "failed", unless it is temporary. Returns the
+ * error.
+ */
 int flexsc__evring_error(struct evring *evring, int err);
-/* Have room for n requests that are submitted together. */
+/* Make room for n requests that must be submitted together. */
 void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n);
 /* Cancel the slot's request. */
 void flexsc__evring_cancel(struct flexsc_ecb *ecb, enum evring_kind kind,

@@ -27,14 +27,14 @@
 
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U
-#define ENDS_MAX	8		/* without a full queue of completions */
-#define AGAIN		100000000U	/* ns until a full listener is tried again */
+#define ENDS_MAX	8		/* unless the completion queue was full */
+#define AGAIN		100000000U	/* ns until a full listener is retried */
 
-/* What has completed. */
+/* Completions. */
 
 /*
- * Can the file be polled? If not, io_uring says that it is always ready, and
- * ends the request; epoll says that it can't be.
+ * Can the file be polled? If not, io_uring reports it as always ready and ends the
+ * request, but epoll returns an error.
  */
 static bool evring_pollable(int fd)
 {
@@ -50,13 +50,13 @@ static bool evring_pollable(int fd)
 	return pollable;
 }
 
-/* The poll has ended, and no other follows: the event is the last one. */
+/* The poll has ended for good: this event is the last one. */
 static void evring_poll_failed(struct flexsc_ecb *ecb, uint32_t index, int err)
 {
 	struct source *source = &ecb->sources[index];
 
 	source->error = err;
-	/* A descriptor that was closed has no events. */
+	/* A closed descriptor has no events. */
 	if (source->flags & SOURCE_BEGINS || err == -EBADF)
 		return;
 	ecb->slots[index].error = err;
@@ -78,8 +78,8 @@ static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 	flexsc__source_raise(ecb, index, (uint32_t)res);
 	source->ends = more || evring->crowded ? 0 : source->ends + 1;
 	/*
-	 * It ended early, by a full queue of completions: look again. A file
-	 * that nobody can wait for ends it always, and doesn't change any more.
+	 * If a full completion queue ended the poll, poll again. For a file that can't
+	 * be waited for, every poll ends, and its state no longer changes.
 	 */
 	if (!more && source->ends < ENDS_MAX)
 		flexsc__evring_poll(ecb, index);
@@ -97,7 +97,7 @@ static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
 		return;
 	if (!(ecb->sources[index].flags & SOURCE_USED) ||
 	    name != flexsc__evring_name(ecb, kind, index)) {
-		/* A connection that came as its listener was forgotten. */
+		/* A connection that arrived while its listener was being forgotten. */
 		if (kind == EVRING_ACCEPT && res >= 0)
 			close(res);
 		return;
@@ -108,19 +108,19 @@ static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
 		flexsc__evring_accepted(ecb, index, res, more);
 }
 
-/* The next completion; NULL: there is none. */
+/* The next completion; NULL: none. */
 static struct io_uring_cqe *evring_peek(struct evring *evring)
 {
 	struct io_uring_cqe *cqe;
 
-	/* The kernel puts the others into the queue when it is empty. */
+	/* The kernel moves the overflowed completions to the queue when it is empty. */
 	evring->crowded |=
 		io_uring_cq_has_overflow(&evring->ring) ||
 		io_uring_cq_ready(&evring->ring) == evring->completions;
 	return io_uring_peek_cqe(&evring->ring, &cqe) ? NULL : cqe;
 }
 
-/* Returns whether anything was. */
+/* Returns whether there was a completion. */
 static bool evring_reap(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -140,7 +140,9 @@ static bool evring_reap(struct flexsc_ecb *ecb)
 	return any;
 }
 
-/* Reap, and submit what follows from it, until there is nothing. */
+/*
+ * Reap completions, and submit the requests that follow from them, until none is left.
+ */
 static void evring_settle(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -150,7 +152,7 @@ static void evring_settle(struct flexsc_ecb *ecb)
 		int err = flexsc__evring_submit(evring);
 
 		any = evring_reap(ecb);
-		/* The kernel has no room for completions, and none was taken. */
+		/* The kernel has no room for completions, and none could be taken. */
 		if (err == -EBUSY && !any)
 			evring->failed = err;
 	} while (any ||
@@ -178,8 +180,8 @@ static int evring_look(struct flexsc_ecb *ecb)
 	for (;;) {
 		io_uring_cq_eventfd_toggle(&evring->ring, true);
 		/*
-		 * A full barrier. Pairs with the kernel, which writes a
-		 * completion and then looks whether to count it.
+		 * A full barrier. Pairs with the kernel, which writes a completion and
+		 * then checks whether to count it.
 		 */
 		__atomic_fetch_add(&ecb->control->critical, 0,
 				   __ATOMIC_SEQ_CST);
@@ -207,8 +209,8 @@ static bool evring_stirs(const struct flexsc_ecb *ecb)
 /* The backend. */
 
 /*
- * The descriptor's first state is there when the request is submitted, or the
- * reason why there is none.
+ * When the request is submitted, the descriptor's first state is available at once, or
+ * the error that prevents it.
  */
 static int evring_begin(struct flexsc_ecb *ecb, uint32_t index)
 {
@@ -246,7 +248,7 @@ static int evring_watch(struct flexsc_ecb *ecb,
 	return err;
 }
 
-/* A slot is free: maybe for a connection. */
+/* A slot is free, possibly for a waiting connection. */
 static void evring_dropped(struct flexsc_ecb *ecb, uint32_t index)
 {
 	flexsc__slot_dropped(ecb, index);
@@ -257,15 +259,15 @@ static void evring_dropped(struct flexsc_ecb *ecb, uint32_t index)
 }
 
 /*
- * Close a slot's descriptor, behind its poll in the same system call. If the ring has
- * failed, no request can close it: close(2) does.
+ * Close a slot's descriptor, after its poll and in the same system call. If the ring
+ * has failed, close(2) closes it instead.
  */
 static void evring_close_fd(struct flexsc_ecb *ecb, uint32_t index)
 {
 	int fd = ecb->slots[index].fd;
 
 	io_uring_prep_close(flexsc__evring_request(ecb, EVRING_OTHER, 0), fd);
-	/* Completions of these requests mustn't notify. */
+	/* Completions of these requests must not notify. */
 	flexsc__evring_hush(ecb);
 	flexsc__evring_submit(ecb->own);
 	if (((struct evring *)ecb->own)->failed)
@@ -295,7 +297,7 @@ static int evring_flush(struct flexsc_ecb *ecb)
 
 	flexsc__source_flush(ecb);
 	flexsc__evring_accept(ecb);
-	/* A wait that doesn't sleep delivers batches, too. */
+	/* A wait that doesn't sleep also delivers batches. */
 	if (ecb->flags & FLEXSC_ECB_BATCHED && ecb->control->waiting)
 		io_uring_get_events(&evring->ring);
 	return evring_look(ecb);
@@ -311,7 +313,7 @@ static struct __kernel_timespec evring_left(uint64_t now, uint64_t until)
 	};
 }
 
-/* Have the bell end the wait. */
+/* Let the bell end the wait. */
 static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -325,8 +327,8 @@ static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 }
 
 /*
- * Nothing reports descriptors that are free again: try full listeners now and
- * then. Returns when to look again; UINT64_MAX: there is no need.
+ * No event reports that descriptors are available again, so full listeners are retried
+ * periodically. Returns the time of the next retry; UINT64_MAX: no retry is needed.
  */
 static uint64_t evring_retry(struct flexsc_ecb *ecb, uint64_t now)
 {
@@ -355,7 +357,10 @@ static int evring_wait(struct flexsc_ecb *ecb, uint32_t groups)
 		until = again;
 	left = evring_left(now, until);
 	evring_listen_to_bell(ecb);
-	/* Submit first: an enter that also submits returns their number, not -EINTR. */
+	/*
+	 * Submit first: if a call both submits and waits, it returns the number of
+	 * submissions instead of -EINTR.
+	 */
 	flexsc__evring_submit(evring);
 	err = evring->failed ? evring->failed :
 			       io_uring_wait_cqe_timeout(
@@ -396,7 +401,7 @@ static int evring_make_ring(struct io_uring *ring, struct io_uring_params *param
 	if (err)
 		return err;
 	ring->enter_ring_fd = ring->ring_fd;
-	/* A filter may forbid to enter the ring and not to make it. */
+	/* A filter may forbid entering a ring but not creating it. */
 	err = (int)raw_syscall(SYS_io_uring_enter, (uint64_t)ring->ring_fd, 0, 0, 0,
 			       0, 0);
 	if (err)
@@ -495,7 +500,7 @@ static int evring_open(struct flexsc_ecb *ecb)
 	return err;
 }
 
-/* A section that the child is in finds zeroes there. */
+/* If the child is in a critical section, it finds zeroes in this memory. */
 static void evring_unshare(void *area, size_t size)
 {
 	(void)mmap(area, size, PROT_READ | PROT_WRITE,
@@ -508,7 +513,10 @@ static void evring_forked(struct flexsc_ecb *ecb)
 	struct evring *evring = ecb->own;
 	const struct io_uring *ring = &evring->ring;
 
-	/* The mapping keeps the ring, and so all files that the parent polls. */
+	/*
+	 * The mapping would keep the ring alive, and with it all files that the parent
+	 * polls.
+	 */
 	evring_unshare(ring->sq.ring_ptr, ring->sq.ring_sz);
 	if (ring->cq.ring_ptr != ring->sq.ring_ptr)
 		evring_unshare(ring->cq.ring_ptr, ring->cq.ring_sz);
@@ -516,7 +524,7 @@ static void evring_forked(struct flexsc_ecb *ecb)
 		       ring->sq.ring_entries * sizeof(struct io_uring_sqe));
 	evring->failed = -ESTALE;
 	flexsc__private_fd_close(evring->ring.ring_fd);
-	/* The number is the child's. */
+	/* The descriptor's number belongs to the child. */
 	evring->ring.ring_fd = -1;
 	flexsc__private_fd_close(evring->bell);
 	flexsc__evring_notify_close(evring);

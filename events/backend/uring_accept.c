@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listeners: a multishot accept each. While a listener may not accept, because
- * its group may not be delivered or nothing is free for a connection,
- * connections stay in its backlog.
+ * Listeners: a multishot accept for each. Connections stay in a listener's backlog
+ * while the listener may not accept, because its group may not be delivered or because
+ * no slot or descriptor is free.
  *
  *	idle -> accepting	its group may be delivered, and it isn't full
  *	accepting -> idle	its request ended, or was cancelled
  *
- * What was accepted before the kernel saw a cancellation, and finds no slot, is
- * spare: it is delivered when a slot is free.
+ * A connection that was accepted before the kernel saw a cancellation, and for which no
+ * slot is free, is spare: it is delivered when a slot is free.
  */
 #include "uring.h"
 
@@ -26,10 +26,10 @@
 
 struct acceptor {
 	struct acceptor *next;
-	uint32_t index;		/* its own slot's */
+	uint32_t index;		/* the listener's slot */
 	bool accepting;		/* a request is pending */
-	bool full;		/* no slot or descriptor was free, when last tried */
-	bool reported;		/* an event said so; until a connection is accepted */
+	bool full;		/* at the last attempt no slot or descriptor was free */
+	bool reported;		/* an event reported "full"; until the next connection */
 	struct flexsc_ecb_watch watch;
 	uint32_t spares, spares_max;
 	int spare[];
@@ -47,7 +47,7 @@ static struct acceptor *acceptor_of(const struct flexsc_ecb *ecb,
 	return ecb->sources[index].own;
 }
 
-/* An event of the listener itself. */
+/* Report an error by an event of the listener itself. */
 static void acceptor_report(struct flexsc_ecb *ecb,
 			  const struct acceptor *acceptor, int err)
 {
@@ -56,19 +56,19 @@ static void acceptor_report(struct flexsc_ecb *ecb,
 	flexsc__source_raise(ecb, acceptor->index, 0);
 }
 
-/* The listener accepts no more, whatever becomes free. */
+/* The listener never accepts again, even if resources become free. */
 static void acceptor_fail(struct flexsc_ecb *ecb,
 			  const struct acceptor *acceptor, int err)
 {
 	struct source *source = &ecb->sources[acceptor->index];
 
 	source->error = err;
-	/* A descriptor that was closed has no events. */
+	/* A closed descriptor has no events. */
 	if (!(source->flags & SOURCE_BEGINS) && err != -EBADF)
 		acceptor_report(ecb, acceptor, err);
 }
 
-/* Nothing is free: wait until something is. */
+/* No slot or descriptor is free: wait until one is. */
 static void acceptor_fill(struct flexsc_ecb *ecb, struct acceptor *acceptor,
 			  int err)
 {
@@ -82,7 +82,7 @@ static void acceptor_fill(struct flexsc_ecb *ecb, struct acceptor *acceptor,
 	acceptor_report(ecb, acceptor, err);
 }
 
-/* Give a slot to a connection; false: none is free. */
+/* Give a slot to a connection; false: no slot is free. */
 static bool acceptor_deliver(struct flexsc_ecb *ecb, struct acceptor *acceptor,
 			     int fd)
 {
@@ -147,12 +147,15 @@ void flexsc__evring_accepted(struct flexsc_ecb *ecb, uint32_t index, int res,
 	else if (res == -EINVAL || res == -ENOTSOCK || res == -EBADF ||
 		 res == -EOPNOTSUPP)
 		acceptor_fail(ecb, acceptor, res);
-	/* Of the others a connection died of, or the request was cancelled. */
+	/*
+	 * The other errors mean that a connection was aborted or the request was
+	 * cancelled.
+	 */
 	if (!acceptor->accepting && acceptor_may(ecb, acceptor))
 		acceptor_request(ecb, acceptor);
 }
 
-/* Deliver what is spare; false: not all found a slot. */
+/* Deliver the spare connections; false: some found no free slot. */
 static bool acceptor_empty(struct flexsc_ecb *ecb, struct acceptor *acceptor)
 {
 	uint32_t done = 0;
@@ -197,11 +200,17 @@ int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,
 			  const struct flexsc_ecb_watch *watch)
 {
 	struct evring *evring = ecb->own;
-	/* As many connections as can be complete when a request is cancelled. */
+	/*
+	 * The maximum number of connections that can be complete when a request is
+	 * cancelled.
+	 */
 	uint32_t spares = 2 * evring->completions;
 	struct acceptor *acceptor;
 
-	/* A handler that interrupted malloc() may make a listener. */
+	/*
+	 * malloc() isn't used, because a handler that interrupted malloc() may create a
+	 * listener.
+	 */
 	acceptor = mmap(NULL, acceptor_size(spares), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (acceptor == MAP_FAILED)
@@ -229,7 +238,7 @@ void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index)
 	while (*link != acceptor)
 		link = &(*link)->next;
 	*link = acceptor->next;
-	/* No event reported these to the program. */
+	/* The program doesn't know of these connections. */
 	while (acceptor->spares)
 		close(acceptor->spare[--acceptor->spares]);
 	munmap(acceptor, acceptor_size(acceptor->spares_max));

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a completion becomes SIGURG, by the kernel alone and without a thread. The
- * ring has an eventfd, which counts completions, and a chain of three requests
- * that make no completions of their own:
+ * How the kernel turns a completion into SIGURG, without a thread. The ring has an
+ * eventfd, which counts completions, and a chain of three requests that produce no
+ * completions themselves:
  *
  *	read the eventfd, which waits for a completion
  *	write a byte to a pipe with O_ASYNC: SIGURG for the owner
  *	read the byte
  *
- * All of it happens on the owner's way to user mode, where the signal's handler
- * then runs and finds the completion. A chain notifies once, and is submitted
- * anew when the completions are collected.
+ * All of this happens when the owner returns to user mode. There the signal's handler
+ * runs and finds the completion. A chain notifies once. It is submitted again when the
+ * completions are collected.
  *
- * While the owner collects it has the kernel not count. What completes until it
- * counts again is found by one more look; see evring_look().
+ * While the owner collects, the kernel doesn't count. A second look finds the
+ * completions that arrive before it counts again: evring_look().
  */
 #include "uring.h"
 
@@ -40,7 +40,7 @@ void flexsc__evring_notify_close(struct evring *evring)
 	evring->event_fd = -1;
 }
 
-/* Make the eventfd and the pipe. 0 or -errno. */
+/* Create the eventfd and the pipe. 0 or -errno. */
 static int notify_open(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -67,7 +67,7 @@ static int notify_open(struct flexsc_ecb *ecb)
 	return err;
 }
 
-/* What has completed before is collected: forget its count. */
+/* Reset the count of completions that were already collected. */
 static void notify_forget(const struct evring *evring)
 {
 	uint64_t count;

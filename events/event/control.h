@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words that an event control block shares, each with the order that the
- * contract gives it (<linux/flexsc_ecb.h>: S1 to S3, U1 to U4). Sources are in
- * other threads and in the kernel.
+ * The shared words of an event control block, with the memory order that the contract
+ * requires (<linux/flexsc_ecb.h>: S1 to S3, U1 to U4). Sources are in other threads and
+ * in the kernel.
  */
 #ifndef FLEXSC_EVENTS_CONTROL_H
 #define FLEXSC_EVENTS_CONTROL_H
@@ -14,20 +14,20 @@
 typedef struct flexsc_event_control control_t;
 typedef struct flexsc_event_slot slot_t;
 
-/* Groups that may have something on their lists: U3's load, too. */
+/* Groups whose lists may have slots. Also the load of U3. */
 static inline uint32_t control_pending(const control_t *control)
 {
 	return __atomic_load_n(&control->pending, __ATOMIC_SEQ_CST);
 }
 
-/* Groups that the handler is to be called for. Owner only. */
+/* Groups for which the handler has to be called. Owner only. */
 static inline uint32_t control_due(const control_t *control)
 {
 	return __atomic_load_n(&control->notify, __ATOMIC_RELAXED) &
 	       control_pending(control);
 }
 
-/* Groups that may be delivered. The owner, or a source by S3. */
+/* Groups that may be delivered. For the owner, or for a source in S3. */
 static inline uint32_t control_deliverable(const control_t *control)
 {
 	return __atomic_load_n(&control->notify, __ATOMIC_RELAXED) |
@@ -35,9 +35,7 @@ static inline uint32_t control_deliverable(const control_t *control)
 	       __atomic_load_n(&control->waiting, __ATOMIC_RELAXED);
 }
 
-/*
- * S1: add bits to a slot. True: it was on no list, so the caller pushes it.
- */
+/* S1: add bits to a slot. True: the slot was on no list, so the caller pushes it. */
 static inline bool slot_mark(slot_t *slot, uint32_t bits)
 {
 	return !(__atomic_fetch_or(&slot->state, bits | FLEXSC_EVENT_QUEUED,
@@ -45,9 +43,9 @@ static inline bool slot_mark(slot_t *slot, uint32_t bits)
 }
 
 /*
- * S1: push a marked slot. True: its group wasn't pending, so the caller goes on
- * with S3. If it was, whoever made it pending has done so, or the owner has
- * found out by U3, and takes this slot as well.
+ * S1: push a marked slot. True: its group wasn't pending, so the caller continues with
+ * S3. If the group was pending, the source that set it has done S3, or the owner has
+ * found it by U3 and will also take this slot.
  */
 static inline bool control_push(control_t *control, slot_t *slots,
 				uint32_t index, uint32_t group)
@@ -60,7 +58,7 @@ static inline bool control_push(control_t *control, slot_t *slots,
 	} while (!__atomic_compare_exchange_n(head, &old, index + 1, true,
 					      __ATOMIC_SEQ_CST,
 					      __ATOMIC_RELAXED));
-	/* An owner that clears the bit later sees the slot: U2. */
+	/* If the owner clears the bit later, it sees the slot: U2. */
 	if (__atomic_load_n(&control->pending, __ATOMIC_SEQ_CST) & 1U << group)
 		return false;
 	return !(__atomic_fetch_or(&control->pending, 1U << group,
@@ -68,8 +66,8 @@ static inline bool control_push(control_t *control, slot_t *slots,
 }
 
 /*
- * U1: take a group's whole list. The newest slot's index + 1; 0: empty. After
- * control_clear() it is U2's look.
+ * U1: take a group's whole list. Returns the newest slot's index + 1; 0: empty. After
+ * control_clear() this is the second look of U2.
  */
 static inline uint32_t control_take(control_t *control, uint32_t group)
 {
@@ -78,26 +76,26 @@ static inline uint32_t control_take(control_t *control, uint32_t group)
 	return __atomic_exchange_n(&control->head[group], 0, __ATOMIC_ACQUIRE);
 }
 
-/* U1: the event of a slot is taken. Returns what happened. */
+/* U1: take a slot's event. Returns its state bits. */
 static inline uint32_t slot_take(slot_t *slot)
 {
 	return __atomic_exchange_n(&slot->state, 0, __ATOMIC_ACQ_REL);
 }
 
-/* U2, before the list is looked at once more. */
+/* U2, before the second look at the list. */
 static inline void control_clear(control_t *control, uint32_t group)
 {
 	__atomic_fetch_and(&control->pending, ~(1U << group),
 			   __ATOMIC_SEQ_CST);
 }
 
-/* S3, after control_push(). */
+/* S3, after control_push(). Does the owner wait for one of the groups? */
 static inline bool control_waits(const control_t *control, uint32_t groups)
 {
 	return __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST) & groups;
 }
 
-/* The same, of an owner that calls the handler in its sleep. */
+/* The same for an owner that calls the handler while it waits. */
 static inline bool control_wakes(const control_t *control, uint32_t groups)
 {
 	uint32_t waiting = __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST);
@@ -113,7 +111,7 @@ static inline bool control_notifies(const control_t *control, uint32_t groups)
 	       !__atomic_load_n(&control->critical, __ATOMIC_SEQ_CST);
 }
 
-/* U3: store to one of the owner's words, so that sources see it from here on. */
+/* U3: store to one of the owner's words, so that sources see the value from now on. */
 static inline void control_say(uint32_t *word, uint32_t value)
 {
 	__atomic_exchange_n(word, value, __ATOMIC_SEQ_CST);

@@ -19,7 +19,10 @@ void flexsc__critical_handle(struct flexsc_ecb *ecb)
 	RULE(ecb->control->critical == 1);
 }
 
-/* Collect what SIGURG announced in the critical section: then it is on its list. */
+/*
+ * Collect the events that SIGURG announced in the critical section, which puts them on
+ * lists.
+ */
 static bool critical_unmask(struct flexsc_ecb *ecb)
 {
 	if (!ecb->masked)
@@ -30,14 +33,14 @@ static bool critical_unmask(struct flexsc_ecb *ecb)
 	return true;
 }
 
-/* Is the handler to be called? */
+/* Does the handler have to be called? */
 static bool critical_due(const struct flexsc_ecb *ecb, uint32_t except)
 {
 	return ecb->handler && !ecb->stale &&
 	       control_due(ecb->control) & ~except;
 }
 
-/* The last section ends. Returns when nothing is due. */
+/* End the outermost section. Returns when no event is due. */
 static void critical_end(struct flexsc_ecb *ecb, uint32_t except)
 {
 	bool unmask = false;
@@ -55,7 +58,7 @@ static void critical_end(struct flexsc_ecb *ecb, uint32_t except)
 		ecb->backend->unmask(ecb);
 }
 
-/* A section ends, and the handler isn't called. */
+/* End a section without calling the handler. */
 static void critical_step(struct flexsc_ecb *ecb)
 {
 	uint32_t *critical = &ecb->control->critical;
@@ -67,9 +70,8 @@ static void critical_step(struct flexsc_ecb *ecb)
 }
 
 /*
- * A handler that was left by longjmp() is over when its section is. The jump may
- * have left SIGURG's handler, too, or the end of a section that SIGURG met, or a
- * wait.
+ * A handler that was left by longjmp() ends with its section. The jump may also have
+ * left SIGURG's handler, a wait, or the end of a section in which SIGURG arrived.
  */
 static void critical_jumped(struct flexsc_ecb *ecb)
 {
@@ -86,7 +88,7 @@ void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except)
 	    __atomic_load_n(&control->critical, __ATOMIC_RELAXED) == 1)
 		critical_jumped(ecb);
 
-	/* With notify zero nothing is due, and SIGURG may stay masked. */
+	/* If notify is zero, no event is due, and SIGURG may stay blocked. */
 	if (__atomic_load_n(&control->critical, __ATOMIC_RELAXED) > 1 ||
 	    !__atomic_load_n(&control->notify, __ATOMIC_RELAXED))
 		critical_step(ecb);

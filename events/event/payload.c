@@ -14,7 +14,7 @@
 #include "ecb.h"
 #include "source.h"
 
-/* What poll(2) says of a descriptor now. */
+/* The descriptor's current state according to poll(2). */
 static uint32_t payload_polled(int fd, uint32_t want)
 {
 	struct pollfd poll = { .fd = fd, .events = (short)want };
@@ -40,11 +40,11 @@ static bool payload_post(struct source *source, struct flexsc_ecb_event *event)
 	event->ready = 0;
 	event->payload[0] = __atomic_exchange_n(&source->word, 0,
 						__ATOMIC_RELAXED);
-	/* A word that came between a post's two steps was handed out before. */
+	/* If the word arrived between a post's two steps, it was already handed out. */
 	return event->payload[0];
 }
 
-/* One signal; the slot is put on its list again, for the next one. */
+/* Reads one signal. The slot is put on its list again for the next one. */
 static bool payload_signal(struct flexsc_ecb *ecb,
 			   struct flexsc_ecb_event *event)
 {
@@ -55,7 +55,7 @@ static bool payload_signal(struct flexsc_ecb *ecb,
 	event->payload[0] = info.ssi_signo | (uint64_t)info.ssi_code << 32;
 	event->payload[1] = info.ssi_pid | (uint64_t)info.ssi_uid << 32;
 	event->payload[2] = info.ssi_ptr;
-	/* Of a descriptor's signal: fcntl(2), F_SETSIG. */
+	/* The signal was sent for a descriptor: fcntl(2), F_SETSIG. */
 	if (info.ssi_band) {
 		event->payload[1] = info.ssi_band;
 		event->payload[2] = (uint32_t)info.ssi_fd;
@@ -99,11 +99,11 @@ static bool payload_file(struct flexsc_ecb_event *event)
 	return event->payload[0];
 }
 
-/* From now on it is a descriptor like others. */
+/* From now on the connection is an ordinary descriptor. */
 static void payload_accepted(const struct flexsc_ecb *ecb,
 			     struct source *source)
 {
-	/* The kernel gave the slot, and nobody has asked for the source. */
+	/* The kernel assigned the slot, so the source isn't initialised yet. */
 	if (!ecb->backend->collect)
 		*source = (struct source){ .flags = SOURCE_USED };
 	source->type = FLEXSC_EVT_IOREADY;
@@ -111,7 +111,7 @@ static void payload_accepted(const struct flexsc_ecb *ecb,
 }
 
 /*
- * The listener's own event: its connections can't be accepted, or only by the
+ * An event of the listener itself: connections can't be accepted, or only by the
  * program, because its calls are watched or the listener blocks.
  */
 static bool payload_not_accepted(struct flexsc_ecb_event *event)
@@ -122,7 +122,7 @@ static bool payload_not_accepted(struct flexsc_ecb_event *event)
 	return true;
 }
 
-/* A descriptor of the library's own is read; the program's are its own affair. */
+/* Reads the library's own descriptors. The program reads its own. */
 static bool payload_own(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
 {
 	switch (event->type) {

@@ -8,7 +8,7 @@
 #include "lib/base/checks.h"
 #include "ecb.h"
 
-/* The index + 1 of a free slot; 0: none. */
+/* The index of a free slot, + 1; 0: no slot is free. */
 static uint32_t slot_free(struct flexsc_ecb *ecb)
 {
 	uint32_t slot = ecb->free;
@@ -57,7 +57,7 @@ void flexsc__slot_dropped(struct flexsc_ecb *ecb, uint32_t index)
 	ecb->free = index + 1;
 }
 
-/* An event that is held isn't any more. */
+/* Remove an event from the held ones. */
 static void slot_unhold(struct flexsc_ecb *ecb, uint32_t index)
 {
 	uint32_t *link = &ecb->held;
@@ -82,7 +82,7 @@ void flexsc__slot_revoke(struct flexsc_ecb *ecb, uint32_t index)
 	if (source->flags & SOURCE_HELD)
 		slot_unhold(ecb, index);
 	source->flags = SOURCE_REVOKED;
-	/* No source marks the slot any more, and the owner is here. */
+	/* No source marks the slot any more, and this is the owner's thread. */
 	if (__atomic_load_n(state, __ATOMIC_RELAXED))
 		__atomic_fetch_or(state, FLEXSC_EVENT_REVOKED,
 				  __ATOMIC_RELAXED);

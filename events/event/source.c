@@ -8,7 +8,7 @@
 #include "backend.h"
 #include "ecb.h"
 
-/* True: the caller has to notify or wake the owner, by S3. */
+/* Returns true if the caller has to notify or wake the owner: S3. */
 static bool source_push(struct flexsc_ecb *ecb, uint32_t index, uint32_t bits)
 {
 	struct flexsc_event_slot *slot = &ecb->slots[index];
@@ -16,7 +16,7 @@ static bool source_push(struct flexsc_ecb *ecb, uint32_t index, uint32_t bits)
 
 	if (!slot_mark(slot, bits))
 		return false;
-	/* The slot is on no list, so its fields are the source's. */
+	/* The slot is on no list, so the source may write its fields. */
 	slot->type = source->type;
 	slot->group = source->group;
 	if (ecb->flags & FLEXSC_ECB_TIMES)
@@ -49,7 +49,7 @@ void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 	RULE(ecb->control->critical);
 	RULE(source->flags & SOURCE_USED);
 	if (control_deliverable(ecb->control) & 1U << source->group)
-		/* The owner is here, so S3 isn't needed. */
+		/* This is the owner's thread, so S3 isn't needed. */
 		source_push(ecb, index, bits);
 	else
 		source_hold(ecb, index, bits);
@@ -89,7 +89,7 @@ void flexsc__source_flush(struct flexsc_ecb *ecb)
 void flexsc__source_post(struct flexsc_ecb *ecb, uint32_t index,
 			 uint64_t word)
 {
-	/* Before S1, so that whoever takes the slot finds the word. */
+	/* Stored before S1, so that the owner finds the word when it takes the slot. */
 	__atomic_fetch_or(&ecb->sources[index].word, word, __ATOMIC_RELAXED);
 	if (source_push(ecb, index, POLLIN))
 		ecb->backend->kick(ecb, 1U << ecb->sources[index].group);

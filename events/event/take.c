@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lists of a group are taken whole and turned round, so that the oldest event
- * is handed out first; ecb->first has what was turned. A group's bit in "pending"
- * is cleared when both lists are empty (U2), so the bit says for the owner, too,
- * that there is something to take.
+ * A group's list is taken as a whole and reversed, so that the oldest event is handed
+ * out first. ecb->first has the reversed list. A group's bit in "pending" is cleared
+ * when both lists are empty (U2). So for the owner, too, the bit means that there may
+ * be an event to take.
  */
 #include "take.h"
 
@@ -14,7 +14,7 @@
 #include "ecb.h"
 #include "payload.h"
 
-/* Turn a list round, to the oldest first. Returns that one's index + 1. */
+/* Reverse a list. Returns the index of the oldest slot, + 1. */
 static uint32_t take_turned(slot_t *slots, uint32_t newest)
 {
 	uint32_t oldest = 0;
@@ -29,7 +29,7 @@ static uint32_t take_turned(slot_t *slots, uint32_t newest)
 	return oldest;
 }
 
-/* The oldest slot of a group, index + 1; 0: none. */
+/* The index of a group's oldest slot, + 1; 0: empty. */
 static uint32_t take_first(struct flexsc_ecb *ecb, uint32_t group)
 {
 	uint32_t first = ecb->first[group];
@@ -51,7 +51,7 @@ static uint32_t take_first(struct flexsc_ecb *ecb, uint32_t group)
 	return first;
 }
 
-/* Take a slot off its list. False: no event comes of it. */
+/* Take a slot off its list. False: it yields no event. */
 static bool take_slot(struct flexsc_ecb *ecb, uint32_t index,
 		      struct flexsc_ecb_event *event)
 {

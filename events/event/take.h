@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events that are handed out. Owner only, in a critical section. */
+/* Handing events out. Owner only, in a critical section. */
 #ifndef FLEXSC_EVENTS_TAKE_H
 #define FLEXSC_EVENTS_TAKE_H
 
@@ -9,7 +9,7 @@
 struct flexsc_ecb;
 struct flexsc_ecb_event;
 
-/* Take the first event of the groups; false: there is none. */
+/* Take the first event of the groups; false: none. */
 bool flexsc__take(struct flexsc_ecb *ecb, uint32_t groups,
 		  struct flexsc_ecb_event *event);
 

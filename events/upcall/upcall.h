@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The upcall: the kernel makes a thread enter here, wherever it happens to be,
- * and the thread goes back by itself (<linux/flexsc_ecb.h>, "The upcall").
+ * The upcall: the kernel makes a thread enter here at any point of its execution, and
+ * the thread returns by itself (<linux/flexsc_ecb.h>, "The upcall").
  */
 #ifndef FLEXSC_EVENTS_UPCALL_H
 #define FLEXSC_EVENTS_UPCALL_H
@@ -19,22 +19,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* control->arg of one event control block. */
+/* control->arg of an event control block. */
 struct flexsc__upcall {
 	struct flexsc_event_control *control;
 	/*
-	 * Calls the program's handler while something is due, in the critical
-	 * section that the kernel began, and keeps errno.
+	 * Calls the program's handler while events are due, in the critical section
+	 * that the kernel began. Preserves errno.
 	 */
 	void (*run)(struct flexsc__upcall *upcall);
 	/*
-	 * The size of the interrupted code's extended state, which is kept on
-	 * its stack. 0: none is kept, and whatever "run" calls uses general
-	 * registers only.
+	 * The size of the interrupted code's extended state, which is saved on its
+	 * stack. 0: it isn't saved, and "run" must use only general registers.
 	 */
 	uint64_t room;
-	uint32_t mask[2];	/* state components that are kept */
-	uint32_t compact;	/* by XSAVEC */
+	uint32_t mask[2];	/* the saved state components */
+	uint32_t compact;	/* saved with XSAVEC */
 };
 
 _Static_assert(offsetof(struct flexsc__upcall, control) == UPCALL_CONTROL,
@@ -47,15 +46,15 @@ _Static_assert(offsetof(struct flexsc__upcall, mask) == UPCALL_MASK,
 _Static_assert(offsetof(struct flexsc__upcall, compact) == UPCALL_COMPACT,
 	       "assembly");
 
-/* control->entry, ->tail_begin and ->tail_end: addresses of code. */
+/* control->entry, ->tail_begin and ->tail_end: code addresses. */
 extern const char flexsc__upcall_entry[];
 extern const char flexsc__upcall_tail[];
 extern const char flexsc__upcall_tail_end[];
 
 /*
- * Set "mask" and "compact" for this processor: everything but the tiles of AMX,
- * which handlers don't use. Returns the size of the state; 0: the processor
- * can't keep it from user mode, so there are no upcalls but with "room" zero. Any thread.
+ * Set "mask" and "compact" for this processor: all components except AMX tiles, which
+ * handlers don't use. Returns the size of the state. 0: user mode can't save it on this
+ * processor, so upcalls need "room" to be zero. Any thread.
  */
 size_t flexsc__upcall_probe(struct flexsc__upcall *upcall);
 

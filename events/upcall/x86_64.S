@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event control block's owner is here between being interrupted by the kernel
- * and going back. The stack pointer is the address of struct
- * flexsc_upcall_frame, rdi is a struct flexsc__upcall.
+ * The code that an event control block's owner runs between the kernel's interruption
+ * and its return. The stack pointer is the address of struct flexsc_upcall_frame, and
+ * rdi points to a struct flexsc__upcall.
  *
- * The kernel enters by IRET or the like, so no ENDBR is needed. A debugger and
- * an unwinder see the interrupted code as the caller: the CFA is its stack
- * pointer, 216 bytes above the frame.
+ * The kernel enters with IRET or similar, so no ENDBR is needed. For debuggers and
+ * unwinders, the interrupted code is the caller: the CFA is its stack pointer, 216
+ * bytes above the frame.
  *
- * The tail jumps back to the entry if an event became due. The state is that of an
- * upcall: rsp is the frame, and rdi the struct. Registers that the frame has saved may
- * hold anything; all others hold the interrupted code's values.
+ * If another event is due, the tail jumps back to the entry. The state is then that of
+ * an upcall: rsp is the frame, and rdi the struct. Registers that the frame has saved
+ * may hold anything; all others hold the interrupted code's values.
  */
 #include "upcall.h"
 
@@ -62,13 +62,16 @@ flexsc__upcall_entry:
 	movq	%rsp, %rbp
 	.cfi_def_cfa_register rbp
 	movq	%rdi, %rbx
-	/* On the stack: a handler that ends its critical section is interrupted. */
+	/*
+	 * Saved on the stack, because a handler that ends its critical section may be
+	 * interrupted.
+	 */
 	movq	UPCALL_ROOM(%rbx), %rcx
 	testq	%rcx, %rcx
 	jz	3f
 	subq	%rcx, %rsp
 	andq	$-64, %rsp
-	/* XRSTOR wants zeroes where XSAVE writes nothing of its header. */
+	/* XRSTOR requires zeroes in the part of the header that XSAVE doesn't write. */
 	xorl	%eax, %eax
 	.irp	word, 0, 8, 16, 24, 32, 40, 48, 56
 	movq	%rax, XSAVE_HEADER + \word(%rsp)
@@ -80,7 +83,9 @@ flexsc__upcall_entry:
 	xsavec64 (%rsp)
 	jmp	2f
 1:	xsave64	(%rsp)
-	/* What a function may expect: an empty x87 stack, the default controls. */
+	/*
+	 * The state that a function expects: an empty x87 stack, the default controls.
+	 */
 2:	fninit
 	ldmxcsr	mxcsr(%rip)
 3:	andq	$-16, %rsp
@@ -108,7 +113,10 @@ flexsc__upcall_tail:
 	movl	CONTROL_NOTIFY(%rdx), %eax
 	testl	%eax, CONTROL_PENDING(%rdx)
 	jz	5f
-	/* Before the tail is left: the kernel would make a frame outside of it. */
+	/*
+	 * Stored before leaving the tail: outside it, the kernel would make a new
+	 * frame.
+	 */
 	movl	$1, CONTROL_CRITICAL(%rdx)
 	jmp	flexsc__upcall_entry
 5:	movq	(%rsp), %r11
@@ -122,7 +130,7 @@ flexsc__upcall_tail:
 	movq	64(%rsp), %rax
 	leaq	FRAME_FLAGS(%rsp), %rsp
 	.cfi_adjust_cfa_offset -FRAME_FLAGS
-	/* The kernel knows the stack pointer at each of these two. */
+	/* The kernel knows the stack pointer at each of these two instructions. */
 	popfq
 	.cfi_adjust_cfa_offset -8
 	ret	$RED_ZONE

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which vector registers and other extended state an upcall keeps, and their size.
- * x86_64.S saves and restores them. backend/kmod.c does without them with
- * FLEXSC_ECB_INTEGER_ONLY.
+ * Which vector registers and other extended state an upcall saves, and their size.
+ * x86_64.S saves and restores them. With FLEXSC_ECB_INTEGER_ONLY, backend/kmod.c
+ * doesn't need them.
  */
 #include "upcall.h"
 
 #include <cpuid.h>
 
 #define XSTATE		0x0d		/* leaf of CPUID */
-#define XSTATE_LEGACY	576		/* the first two components, the header */
-#define XSTATE_TILES	(3ULL << 17)	/* of AMX: 8 KB, and few programs' */
+#define XSTATE_LEGACY	576		/* the first two components and the header */
+#define XSTATE_TILES	(3ULL << 17)	/* AMX: 8 KB, which few programs use */
 
-/* The components that the kernel lets programs use; 0: no XSAVE. */
+/* The components that the kernel enables for programs; 0: no XSAVE. */
 static uint64_t xstate_components(void)
 {
 	uint32_t a, b, c, d, high;
@@ -37,7 +37,7 @@ size_t flexsc__upcall_probe(struct flexsc__upcall *upcall)
 		__cpuid_count(XSTATE, i, size, offset, features, d);
 		if (plain < offset + size)
 			plain = offset + size;
-		/* Some begin at a multiple of 64. */
+		/* Some components begin at a multiple of 64. */
 		compact += (size + 63) / 64 * 64;
 	}
 	__cpuid_count(XSTATE, 1, features, size, offset, d);

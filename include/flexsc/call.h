@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Posting system calls, and what can be done with a posted one: flexsc-call(3). The
- * typed functions of <flexsc/syscalls.h> stand on this.
+ * Posts system calls, and cancels, limits and chains pending ones: flexsc-call(3). The
+ * typed functions of <flexsc/syscalls.h> are built on this.
  */
 #ifndef FLEXSC_CALL_H
 #define FLEXSC_CALL_H
@@ -18,49 +18,50 @@ struct flexsc_loop;
 
 /*
  * A call's event control block (ATC 2011, section 4). Set callback and arg before
- * posting. The callback runs once for each post (but see <flexsc/multishot.h>), on the
- * loop's thread, never from inside the posting function.
+ * posting. The callback runs once per post (except as in <flexsc/multishot.h>), on the
+ * loop's thread, and never inside the posting function.
  */
 struct flexsc_cb {
 	void (*callback)(struct flexsc_cb *cb);	/* NULL: only set ret */
-	void *arg;		/* the caller's own */
-	int64_t ret;		/* the kernel's: result or -errno */
-	uint64_t handle;	/* the library's */
+	void *arg;		/* for the caller */
+	int64_t ret;		/* the kernel's result or -errno */
+	uint64_t handle;	/* for the library */
 	uint32_t flags;		/* of a completion: FLEXSC_CB_*, <flexsc/multishot.h> */
-	uint32_t buffer;	/* the library's: flexsc_buffers_data() */
-	uint64_t reserved;	/* the library's */
+	uint32_t buffer;	/* for the library: flexsc_buffers_data() */
+	uint64_t reserved;	/* for the library */
 };
 
 /*
- * Post system call nr with six arguments; those it doesn't take are ignored. cb == NULL
- * is fire and forget.
+ * Post system call nr with six arguments; additional ones are ignored. cb == NULL: the
+ * result is discarded.
  */
 int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		     uint64_t a3, uint64_t a4, uint64_t a5);
 
-/* For the typed functions alone: the same with three arguments, the others 0. */
+/* Only for the typed functions: the same with three arguments; the others are 0. */
 int flexsc__call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
 /*
- * Ask that a pending call, timer or signal ends early. The callback runs all the same,
- * with the true result, -EINTR (interrupted while it executed) or -ECANCELED (no effect).
+ * Request the early end of a pending call, timer or signal. The callback still runs,
+ * with the real result, -EINTR (interrupted while it executed) or -ECANCELED (no
+ * effect).
  */
 int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
-/* Cancel every pending call that names descriptor fd; returns how many. */
+/* Cancel all pending calls that name descriptor fd. Returns their number. */
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
 
-/* End cb's call with -ETIME unless it completes within ns nanoseconds. 0: no deadline. */
+/* End cb's call with -ETIME unless it completes within ns nanoseconds. 0: no limit. */
 int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 uint64_t ns);
 
 /*
- * Post a call that starts when that of before has completed with ret >= 0, and otherwise
- * completes with -ECANCELED. The flags of chain: the result of before becomes argument n
- * (section 8.3's looped multi-call); run whatever the result was; run only if all bytes
- * were transferred.
+ * Post a call that starts when the call of "before" has completed with ret >= 0, and
+ * otherwise completes with -ECANCELED. Flags in chain: pass the result of "before" as
+ * argument n (section 8.3's looped multi-call); run after any result; run only if all
+ * bytes were transferred.
  */
 #define FLEXSC_CHAIN_ARG(n)	((unsigned int)(n) + 1)
 #define FLEXSC_CHAIN_ALWAYS	0x10U

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calling thread's default loop: the interface of the ATC 2011 paper, for programs
- * with one loop for each thread. flexsc_NAME() is flexsc_loop_NAME() with this loop:
+ * with one loop per thread. flexsc_NAME() is flexsc_loop_NAME() with this loop:
  * flexsc(3).
  */
 #ifndef FLEXSC_DEFAULT_H
@@ -18,10 +18,13 @@ extern "C" {
 /* The calling thread's default loop, or NULL. */
 struct flexsc_loop *flexsc_loop_default(void);
 
-/* Make an existing loop the default, or none (NULL). Its creator still destroys it. */
+/*
+ * Make an existing loop the default; NULL: no loop. Its creator still has to destroy
+ * it.
+ */
 int flexsc_loop_set_default(struct flexsc_loop *loop);
 
-/* Make the default loop, and destroy it, as the end of the thread does. */
+/* Create the default loop; destroy it. The end of the thread also destroys it. */
 int flexsc_init(void);
 int flexsc_fini(void);
 
@@ -83,7 +86,7 @@ FLEXSC_DEFAULT(send,
 }
 #endif
 
-/* All system calls, generated. */
+/* All system calls; generated. */
 #include <flexsc/default_syscalls.h>
 
 #endif /* FLEXSC_DEFAULT_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Events in memory, and a handler that preempts: the thesis SEND (2000) on stock Linux.
- * The pages flexsc-ecb(3) and flexsc-ecb(7) describe all of it.
+ * See flexsc-ecb(3) and flexsc-ecb(7).
  *
- * Functions return 0 or more, or -errno. Every function is for the owner alone, the
- * thread that made the control block, unless it says otherwise.
+ * Functions return 0 or more, or -errno. Unless stated otherwise, only the owner may
+ * call them: the thread that created the control block.
  */
 #ifndef FLEXSC_ECB_H
 #define FLEXSC_ECB_H
@@ -28,43 +28,48 @@ extern "C" {
 struct flexsc_ecb;
 struct flexsc_loop;
 
-/* How an ECB is made. Start from FLEXSC_ECB_OPTIONS_INIT. */
+/* Options for creating an ECB. Start from FLEXSC_ECB_OPTIONS_INIT. */
 struct flexsc_ecb_options {
 	size_t size;		/* sizeof(struct flexsc_ecb_options) */
 	const char *backend;	/* "kmod", "uring", or NULL: the first that works */
-	uint32_t events;	/* sources at once; default 4096, at most 1048576 */
+	uint32_t events;	/* simultaneous sources; default 4096, at most 1048576 */
 	uint32_t flags;		/* FLEXSC_ECB_* */
 };
 
 #define FLEXSC_ECB_OPTIONS_INIT \
 	{ sizeof(struct flexsc_ecb_options), NULL, 0, 0 }
 
-/* Beside FLEXSC_ECB_INTERRUPTS_CALLS and FLEXSC_ECB_TIMES of <linux/flexsc_ecb.h>: */
-#define FLEXSC_ECB_BATCHED	0x10000U /* deliver in flexsc_ecb_wait() only */
-#define FLEXSC_ECB_INTEGER_ONLY	0x20000U /* the handler uses general registers alone */
+/*
+ * In addition to FLEXSC_ECB_INTERRUPTS_CALLS and FLEXSC_ECB_TIMES of
+ * <linux/flexsc_ecb.h>:
+ */
+#define FLEXSC_ECB_BATCHED	0x10000U /* deliver only in flexsc_ecb_wait() */
+#define FLEXSC_ECB_INTEGER_ONLY	0x20000U /* the handler uses only general registers */
 
-/* Make an ECB, owned by the calling thread. options may be NULL. */
+/* Create an ECB, owned by the calling thread. options may be NULL. */
 int flexsc_ecb_create(struct flexsc_ecb **ecb,
 		      const struct flexsc_ecb_options *options);
 
-/* Forget all sources and free everything, before the owner's thread ends. */
+/*
+ * Forget all sources and free everything. To be called before the owner's thread ends.
+ */
 int flexsc_ecb_destroy(struct flexsc_ecb *ecb);
 
-/* The name of the ECB's backend. It lives as long as the library. */
+/* The name of the ECB's backend, valid as long as the library is loaded. */
 const char *flexsc_ecb_backend(const struct flexsc_ecb *ecb);
 
-/* Any thread: does a backend work here? If not, why is a line that says so. */
+/* Any thread: does a backend work here? If not, why receives the reason in one line. */
 int flexsc_ecb_probe(const char *backend, char *why, size_t size);
 
 /*
- * The words that are shared with the kernel. The program stores to notify and deliver, by
- * __atomic_store_n(), and calls flexsc_ecb_flush() after it has set bits.
+ * The words shared with the kernel. The program stores to notify and deliver with
+ * __atomic_store_n(), and calls flexsc_ecb_flush() after setting bits.
  */
 struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb);
 
 /*
- * Store the bits, and have what waited for them delivered, or notified of. What threads
- * post is delivered whatever "deliver" is.
+ * Store the bits, and deliver or notify of the events that were held. Posts by threads
+ * are delivered regardless of "deliver".
  */
 int flexsc_ecb_deliver(struct flexsc_ecb *ecb, uint32_t groups);
 int flexsc_ecb_notify(struct flexsc_ecb *ecb, uint32_t groups);
@@ -75,23 +80,23 @@ int flexsc_ecb_handler(struct flexsc_ecb *ecb,
 		       void (*handler)(struct flexsc_ecb *ecb, void *arg),
 		       void *arg);
 
-/* The group of sources of that type that are made with group -1. At first 0. */
+/* The group of sources of this type that are created with group -1. Initially 0. */
 int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
 		     unsigned int group);
 
 /*
- * Deliver changes of a descriptor; want has bits of poll(2). Returns the event's index,
- * as all functions do that make sources.
+ * Deliver changes of a descriptor; want has bits of poll(2). Like all functions that
+ * create sources, returns the event's index.
  */
 int flexsc_ecb_watch(struct flexsc_ecb *ecb, int fd, uint32_t want, int group,
 		     void *data);
 
-/* The same, of a certain type, and with flags: FLEXSC_WATCH_CHECKED. */
+/* The same with an explicit type, and with flags: FLEXSC_WATCH_CHECKED. */
 int flexsc_ecb_watch_as(struct flexsc_ecb *ecb, int fd,
 			enum flexsc_event_type type, uint32_t want, int group,
 			uint32_t flags, void *data);
 
-/* What becomes of accepted connections. */
+/* Properties of accepted connections. */
 struct flexsc_ecb_inherit {
 	uint32_t want;		/* as in flexsc_ecb_watch() */
 	int group;
@@ -99,7 +104,7 @@ struct flexsc_ecb_inherit {
 	void *data;
 };
 
-/* Accept connections of a nonblocking listener when they are delivered. */
+/* Accept connections of a non-blocking listener when they are delivered. */
 int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
 			  const struct flexsc_ecb_inherit *inherit, void *data);
 
@@ -110,13 +115,13 @@ int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data);
 int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word);
 
 /*
- * Sources with descriptors of the library's own. To take such an event is a system call.
- * A signal of the set, which is blocked for the calling thread.
+ * Sources with descriptors of the library's own. Taking their events needs a system
+ * call. The first: a signal of the set, which is blocked for the calling thread.
  */
 int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 		      void *data);
 
-/* A timer: after "first" ns of CLOCK_MONOTONIC, then every "period" ns; 0: once. */
+/* A timer: after "first" ns of CLOCK_MONOTONIC, then every "period" ns (0: once). */
 int flexsc_ecb_timer(struct flexsc_ecb *ecb, uint64_t first, uint64_t period,
 		     int group, void *data);
 
@@ -127,39 +132,41 @@ int flexsc_ecb_child(struct flexsc_ecb *ecb, pid_t pid, int group, void *data);
 int flexsc_ecb_file(struct flexsc_ecb *ecb, const char *path, uint32_t mask,
 		    int group, void *data);
 
-/* Calls of a loop are complete: dispatch and prepare it, as an outer loop does. */
+/*
+ * Calls of a loop are complete: dispatch and prepare the loop, as an outer loop does.
+ */
 int flexsc_ecb_loop(struct flexsc_ecb *ecb, struct flexsc_loop *loop, int group,
 		    void *data);
 
-/* No more events of it; the second one closes its descriptor, too. */
+/* Stop a source's events; the second function also closes its descriptor. */
 int flexsc_ecb_forget(struct flexsc_ecb *ecb, unsigned int event);
 int flexsc_ecb_close(struct flexsc_ecb *ecb, unsigned int event);
 
-/* An event, as it is handed out. */
+/* An event that is handed out. */
 struct flexsc_ecb_event {
 	uint32_t event;		/* its index */
 	uint16_t type;		/* enum flexsc_event_type */
 	uint16_t group;
 	int32_t fd;		/* -1: none */
 	uint32_t ready;		/* bits of poll(2), and FLEXSC_EVENT_CHECK */
-	int32_t error;		/* -errno, of FLEXSC_EVT_OVERFLOW and POLLERR */
+	int32_t error;		/* -errno, for FLEXSC_EVT_OVERFLOW and POLLERR */
 	uint32_t reserved;
 	void *data;
 	uint64_t time;		/* with FLEXSC_ECB_TIMES: ns of CLOCK_MONOTONIC */
-	uint64_t payload[3];	/* a post's words; struct flexsc_event_peer */
+	uint64_t payload[3];	/* a post's words, or struct flexsc_event_peer */
 };
 
-/* Take the next event of the groups. 1, or 0: there is none. Fast. */
+/* Take the next event of the groups. Returns 1, or 0 if there is none. Fast. */
 int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
 		    struct flexsc_ecb_event *event);
 
 /*
- * Sleep until there may be an event of the groups, or for ns nanoseconds
- * (FLEXSC_FOREVER: no limit). 1: look; 0: none came.
+ * Sleep until an event of the groups may be available, or for ns nanoseconds
+ * (FLEXSC_FOREVER: no limit). Returns 1: take events; 0: none arrived.
  */
 int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns);
 
-/* Between the two the handler isn't called. They nest. Fast. */
+/* The handler isn't called between begin and end. They nest. Fast. */
 void flexsc_ecb_critical_begin(struct flexsc_ecb *ecb);
 void flexsc_ecb_critical_end(struct flexsc_ecb *ecb);
 

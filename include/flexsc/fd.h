@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the library knows of the process's descriptors: flexsc-fd(3). */
+/* The library's cached facts about the process's descriptors: flexsc-fd(3). */
 #ifndef FLEXSC_FD_H
 #define FLEXSC_FD_H
 
@@ -11,22 +11,25 @@ struct flexsc_loop;
 
 #pragma GCC visibility push(default)
 
-/* Other code closed fd, or changed its flags or time limits: ask again at its next use. */
+/* Report that other code closed fd, or changed its flags or time limits. */
 void flexsc_fd_forget(int fd);
 
-/* Flags of flexsc_fd_hint(); one of each pair. */
+/* Flags of flexsc_fd_hint(); at most one of each pair. */
 #define FLEXSC_FD_REGULAR	0x1U	/* a file on a filesystem */
 #define FLEXSC_FD_STREAM	0x2U	/* a socket or a pipe */
 #define FLEXSC_FD_BLOCKING	0x4U	/* no O_NONBLOCK, no time limits */
 #define FLEXSC_FD_NONBLOCK	0x8U	/* O_NONBLOCK */
 
-/* Describe a descriptor, so that the library needn't ask. */
+/* Describe a descriptor, so that the library need not query the kernel. */
 int flexsc_fd_hint(int fd, unsigned int flags);
 
-/* Many calls of this loop will name fd: let an engine that can keep hold of the file. */
+/*
+ * Let an engine that supports it hold the file of fd, which many calls of this loop
+ * will name.
+ */
 int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd);
 
-/* End that, before fd is closed in another way than by a call of this loop. */
+/* Undo this, before fd is closed other than by a call of this loop. */
 int flexsc_loop_unfix_fd(struct flexsc_loop *loop, int fd);
 
 #pragma GCC visibility pop

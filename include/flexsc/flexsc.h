@@ -9,13 +9,13 @@
  *	flexsc_loop_run(loop);			runs cb.callback(&cb)
  *
  * Every Linux system call has a function flexsc_loop_NAME() that posts it into memory
- * and returns at once. The loop hands what was posted to an engine in batches, and runs a
- * callback for each call that is complete. For programs with one loop per thread,
+ * and returns at once. The loop hands posted calls to an engine in batches, and runs a
+ * callback for each complete call. For programs with one loop per thread,
  * <flexsc/default.h> has the same functions without "loop".
  *
- * flexsc(3) has errors, threads, and fork and exec; flexsc-call(3) has whose memory is
- * whose. Functions return 0 or a useful number, or a negative error number. A system
- * call's own failure arrives as cb->ret.
+ * See flexsc(3) for errors, threads, fork and exec, and flexsc-call(3) for the
+ * ownership of memory. Functions return 0 or a useful number, or -errno. A system
+ * call's own error arrives in cb->ret.
  */
 #ifndef FLEXSC_FLEXSC_H
 #define FLEXSC_FLEXSC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Multishot calls complete many times: one post accepts all connections of a listener,
- * or receives all that comes on a socket. flexsc-multishot(3) is the reference.
+ * or receives all data of a socket. See flexsc-multishot(3).
  */
 #ifndef FLEXSC_MULTISHOT_H
 #define FLEXSC_MULTISHOT_H
@@ -17,38 +17,40 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* Flags of a completed cb. Ignore those that you don't know. */
+/* Flags of a completed cb. Ignore unknown ones. */
 #define FLEXSC_CB_MORE		0x1U	/* see flexsc_cb_more() */
-#define FLEXSC_CB_BUFFER	0x2U	/* it has one: flexsc_buffers_data() */
+#define FLEXSC_CB_BUFFER	0x2U	/* the cb has a buffer: flexsc_buffers_data() */
 
-/* Does another completion of this completed cb follow? */
+/* Will this completed cb complete again? */
 static inline bool flexsc_cb_more(const struct flexsc_cb *cb)
 {
 	return (cb->flags & FLEXSC_CB_MORE) != 0;
 }
 
-/* Accept every connection on sockfd, with flags of accept4(). ret: a new descriptor. */
+/* Accept all connections of sockfd, with flags of accept4(). ret: a new descriptor. */
 int flexsc_loop_accept_multishot(struct flexsc_loop *loop,
 				 struct flexsc_cb *cb, int sockfd, int flags);
 
-/* Make count buffers (a power of two, at most 32768) of size bytes (at most 1 GiB). */
+/*
+ * Create count buffers (a power of two, at most 32768) of size bytes (at most 1 GiB).
+ */
 struct flexsc_buffers;
 int flexsc_buffers_create(struct flexsc_loop *loop,
 			     struct flexsc_buffers **buffers,
 			     unsigned int count, size_t size);
 
-/* Free buffers before the loop's destruction. */
+/* Free the buffers; must precede the loop's destruction. */
 int flexsc_buffers_destroy(struct flexsc_buffers *buffers);
 
-/* Receive all that comes on a connected socket. ret: how many bytes are in a buffer. */
+/* Receive all data of a connected socket. ret: the number of bytes in a buffer. */
 int flexsc_loop_recv_multishot(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			       int sockfd, struct flexsc_buffers *buffers);
 
-/* Where the received bytes of a completed cb are; NULL: cb has no buffer. */
+/* The received bytes of a completed cb; NULL: cb has no buffer. */
 void *flexsc_buffers_data(const struct flexsc_buffers *buffers,
 			  const struct flexsc_cb *cb);
 
-/* The buffer at data is the loop's again. */
+/* Give the buffer at data back to the loop. */
 int flexsc_buffers_return(struct flexsc_buffers *buffers, void *data);
 
 #pragma GCC visibility pop

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names become addresses without stopping the loop: getaddrinfo() by
- * flexsc_loop_work(). It needs POSIX's <netdb.h>, so <flexsc/flexsc.h> doesn't
- * include it.
+ * Resolves names without blocking the loop: getaddrinfo() through flexsc_loop_work().
+ * It needs POSIX's <netdb.h>, so <flexsc/flexsc.h> doesn't include it.
  */
 #ifndef FLEXSC_NETDB_H
 #define FLEXSC_NETDB_H
@@ -21,8 +20,8 @@ extern "C" {
 #endif
 
 /*
- * A request, the caller's: it, and what it points to, belong to the library
- * until the callback. Nothing in it needs initialising.
+ * A request, allocated by the caller. It and the memory it points to belong to the
+ * library until the callback. It needs no initialisation.
  */
 struct flexsc_getaddrinfo {
 	const char *node, *service;
@@ -54,8 +53,9 @@ static inline int64_t flexsc_getaddrinfo_run(void *arg)
 }
 
 /*
- * getaddrinfo(3). The callback's ret is 0, and request->result the list, which the caller
- * frees; or it is negative, and request->error gives the reason: flexsc-work(3).
+ * getaddrinfo(3). On success, the callback's ret is 0, and the caller frees the list
+ * request->result. Otherwise ret is negative, and request->error has the reason:
+ * flexsc-work(3).
  */
 static inline int flexsc_loop_getaddrinfo(struct flexsc_loop *loop,
 					  struct flexsc_cb *cb,

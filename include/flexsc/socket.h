@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recv() and send(), which Linux has no calls of their own for: recvfrom() and
- * sendto() without an address. What they return, and who owns buf until when:
- * flexsc_loop_call() in <flexsc/call.h>.
+ * recv() and send(), which are not system calls of Linux: recvfrom() and sendto()
+ * without an address. See flexsc_loop_call() in <flexsc/call.h> for return values and
+ * for the ownership of buf.
  */
 #ifndef FLEXSC_SOCKET_H
 #define FLEXSC_SOCKET_H

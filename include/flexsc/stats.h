@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a loop has done, counted from its creation.
- */
+/* A loop's counters, which count from its creation: flexsc-stats(3). */
 #ifndef FLEXSC_STATS_H
 #define FLEXSC_STATS_H
 
@@ -20,25 +18,25 @@ struct flexsc_loop;
 struct flexsc_stats {
 	uint64_t posted;	/* calls accepted */
 	uint64_t completed;	/* calls whose result was consumed */
-	uint64_t cancelled;	/* completed early because that was asked */
+	uint64_t cancelled;	/* ended early on request */
 	uint64_t waited;	/* calls that had to wait for an entry */
-	uint64_t batches;	/* times a batch went to the engine */
+	uint64_t batches;	/* batches submitted to the engine */
 	uint64_t batched;	/* calls in them; mean = batched / batches */
-	uint64_t mode_switches;	/* system calls made by library and threads */
-	uint64_t by_inline;	/* calls run as plain calls by the owner */
-	uint64_t by_uring;	/* calls run by io_uring */
-	uint64_t by_thread;	/* calls run by a syscall thread; may lag behind */
-	uint64_t timers;	/* timers armed, deadlines among them */
-	uint64_t wakeups;	/* times the sleeping loop was woken */
-	/* Levels rather than counts. */
+	uint64_t mode_switches;	/* system calls made by the library and its threads */
+	uint64_t by_inline;	/* calls made inline by the owner */
+	uint64_t by_uring;	/* calls executed by io_uring */
+	uint64_t by_thread;	/* calls executed by syscall threads; may lag behind */
+	uint64_t timers;	/* timers armed, including deadlines */
+	uint64_t wakeups;	/* wake-ups of the sleeping loop */
+	/* Current values, not counters. */
 	uint64_t outstanding;	/* calls posted and not completed */
 	uint64_t waiting;	/* outstanding calls that wait for an entry */
-	uint64_t entries;	/* entries in the pages now */
+	uint64_t entries;	/* entries in the pages */
 	uint64_t max_entries;	/* the limit */
-	uint64_t threads;	/* syscall threads now */
+	uint64_t threads;	/* syscall threads */
 	uint64_t max_threads;	/* the limit */
 	uint64_t bytes;		/* library memory in use for calls */
-	uint64_t by_kmod;	/* calls run by the kernel module */
+	uint64_t by_kmod;	/* calls executed by the kernel module */
 	uint64_t failed_unseen;	/* calls without a cb that ended with ret < 0 */
 };
 
@@ -46,7 +44,7 @@ struct flexsc_stats {
 int flexsc_loop_stats(const struct flexsc_loop *loop,
 		      struct flexsc_stats *stats, size_t size);
 
-/* For other processes: the name of a memfd with each loop's counters. */
+/* For other processes: the name of the memfd with a loop's counters. */
 #define FLEXSC_STATS_NAME	"flexsc-stats"
 #define FLEXSC_STATS_MAGIC	0x637378656c66ULL	/* "flexsc" */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of the program's, run on the loop's syscall threads: for what no
- * system call does and would stop the loop (getaddrinfo(), in
- * <flexsc/netdb.h>; a compression, a library that blocks).
+ * Runs functions of the program on the loop's syscall threads, if no system call does
+ * the job and it would block the loop: getaddrinfo() (in <flexsc/netdb.h>),
+ * compression, blocking libraries.
  */
 #ifndef FLEXSC_WORK_H
 #define FLEXSC_WORK_H
@@ -16,8 +16,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /*
- * Run run(arg) on a syscall thread; cb completes with ret == what it returns.
- * flexsc-work(3) is the reference.
+ * Run run(arg) on a syscall thread. cb completes with its return value as ret:
+ * flexsc-work(3).
  */
 int flexsc_loop_work(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     int64_t (*run)(void *arg), void *arg);

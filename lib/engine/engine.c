@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The choice of an engine. Owner only. */
+/* Choosing an engine. Owner only. */
 #include "engine.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "uring.h"
 
 /*
- * The first CHOSEN are tried in this order, the others by name alone: kmod is
- * experimental, and uring is missing just where machines are hardened; sync's
- * loop is stopped by a call that blocks.
+ * The first CHOSEN are tried in this order; the others are opened only by name. kmod is
+ * experimental. uring is missing just where machines are hardened, so threads is chosen
+ * as well. With sync, a call that blocks stops the loop.
  */
 static const struct engine *const engines[] = {
 	&flexsc__engine_uring,
@@ -41,8 +41,8 @@ static const struct engine *engine_find(const char *name)
 }
 
 /*
- * Valgrind 3.19 keeps signals from a thread that is in io_uring_enter(): a loop
- * that sleeps there would never see one.
+ * Valgrind 3.19 withholds signals from a thread in io_uring_enter(), so a loop that
+ * sleeps there would never receive one.
  */
 static bool is_unfit(struct flexsc_loop *loop, const struct engine *engine)
 {
@@ -60,8 +60,8 @@ static int open_engine(struct flexsc_loop *loop, const struct engine *engine)
 }
 
 /*
- * Open the first engine that works. loop->why keeps the reason why the best
- * didn't, because that engine is the one to be repaired.
+ * Open the first engine that works. loop->why keeps the reason why the best engine
+ * failed, because that is the one the user may want to repair.
  */
 static int open_best(struct flexsc_loop *loop)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kmod engine: the kernel module executes entries where they are, in memory
- * that it shares with the process (<linux/flexsc.h>). The owner executes
- * entries on its own thread while it waits. Calls that may sleep are left to
- * syscall threads (kmod_threads.c). Here entries are submitted, and waited for;
- * kmod_reap.c collects them.
+ * The kmod engine: the kernel module executes entries in place, in memory that it
+ * shares with the process (<linux/flexsc.h>). The owner executes entries on its own
+ * thread while it waits. Calls that may sleep are left to syscall threads
+ * (kmod_threads.c). This file submits entries and waits for them; kmod_reap.c collects
+ * them.
  *
- * Owner only, but for wake.
+ * Owner only, except for wake.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +32,14 @@
 #include "lib/loop/stats.h"
 #include "sleep.h"
 
-#define IDLE_MS		2000	/* a syscall thread without work then ends */
+#define IDLE_MS		2000	/* a syscall thread without work for this long ends */
 
 /* Submitting. */
 
 /*
- * Where the kernel may execute a call that may wait: on the owner's thread only if poll(2)
- * reports for what it waits, and if it can go on after a part. There the call ends with
- * that part when the owner is needed.
+ * Where the kernel may execute a call that may wait. It may use the owner's thread only
+ * if poll(2) reports the event that the call waits for, and if the call can continue
+ * after a part. When the owner is needed, the call ends there with that part.
  */
 static unsigned int place_of_wait(struct flexsc_loop *loop, uint32_t index,
 				  const struct call_info *row)
@@ -60,7 +60,7 @@ static unsigned int place_of_wait(struct flexsc_loop *loop, uint32_t index,
 	return FLEXSC_IF_WRITABLE;
 }
 
-/* Where the kernel may execute a call: FLEXSC_* of flexsc_entry.nargs. */
+/* Where the kernel may execute a call: the FLEXSC_* bits of flexsc_entry.nargs. */
 static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 			     const struct call_info *row, enum call_class class)
 {
@@ -70,7 +70,7 @@ static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 	       (class == CLASS_DISK ? 0 : place_of_wait(loop, index, row));
 }
 
-/* Have the submitted entries executed. Returns 0 or -errno. */
+/* Have the submitted entries executed. 0 or -errno. */
 static int kmod_kick(struct kmod *kmod)
 {
 	long result = command(kmod, FLEXSC_IOC_KICK, 0);
@@ -83,8 +83,8 @@ static int kmod_kick(struct kmod *kmod)
 }
 
 /*
- * Wait for room in the ring, which is full of entries that were cancelled, and
- * posted again. A filter that was installed later may forbid the kick for good.
+ * Wait for room in the ring, which is full of entries that were cancelled and posted
+ * again. A filter that was installed later may forbid the kick for good.
  */
 static COLD int kmod_make_room(struct kmod *kmod)
 {
@@ -120,7 +120,7 @@ static inline void kmod_push(struct flexsc_loop *loop, uint32_t index)
 	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* Are there entries in the ring that the kernel hasn't taken? */
+/* Has the ring entries that the kernel hasn't taken? */
 static bool is_submitted(const struct kmod *kmod)
 {
 	return kmod->shared->tail !=
@@ -128,9 +128,9 @@ static bool is_submitted(const struct kmod *kmod)
 }
 
 /*
- * Does no thread look at the ring? The kernel sets needs_kick and then looks at
- * the tail once more. The owner has stored the tail; after a full barrier it
- * reads needs_kick. So at least one side sees the other's store.
+ * Is no thread watching the ring? The kernel sets needs_kick and then reads the tail
+ * once more. The owner stores the tail and, after a full barrier, reads needs_kick. So
+ * at least one side sees the other's store.
  */
 static bool needs_kick(const struct kmod *kmod)
 {
@@ -139,9 +139,9 @@ static bool needs_kick(const struct kmod *kmod)
 }
 
 /*
- * Is the ring empty, and does no thread look at it? Then the owner makes a
- * single call that can't block as a plain system call, because entering the
- * module costs more than that call.
+ * Is the ring empty, with no thread watching it? Then the owner makes a single call
+ * that can't block as a plain system call, because entering the module costs more than
+ * the call.
  */
 static bool is_lone(const struct kmod *kmod)
 {
@@ -149,9 +149,7 @@ static bool is_lone(const struct kmod *kmod)
 	       __atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED);
 }
 
-/*
- * Calls that wait for the descriptor which the entry closes get a copy first.
- */
+/* The entry closes a descriptor: calls that wait for it get a copy first. */
 static COLD void begin_closing(struct flexsc_loop *loop, uint32_t index)
 {
 	flexsc__closing_begin(entry_of(loop, index));
@@ -179,7 +177,10 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 	case CLASS_ADMIN:
 	case CLASS_WORK:
 		call_of(loop, index)->route = BY_KERNEL;
-		/* The module makes neither. Without a thread none does. */
+		/*
+		 * The module makes neither class of call. Without a thread they are
+		 * never made.
+		 */
 		if (!flexsc__kmod_to_pool(loop, index))
 			call_refuse(loop, index, loop->no_thread);
 		break;
@@ -210,7 +211,7 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 		struct flexsc_entry *entry = entry_of(loop, index);
 
 		if (entry_status(entry) != FLEXSC_SUBMITTED) {
-			/* The entry was cancelled, perhaps with a part done. */
+			/* The entry was cancelled, perhaps after a part was done. */
 			call_refuse(loop, index,
 				    flexsc__kmod_finish(loop, index,
 							-ECANCELED));
@@ -223,8 +224,8 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 }
 
 /*
- * Place all submitted entries. waits: the owner does nothing else before it
- * waits for the results.
+ * Place all submitted entries. "waits": the owner's next step is to wait for the
+ * results.
  */
 static void kmod_place_all(struct flexsc_loop *loop, bool waits)
 {
@@ -261,7 +262,7 @@ static void kmod_submit(struct flexsc_loop *loop)
 		kmod_kick(kmod);
 }
 
-/* New credentials enter by ioctl() first, where security modules are asked. */
+/* New credentials first enter through ioctl(), where security modules check them. */
 static COLD long kmod_enter_asked(struct kmod *kmod)
 {
 	kmod->shared->seen = kmod->seen;
@@ -278,7 +279,7 @@ static long kmod_enter_once(struct kmod *kmod)
 	return result == -EACCES ? kmod_enter_asked(kmod) : result;
 }
 
-/* Enter the kernel, and stay there for ns at most if nothing completes. */
+/* Enter the kernel, and sleep there for at most ns if no entry completes. */
 static int kmod_enter(struct kmod *kmod, uint64_t ns)
 {
 	struct flexsc_shared *shared = kmod->shared;
@@ -297,8 +298,8 @@ static int kmod_enter(struct kmod *kmod, uint64_t ns)
 }
 
 /*
- * Has the kernel sent a syscall thread home? Then the kernel has to look at the
- * entries that were left to it.
+ * Has the kernel made a syscall thread return? Then the kernel must check the entries
+ * that were left to that thread.
  */
 static bool kmod_take_deserted(struct kmod *kmod)
 {
@@ -307,8 +308,8 @@ static bool kmod_take_deserted(struct kmod *kmod)
 }
 
 /*
- * Look for work before sleeping, as poll_us says, or once if another core executes
- * entries. The module takes what is submitted first, unless a thread polls the ring.
+ * Poll for work before sleeping, for poll_us, or once if another core executes entries.
+ * The module first takes the submitted entries, unless a thread polls the ring.
  */
 static int kmod_spin(struct flexsc_loop *loop, uint64_t *ns)
 {
@@ -372,7 +373,10 @@ static void kmod_wake(struct flexsc_loop *loop)
 	command(kmod_of(loop), FLEXSC_IOC_WAKE, 0);
 }
 
-/* The module wakes who waits in it, and nobody else: the pool makes calls. */
+/*
+ * The module wakes only threads that wait in it. So the pool makes the calls from now
+ * on.
+ */
 static int kmod_attach(struct flexsc_loop *loop, int fd)
 {
 	struct bouncing *bouncing = &kmod_of(loop)->bouncing;
@@ -461,7 +465,7 @@ static int kmod_open(struct flexsc_loop *loop)
 	if (kmod->fd >= 0)
 		flexsc__private_fd_close(kmod->fd);
 	free(kmod);
-	/* A loop without entries has no use for another engine. */
+	/* A loop without entries can't continue with another engine. */
 	return loop->entries.count ?
 		       flexsc__kmod_why(err, loop->why, sizeof(loop->why)) :
 		       err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kmod engine's part of a loop: kmod.c. Owner only, except for the fields
- * under the lock.
+ * The kmod engine's part of a loop: kmod.c. Owner only, except for the fields under the
+ * lock.
  */
 #ifndef FLEXSC_ENGINE_KMOD_H
 #define FLEXSC_ENGINE_KMOD_H
@@ -20,24 +20,24 @@
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
 
-/* How an entry is executed, in call->route. */
+/* How an entry is executed; call->route. */
 enum route {
 	BY_KERNEL,
-	BY_KERNEL_IN_PARTS,	/* may go there again; guarded */
-	BY_KERNEL_CLOSING,	/* calls may wait for what it closes */
+	BY_KERNEL_IN_PARTS,	/* may enter the kernel again; guarded */
+	BY_KERNEL_CLOSING,	/* calls may be waiting for the descriptor it closes */
 	BY_POOL,	/* the kernel had no thread left for it */
 };
 
 struct server;
 
-/* Calls that bounce, and where they go instead: see kmod_bounce.c. */
+/* Calls that bounce, and their alternative: kmod_bounce.c. */
 struct bouncing {
-	bool spares;		/* spares the kernel: the pool makes calls */
-	bool always;		/* ... from now on: kmod_attach() */
-	uint32_t seen;		/* flexsc_shared.bounced, when looked at last */
-	uint32_t row;		/* entries that bounced in a row */
-	uint32_t done;		/* entries that completed meanwhile */
-	uint32_t spared;	/* calls since the kernel is spared */
+	bool spares;		/* the pool makes calls instead of the kernel */
+	bool always;		/* the same, permanently: kmod_attach() */
+	uint32_t seen;		/* flexsc_shared.bounced at the last check */
+	uint32_t row;		/* consecutive entries that bounced */
+	uint32_t done;		/* entries that completed in the same time */
+	uint32_t spared;	/* calls since "spares" was set */
 	uint64_t since;
 };
 
@@ -54,16 +54,16 @@ struct kmod {
 	struct call_list again;	/* entries that came back INTERRUPTED */
 	cpu_set_t cores;
 	bool pinned;
-	bool no_more;		/* no thread could be made, the last time */
+	bool no_more;		/* creating the last thread failed */
 
-	bool forsaken;		/* syscall threads can't be told to end */
-	bool deserted;		/* the kernel has sent a syscall thread home */
-	bool watched;		/* the owner was, when it registered */
+	bool forsaken;		/* syscall threads can't be made to return */
+	bool deserted;		/* the kernel has made a syscall thread return */
+	bool watched;		/* the owner was watched when it registered */
 
 	struct bouncing bouncing;
 
 	struct lock lock;	/* guards the fields below */
-	struct call_list strays;	/* entries of threads shut out */
+	struct call_list strays;	/* entries of threads that a filter shut out */
 	struct server *servers;
 	uint32_t count, max;
 	bool ending;
@@ -83,8 +83,8 @@ static inline long control(struct kmod *kmod, unsigned long command,
 }
 
 /*
- * Make an ioctl that takes no struct, or its lseek(): a filter may forbid
- * ioctl() and leave lseek().
+ * Make an ioctl that takes no struct, or the lseek() that replaces it: a filter may
+ * forbid ioctl() but allow lseek().
  */
 static inline long command(struct kmod *kmod, unsigned long request,
 			   uint64_t arg)
@@ -97,40 +97,41 @@ static inline long command(struct kmod *kmod, unsigned long request,
 				      FLEXSC_CALL_SEEK, 0, 0, 0);
 }
 
-/* kmod_area.c: the memory that the module shares. When the engine is opened. */
+/* kmod_area.c: the memory shared with the module. Used when the engine is opened. */
 
 /*
- * Register with the module, and map the area. The loop's entries are there from
- * now on; none is in use yet. 0 or a negative error code.
+ * Register with the module, and map the area. From now on the loop's entries are in the
+ * area; none may be in use before. 0 or -errno.
  */
 int flexsc__kmod_area_map(struct kmod *kmod);
 
-/* Another engine is tried: give the loop entries of its own, as it had. */
+/* Another engine is tried: restore the loop's own entries. */
 int flexsc__kmod_area_unmap(struct kmod *kmod, const struct arena *was);
 
-/* kmod_threads.c: the module's syscall threads, and the pool where it has none left. */
+/*
+ * kmod_threads.c: the module's syscall threads, and the pool to use when none is left.
+ */
 
-/* How many syscall threads there may be: the rest is for a pool. */
+/* The maximum number of syscall threads; the rest is for a pool. */
 uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop);
 
-/* Any thread: make one more; false if there can be none. */
+/* Any thread: create one more; false if that is impossible. */
 bool flexsc__kmod_thread_create(struct kmod *kmod);
 
 /*
- * An entry is CANCEL now: if a thread makes its call in user mode, interrupt
- * it.
+ * An entry is CANCEL now: if a thread makes its call in user mode, interrupt the call.
  */
 void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index);
 
-/* Let all syscall threads end, and wait for that. */
+/* Make all syscall threads end, and wait for them. */
 void flexsc__kmod_threads_end(struct kmod *kmod);
 
 /* In a forked child, which has no syscall threads. */
 void flexsc__kmod_threads_forked(struct kmod *kmod);
 
 /*
- * Have the pool make the entry's call, with kmod->to_pool's next submission.
- * False: no thread can be made.
+ * Let the pool make the entry's call, when kmod->to_pool is submitted next. False: no
+ * thread can be created.
  */
 bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index);
 
@@ -141,43 +142,45 @@ static inline void kmod_submit_to_pool(struct kmod *kmod)
 }
 
 /*
- * Have an entry made for which the kernel has no thread left that may block.
- * The pool has it when kmod->to_pool is submitted. Without a pool (no thread
- * can be made at all) the call is made here. True: the pool has it.
+ * Handle an entry for which the kernel has no thread left that may block. True: the
+ * pool gets it, when kmod->to_pool is submitted. If no thread can be created, the call
+ * is made here.
  */
 bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
 
-/* kmod_reap.c: entries that the module gives back, complete or INTERRUPTED. */
+/* kmod_reap.c: entries that the module returns, complete or INTERRUPTED. */
 
-/* The entry may go to the kernel again, with the rest. */
+/* The entry may enter the kernel again with its rest. */
 COLD void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index);
 
-/* The kernel has completed the call with ret; returns the call's result. */
+/* The kernel has completed the call with ret. Returns the call's result. */
 int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 			    int64_t ret);
 
 /* Collect the entries that the kernel has completed; false: there are none. */
 bool flexsc__kmod_collect(struct flexsc_loop *loop);
 
-/* Likewise those of syscall threads that a filter keeps from the kernel. */
+/*
+ * Collect the entries of syscall threads that a filter keeps from entering the kernel.
+ */
 COLD void flexsc__kmod_collect_strays(struct flexsc_loop *loop);
 
 /*
- * The loop is about to end, and a filter forbids the module's calls. Once the
- * syscall threads have ended nothing is executed any more, so entries that
- * aren't complete are completed here.
+ * The loop is about to end, and a filter forbids the module's calls. Once the syscall
+ * threads have ended, no entry is executed any more, so incomplete entries are
+ * completed here.
  */
 COLD void flexsc__kmod_abandon(struct flexsc_loop *loop);
 
-/* kmod_bounce.c: entries that bounce, and how the kernel is spared them. */
+/* kmod_bounce.c: entries that bounce, and how to avoid them. */
 
-/* Registering found the thread watched: begin with the pool. */
+/* The thread was already watched when it registered: start with the pool. */
 void flexsc__kmod_spare_first(struct flexsc_loop *loop);
 
 /* The kernel has executed n entries: did they bounce? */
 void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n);
 
-/* Has flexsc__kmod_note_bounces() something to look at? */
+/* Does flexsc__kmod_note_bounces() need to run? */
 static inline bool bounced_lately(const struct kmod *kmod)
 {
 	return kmod->bouncing.row ||
@@ -185,10 +188,10 @@ static inline bool bounced_lately(const struct kmod *kmod)
 		       kmod->bouncing.seen;
 }
 
-/* A batch begins while the kernel is spared: is it time for a trial? */
+/* A batch begins while calls go to the pool: is it time for a trial? */
 void flexsc__kmod_try_again(struct flexsc_loop *loop);
 
-/* Have the call made without the kernel. False: there is no thread for it. */
+/* Have the call made without the kernel module. False: no thread can make it. */
 bool flexsc__kmod_spare(struct flexsc_loop *loop, uint32_t index,
 			enum call_class class);
 

@@ -5,7 +5,7 @@
 
 #include "kmod.h"
 
-/* Pages, as many as the entries need, and a power of two. */
+/* Number of pages for these entries: a power of two. */
 static uint32_t pages_for(uint32_t entries)
 {
 	uint32_t pages = 1;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries that bounce. If a tracer, auditing, a tracepoint or a late filter
- * watches a thread's system calls, the kernel module has the thread make each
- * call in user mode. That costs a way into the kernel and out again on top of a
- * plain call, and a switch of threads for a lone one. A pool of the library's
- * own is watched as well and costs less, so the loop spares the kernel:
+ * Entries that bounce. If a tracer, auditing, a tracepoint or a late filter watches a
+ * thread's system calls, the kernel module makes the thread execute each call in user
+ * mode. This costs an additional entry to and exit from the kernel per call, and a
+ * switch of threads if the call comes alone. A pool of the library is watched as well
+ * but costs less, so the loop spares the kernel:
  *
  *	serves -> spares	BOUNCED_MOST entries in a row have bounced, or
  *				the owner was watched when it registered
  *	spares -> serves	SPARED_MOST calls later, or TRY_NS: a trial
- *	serves -> spares	in a trial one that bounces is enough
+ *	serves -> spares	in a trial, after a single bounce
  *
- * While the kernel is spared, loop->why says so. Owner only.
+ * While the kernel is spared, loop->why gives the reason. Owner only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@
 
 #define TRACEPOINTS	"/sys/kernel/tracing/events/"
 
-/* The first bytes of a file, as text. */
+/* The first bytes of a file, as a string. */
 static const char *read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -55,7 +55,7 @@ static int tracer(void)
 	return line ? atoi(line + sizeof("\nTracerPid:") - 1) : 0;
 }
 
-/* Is the tracepoint on ("1"), or partly so ("X")? Only root can read it. */
+/* Is the tracepoint enabled ("1"), or partly so ("X")? Only root can read the file. */
 static bool tracepoint(const char *path)
 {
 	char text[4];
@@ -63,7 +63,10 @@ static bool tracepoint(const char *path)
 	return strchr("1X", *read_text(path, text, sizeof(text))) && *text;
 }
 
-/* Name the watcher; two that look alike from user mode are named together. */
+/*
+ * Name the watcher in loop->why. User mode can't distinguish auditing from a
+ * tracepoint, so both are named.
+ */
 static void say_why(struct flexsc_loop *loop)
 {
 	const char *why = "auditing, or a tracepoint on system calls, watches "
@@ -102,8 +105,8 @@ void flexsc__kmod_spare_first(struct flexsc_loop *loop)
 }
 
 /*
- * An entry bounces before it is complete. So if more entries have completed
- * than bounced, at least one didn't bounce.
+ * An entry bounces before it completes. So if more entries have completed than bounced,
+ * at least one didn't bounce.
  */
 void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n)
 {

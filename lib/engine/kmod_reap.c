@@ -30,9 +30,10 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Submit the entry once more, to a syscall thread. Until then the kernel holds none of
- * its files, so a write gets copies of its descriptors. A thread of the pool writes the
- * rest to a file on a disk, because it can look at the guard when it makes the call.
+ * Submit the entry once more, to a syscall thread. Until then the kernel doesn't hold
+ * its files, so a write gets copies of its descriptors. For a file on a disk, a thread
+ * of the pool writes the rest instead, because it can use the guard when it makes the
+ * call.
  */
 static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 {
@@ -52,8 +53,8 @@ static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * The kernel gave the entry back because the thread was needed. True: the entry
- * is submitted once more.
+ * The kernel returned the entry because it needed the thread. True: the entry is
+ * submitted once more.
  */
 static COLD bool resume(struct flexsc_loop *loop, uint32_t index)
 {
@@ -106,7 +107,7 @@ void flexsc__kmod_collect_strays(struct flexsc_loop *loop)
 	unlock(&kmod->lock);
 }
 
-/* The queue has the newest first; callbacks run from the oldest on. */
+/* The queue has the newest entry first, but callbacks run from the oldest on. */
 bool flexsc__kmod_collect(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
@@ -144,7 +145,7 @@ void flexsc__kmod_abandon(struct flexsc_loop *loop)
 	flexsc__kmod_collect(loop);
 	flexsc__kmod_collect_strays(loop);
 	kmod->again.count = 0;
-	/* Entries in the ring are completed below. */
+	/* Entries still in the ring are completed below. */
 	__atomic_store_n(&kmod->shared->tail, kmod->shared->head,
 			 __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < loop->entries.count; i++) {

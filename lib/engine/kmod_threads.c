@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kmod engine's syscall threads, "servers" here. Each makes one ioctl and
- * stays in the kernel, which executes entries on it. The ioctl returns for one
- * of these:
+ * The kmod engine's syscall threads, called servers here. Each server makes one ioctl
+ * and stays in the kernel, which executes entries on it. The ioctl returns for one of
+ * these reasons:
  *
- *	MORE		no server is idle: this one makes another. So there are
- *			as many servers as calls that block at the same time
+ *	MORE		no server is idle: this one creates another. So there are as
+ *			many servers as calls that block at the same time
  *	MOVE		the server moves to another core
  *	BOUNCE		a tracer, a filter or the like watches the server's
  *			calls: it makes one call in user mode, as a plain one
- *	IDLE, END	the server ends; the maker of the next server joins it
- *	an error	a filter that came later forbids the ioctl: it ends
+ *	IDLE, END	the server ends; the creator of the next server joins it
+ *	an error	a filter installed later forbids the ioctl: it ends
  *
- * The number of servers is limited. An entry that the kernel can't execute
- * without one more goes to a pool of the library's own, which parks calls that
- * wait.
+ * The number of servers is limited. If an entry needs one more, it goes to a pool of
+ * the library, which parks calls that wait.
  *
- * The lock guards the list of servers; their counters are shared.
+ * The lock protects the list of servers. The servers share their counters.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -41,17 +40,17 @@ struct server {
 	pthread_t thread;
 	pid_t tid;
 	/* Under the lock: */
-	uint32_t bounced;	/* the entry that it executes in user mode */
-	bool cancelled;		/* it was sent the cancel signal */
-	bool ended;		/* to be joined */
+	uint32_t bounced;	/* the entry whose call it makes in user mode */
+	bool cancelled;		/* the cancel signal was sent to it */
+	bool ended;		/* must be joined */
 };
 
 /* A server. */
 
 /*
- * The server executes this entry in user mode from now on, or none (NONE). A
- * cancel signal that was sent for the entry before mustn't interrupt this one's
- * call. That signal is pending by now, and any system call has it delivered.
+ * From now on the server executes this entry in user mode, or no entry (NONE). A cancel
+ * signal for the previous entry must not interrupt the next call. The signal is pending
+ * by now, and any system call causes its delivery.
  */
 static void set_bounced(struct server *server, uint32_t index)
 {
@@ -66,26 +65,31 @@ static void set_bounced(struct server *server, uint32_t index)
 		raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-/* The kernel gave the entry back: make the call where it can be watched. */
+/*
+ * The kernel returned the entry: make the call in user mode, where it can be watched.
+ */
 static int64_t server_bounce(struct server *server, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(server->kmod->loop, index);
 	int64_t ret;
 
 	/*
-	 * Either flexsc__kmod_threads_cancel() finds the entry here, or the
-	 * cancel point sees that it is CANCEL.
+	 * Either flexsc__kmod_threads_cancel() finds the entry here, or the cancel
+	 * point sees CANCEL.
 	 */
 	set_bounced(server, index);
 	count_shared(&server->kmod->loop->stats->mode_switches, 1);
 	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
 	set_bounced(server, NONE);
-	/* The owner needs it if a filter keeps this server from the kernel. */
+	/*
+	 * If a filter keeps this server from the kernel, the owner needs the result
+	 * here.
+	 */
 	entry->ret = ret;
 	return ret;
 }
 
-/* core is one of the policy's, never "anywhere". */
+/* core is one of the policy's cores, never "anywhere". */
 static bool server_move(int32_t core)
 {
 	cpu_set_t set;
@@ -97,7 +101,7 @@ static bool server_move(int32_t core)
 	return !sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* The ioctl has returned "result". False: the server ends. */
+/* Handle the ioctl's result. False: the server has to end. */
 static bool server_answer(struct server *server, long result,
 			  struct flexsc_serve *serve)
 {
@@ -126,8 +130,8 @@ static bool server_answer(struct server *server, long result,
 }
 
 /*
- * A seccomp filter forbids this thread to re-enter the kernel. Hand its entry
- * to the owner and wake the owner, which must not wait for such threads.
+ * A seccomp filter forbids this thread to re-enter the kernel. Hand its entry to the
+ * owner, and wake the owner, which must not wait for such threads.
  */
 static COLD void server_shut_out(struct server *server, uint32_t index)
 {
@@ -162,7 +166,7 @@ static void *serve(void *arg)
 	if (result < 0 || serve.index != NONE)
 		server_shut_out(server, serve.index);
 	else if (result == FLEXSC_SERVE_END)
-		/* Pairs with kmod_take_deserted(): the ioctl is over. */
+		/* Pairs with kmod_take_deserted(): the ioctl has returned. */
 		__atomic_store_n(&kmod->deserted, true, __ATOMIC_RELEASE);
 
 	lock(&kmod->lock);
@@ -175,7 +179,7 @@ static void *serve(void *arg)
 
 /* All servers. */
 
-/* With the lock: join the servers that have ended, or all. */
+/* With the lock held: join the servers that have ended, or all servers. */
 static void join_servers(struct kmod *kmod, bool all)
 {
 	struct server **link = &kmod->servers, *server;
@@ -191,7 +195,7 @@ static void join_servers(struct kmod *kmod, bool all)
 	}
 }
 
-/* With the lock. */
+/* With the lock held. */
 static bool server_start(struct server *server)
 {
 	struct kmod *kmod = server->kmod;
@@ -215,8 +219,8 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	if (!server)
 		return false;
 	/*
-	 * A new thread is under the maker's filters. Do they allow the ioctl?
-	 * Without a struct it serves nothing, and fails with EFAULT.
+	 * A new thread inherits its creator's filters. Do they allow the ioctl? Without
+	 * a struct it executes nothing, and fails with EFAULT.
 	 */
 	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT) {
 		free(server);
@@ -225,7 +229,7 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	server->kmod = kmod;
 	server->bounced = NONE;
 	lock(&kmod->lock);
-	/* flexsc__kmod_threads_end() joins them itself, without the lock. */
+	/* flexsc__kmod_threads_end() joins the servers itself, without the lock. */
 	if (!kmod->ending)
 		join_servers(kmod, false);
 	started = server_start(server);
@@ -247,7 +251,7 @@ void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
 	unlock(&kmod->lock);
 }
 
-/* With the lock: send each server a signal. False: there is none. */
+/* With the lock held: send each server a signal. False: there are no servers. */
 static bool interrupt_all(struct kmod *kmod)
 {
 	bool any = false;
@@ -262,9 +266,9 @@ static bool interrupt_all(struct kmod *kmod)
 }
 
 /*
- * A filter forbids the call that sends all servers home. A signal brings a
- * server out of the kernel. It may come just before the server enters, so
- * signals are sent until no server is left.
+ * A filter forbids the call that makes all servers return. A signal makes a server
+ * leave the kernel. But it may arrive just before the server enters, so signals are
+ * sent until no server is left.
  */
 static COLD void drive_home(struct kmod *kmod)
 {
@@ -301,7 +305,7 @@ void flexsc__kmod_threads_forked(struct kmod *kmod)
 
 /* The pool. */
 
-/* How many of the loop's max_threads the pool may make. */
+/* How many of the loop's max_threads the pool may create. */
 static uint32_t pool_share(const struct flexsc_loop *loop)
 {
 	uint32_t half = loop->options.max_threads / 2;
@@ -314,7 +318,7 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop)
 	return loop->options.max_threads - pool_share(loop);
 }
 
-/* Make the call on the owner's thread, unless the call would have to wait. */
+/* Make the call on the owner's thread, unless it would have to wait. */
 static int64_t execute_here(struct flexsc_loop *loop,
 			    const struct flexsc_entry *entry,
 			    const struct call_info *row, enum call_class class)

@@ -12,11 +12,12 @@
 #include "why.h"
 
 #define SQ_IDLE_MS	1
-#define HANDED_NS	20000	/* between two looks whether the kernel has requests */
+#define HANDED_NS	20000	/* time between two checks whether the kernel has the
+				 * requests */
 
 /*
- * liburing maps and unmaps without libc, so TSan would take a ring's memory for
- * that of an earlier ring of another thread.
+ * liburing maps and unmaps memory without libc, so TSan would mistake a ring's memory
+ * for that of another thread's earlier ring.
  */
 #if defined(__SANITIZE_THREAD__)
 static char ring_memory;
@@ -30,9 +31,9 @@ void __tsan_release(void *addr);
 #endif
 
 /*
- * Sizes of a ring, the best first; smaller ones where there is no memory. When the
- * requests are full, the owner submits them before it goes on; when the results are
- * full, the kernel keeps the rest.
+ * Sizes of a ring, the best first; the smaller ones are for lack of memory. If the
+ * request queue is full, the owner submits first. If the result queue is full, the
+ * kernel keeps the remaining results.
  */
 static const struct {
 	unsigned int requests, results;
@@ -41,18 +42,18 @@ static const struct {
 #define SIZES	(sizeof(sizes) / sizeof(sizes[0]))
 
 /*
- * Tries for a ring, because the kernel frees memory that counts against a limit
- * a while after its end.
+ * How often to try to create a ring: after a ring's end, the kernel takes a while to
+ * free memory that counts against a limit.
  */
 #define FREEING_TRIES	5U
 #define FREEING_NS	10000000
 
-/* Rings that a thread can register: IO_RINGFD_REG_MAX in the kernel. */
+/* How many rings a thread can register: IO_RINGFD_REG_MAX in the kernel. */
 #define INDICES	16U
 
 #define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
 
-/* Flags of a ring, the best first; an older kernel takes later ones. */
+/* Flags of a ring, the best first; older kernels accept only later ones. */
 static const unsigned int setup_flags[] = {
 	BASIC | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER |
 		IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
@@ -62,7 +63,7 @@ static const unsigned int setup_flags[] = {
 	0
 };
 
-/* Flags of a ring whose kernel thread polls, which deferring would defeat. */
+/* Flags of a ring that a kernel thread polls. Deferring would defeat the polling. */
 static const unsigned int polled_flags[] = {
 	BASIC | IORING_SETUP_SQPOLL | IORING_SETUP_SUBMIT_ALL |
 		IORING_SETUP_SINGLE_ISSUER,
@@ -117,9 +118,10 @@ static int ring_setup_any(struct ring *ring,
 }
 
 /*
- * The thread's index for the ring saves looking its descriptor up. liburing would
- * take the lowest index. A program's own ring takes that, under flexsc run, and its
- * thread may run on another carrier later: the index mustn't name that one's ring.
+ * Register the ring, so that the thread uses an index instead of looking up a
+ * descriptor. liburing would take the lowest index. Under flexsc run, a program's own
+ * ring takes that index, and its thread may later run on another carrier, where the
+ * index must not refer to the carrier's ring.
  */
 static void ring_register(struct ring *ring)
 {
@@ -177,7 +179,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	ring->enter_fd = (unsigned int)ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
-	/* A ring does without these two calls. */
+	/* The ring also works if these two calls fail. */
 	io_uring_ring_dontfork(&ring->uring);
 	ring_register(ring);
 	return 0;
@@ -192,8 +194,8 @@ void flexsc__ring_fini(struct ring *ring)
 }
 
 /*
- * Note an error of io_uring_enter(), unless it passes. -EEXIST: the thread isn't
- * the ring's.
+ * Record an error of io_uring_enter() that won't pass. -EEXIST: the ring belongs to
+ * another thread.
  */
 static COLD int ring_error(struct ring *ring, int err)
 {
@@ -218,7 +220,10 @@ static COLD void ring_hand(struct ring *ring)
 	ring->renew(ring);
 }
 
-/* What the kernel hasn't taken is handed again. A kernel thread that polls takes it. */
+/*
+ * Hand over again the requests that the kernel hasn't taken. A kernel thread that polls
+ * takes them later.
+ */
 static COLD void ring_handed(struct ring *ring)
 {
 	const uint32_t head = ring_head(ring);
@@ -238,7 +243,10 @@ ring_enter_once(struct ring *ring, unsigned int flags, uint64_t ns)
 	uint32_t submit = ring->tail - ring_head(ring);
 	long ret;
 
-	/* R1: publishes the requests; in one order with ring_poller_sleeps(). */
+	/*
+	 * R1: publishes the requests; sequentially consistent with
+	 * ring_poller_sleeps().
+	 */
 	__atomic_store_n(ring->uring.sq.ktail, ring->tail,
 			 ring->polled ? __ATOMIC_SEQ_CST : __ATOMIC_RELEASE);
 	flags |= ring->enter_flags;

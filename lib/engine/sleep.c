@@ -58,10 +58,7 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
 	return true;
 }
 
-/*
- * The owner is about to sleep, unless there is something to do: see
- * loop_notify().
- */
+/* The owner is about to sleep, unless there is work: see loop_notify(). */
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 {
 	uint64_t check = loop_pool(loop) ? flexsc__pool_check(loop) : *ns;
@@ -73,14 +70,14 @@ bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 	if (!flexsc__loop_ready(loop))
 		return true;
 	atomic_store(&loop->sleeping, AWAKE);
-	/* Whoever made it visible may not have told yet. */
+	/* A thread may have made work visible without having notified the loop yet. */
 	atomic_store_explicit(&loop->told, true, memory_order_relaxed);
 	return false;
 }
 
 void flexsc__sleep_end(struct flexsc_loop *loop)
 {
-	/* Who sees this late rings in vain. */
+	/* A thread that sees this late rings without effect. */
 	atomic_store_explicit(&loop->sleeping, AWAKE, memory_order_relaxed);
 	count(&loop->stats->wakeups, 1);
 }
@@ -96,7 +93,7 @@ uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns)
 	do {
 		if (flexsc__loop_stirs(loop))
 			return 0;
-		/* An owner that never sleeps checks, too. */
+		/* An owner that never sleeps must check progress, too. */
 		flexsc__pool_check(loop);
 		cpu_relax();
 		passed = time_monotonic() - begin;

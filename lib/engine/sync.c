@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sync engine: plain system calls, made by the owner at submit time. The
- * other engines are measured and tested against it. A call that blocks blocks
- * the loop.
+ * The sync engine: the owner makes plain system calls at submission. The other engines
+ * are measured and tested against it. A call that blocks stops the loop.
  */
 #include "engine.h"
 #include "lib/base/ask.h"
@@ -18,7 +17,7 @@ static int sync_open(struct flexsc_loop *loop)
 	return 0;
 }
 
-/* What no system call is. */
+/* Entries whose numbers aren't those of system calls. */
 static void sync_other(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
@@ -64,8 +63,8 @@ static int sync_wait(struct flexsc_loop *loop, uint64_t ns)
 static void sync_cancel(struct flexsc_loop *loop, uint32_t index)
 {
 	/*
-	 * The sync engine has nothing to cancel: an entry is BUSY only while
-	 * the owner executes it.
+	 * The sync engine has nothing to cancel: an entry is BUSY only while the owner
+	 * executes it.
 	 */
 	(void)loop;
 	(void)index;

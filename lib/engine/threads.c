@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads engine: a pool of syscall threads executes everything but the
- * calls that act on the calling thread, which the owner makes itself. Needs no
- * privilege and no particular kernel.
+ * The threads engine: a pool of syscall threads executes all calls except those that
+ * act on the calling thread, which the owner makes itself. Needs no privileges and
+ * works on any kernel.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
 	flexsc__pool_cancel(loop_pool(loop), index);
 }
 
-/* Whatever is begun is the pool's. */
+/* The pool executes every entry that has begun. */
 static enum reach threads_reach(struct flexsc_loop *loop, uint32_t index)
 {
 	(void)loop;
@@ -74,7 +74,7 @@ static enum reach threads_reach(struct flexsc_loop *loop, uint32_t index)
 	return REACH_EXECUTED;
 }
 
-/* The pool is all there is. */
+/* The engine has nothing besides the pool. */
 static void threads_close(struct flexsc_loop *loop)
 {
 	(void)loop;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The uring engine: io_uring for each call that it has an operation for. Other
- * calls run inline at flush time if they can't block, and on a pool of syscall
- * threads, made when first needed, if they can; so the loop never blocks.
- * Owner only, but for wake.
+ * The uring engine uses io_uring for each call that has an operation. Other calls run
+ * inline at submission if they can't block. If they can, they run on a pool of syscall
+ * threads that is created on first use. So the loop never blocks. Owner only, except
+ * for wake.
  *
- * One io_uring_enter() takes a batch to the kernel, brings results back, and
- * sleeps when there is nothing else to do.
+ * One io_uring_enter() submits a batch, collects results, and sleeps if there is no
+ * other work.
  */
 #include "uring.h"
 
@@ -30,10 +30,10 @@
 
 /* The ring has failed: see uring_failed.c. */
 
-/* Results may come by themselves, but nothing wakes the owner for them. */
+/* How often to look for results that arrive without waking the owner. */
 #define LOST_NS		10000000ULL
 
-/* Is there nothing to come but what is lost? */
+/* Are lost calls the only pending ones? */
 static bool is_all_lost(const struct flexsc_loop *loop)
 {
 	return loop->posted - loop->completed == loop->lost && !loop->events &&
@@ -78,7 +78,7 @@ static void failed_cancel(struct flexsc_loop *loop, uint32_t index)
 
 /* The engine. */
 
-/* Direct calls may fill all requests that the kernel has let go of. */
+/* Direct calls may fill all requests that the kernel has released. */
 static inline void uring_make_way(struct uring *uring)
 {
 	struct ring *ring = &uring->ring;
@@ -87,7 +87,10 @@ static inline void uring_make_way(struct uring *uring)
 	uring->direct_end = ring->head + ring->mask + 1;
 }
 
-/* The kernel didn't take the requests: results first, or the ring has failed. */
+/*
+ * The kernel didn't take the requests: either results have to be taken first, or the
+ * ring has failed.
+ */
 static COLD void uring_refused(struct flexsc_loop *loop)
 {
 	if (uring_of(loop)->ring.failed)
@@ -96,7 +99,7 @@ static COLD void uring_refused(struct flexsc_loop *loop)
 		flexsc__uring_collect(loop);
 }
 
-/* The ring is full of requests: have the kernel take some. */
+/* The ring is full of requests: make the kernel take some. */
 static COLD void uring_make_room(struct flexsc_loop *loop)
 {
 	struct ring *ring = &uring_of(loop)->ring;
@@ -120,7 +123,7 @@ static void uring_submit(struct flexsc_loop *loop)
 	uring_make_way(uring_of(loop));
 }
 
-/* Have a read pending that ends when somebody rings. */
+/* Keep a read pending that ends when a thread rings the bell. */
 static void uring_arm(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
@@ -135,7 +138,7 @@ static void uring_arm(struct flexsc_loop *loop)
 	uring->armed = true;
 }
 
-/* Look for work, with all requests at the kernel; how long to sleep then. */
+/* Submit all requests and poll for work. Returns how long to sleep afterwards. */
 static COLD uint64_t uring_spin(struct flexsc_loop *loop, uint64_t ns)
 {
 	struct ring *ring = &uring_of(loop)->ring;
@@ -145,7 +148,7 @@ static COLD uint64_t uring_spin(struct flexsc_loop *loop, uint64_t ns)
 	return flexsc__engine_spin(loop, ns);
 }
 
-/* Entering the kernel was to end the wait, and fails for good. */
+/* Entering the kernel, which would have ended the wait, fails for good. */
 static COLD int uring_wait_failed(struct flexsc_loop *loop)
 {
 	flexsc__uring_fail(loop);
@@ -159,7 +162,9 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 	int err = 0;
 
 	flexsc__uring_route(loop);
-	/* If the kernel was busy, routing has taken results, which may have left rests. */
+	/*
+	 * If the kernel was busy, routing has taken results, and calls may have a rest.
+	 */
 	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;
 	if (ns && loop->options.poll_us)
@@ -196,15 +201,15 @@ static void uring_wake(struct flexsc_loop *loop)
 		    sizeof(one), 0, 0, 0);
 }
 
-/* The kernel tells of deferred work in this way as well. */
+/* The kernel also signals deferred work through the eventfd. */
 static int uring_attach(struct flexsc_loop *loop, int fd)
 {
 	return io_uring_register_eventfd(&uring_of(loop)->ring.uring, fd);
 }
 
 /*
- * Requests that the kernel hasn't taken, for lack of memory, and rests of calls need
- * another try. The eventfd doesn't report either.
+ * Requests that the kernel hasn't taken for lack of memory, and rests of calls, need
+ * another attempt. The eventfd doesn't announce either of them.
  */
 static bool uring_is_silent(const struct flexsc_loop *loop)
 {
@@ -231,7 +236,7 @@ static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
 		cancel_request(loop, name, name | CANCEL);
 }
 
-/* The owner is stuck: run/handover.h. */
+/* For a stuck owner: run/handover.h. */
 
 static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
 {
@@ -242,10 +247,12 @@ static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
 		return REACH_EXECUTED;
 	if (flexsc__uring_unseen(uring, call->name))
 		return REACH_UNSEEN;
-	/* The kernel may keep the call's result, because the ring was full of results. */
+	/*
+	 * The ring was full of results, so the kernel may hold back the call's result.
+	 */
 	if (ring_overflows(&uring->ring))
 		return REACH_EXECUTED;
-	/* Without this flag the kernel executes what it has armed by itself. */
+	/* Without this flag the kernel executes armed requests by itself. */
 	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN ?
 		       REACH_ARMED :
 		       REACH_EXECUTED;
@@ -265,8 +272,8 @@ static bool uring_withdraw(struct flexsc_loop *loop, uint32_t index)
 /* Opening and closing. */
 
 /*
- * Ask the kernel what it can do, instead of concluding that from its version. A
- * filter may forbid io_uring's other two calls as well: both are tried.
+ * Query the kernel's features instead of deriving them from its version. A filter may
+ * forbid io_uring's other two system calls, so both are tried.
  */
 static int uring_probe(struct uring *uring)
 {
@@ -295,7 +302,7 @@ static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 	uring->bell = flexsc__private_fd(eventfd(0, EFD_CLOEXEC));
 	if (uring->bell < 0)
 		return -errno;
-	/* The limit of workers is better to have, and not needed. */
+	/* A limit on workers is desirable, but not required. */
 	io_uring_register_iowq_max_workers(&uring->ring.uring, workers);
 	return 0;
 }
@@ -348,7 +355,7 @@ static int uring_open(struct flexsc_loop *loop)
 		return loop->why[0] ? err : uring_explain(loop, err);
 	}
 	loop->engine_data = uring;
-	/* That came with the same release. */
+	/* Both appeared in the same release. */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
 	uring->loop = loop;
@@ -359,7 +366,7 @@ static int uring_open(struct flexsc_loop *loop)
 	return 0;
 }
 
-/* The kernel must not write to "rung" after it was freed. */
+/* After the memory of "rung" is freed, the kernel must not write to it. */
 static void uring_disarm(struct flexsc_loop *loop)
 {
 	struct ring *ring = &uring_of(loop)->ring;
@@ -386,7 +393,10 @@ COLD void flexsc__uring_quit(struct flexsc_loop *loop, int err)
 	flexsc__uring_fail(loop);
 }
 
-/* The ring has failed, and the kernel may write to "rung" until the thread ends. */
+/*
+ * The ring has failed, and the kernel may write to "rung" until the thread ends. So the
+ * memory is never freed.
+ */
 static COLD void uring_leave(struct uring *uring)
 {
 	static struct uring *_Atomic left;

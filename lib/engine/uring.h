@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the uring engine share: uring.c opens, waits and closes,
- * uring_direct.c posts calls straight to the ring, uring_route.c takes others
- * there, uring_reap.c takes results from it. Owner only.
+ * Declarations shared by the files of the uring engine: uring.c opens, waits and
+ * closes; uring_direct.c posts calls directly to the ring; uring_route.c submits the
+ * others to it; uring_reap.c takes results from it. Owner only.
  */
 #ifndef FLEXSC_URING_H
 #define FLEXSC_URING_H
@@ -17,19 +17,19 @@
 #include "lib/loop/loop.h"
 #include "ring.h"
 
-/* Names of completions that aren't an entry's. */
+/* Names of completions that don't belong to an entry. */
 #define WAKE		UINT64_MAX
 #define IGNORE		(UINT64_MAX - 1)
-#define CANCEL		0x80000000U	/* in a name: of a cancellation */
+#define CANCEL		0x80000000U	/* in a name: a cancellation */
 
-/* How an entry is executed, in call->route. */
+/* How an entry is executed; call->route. */
 enum route {
 	BY_POOL,
 	BY_RING,
-	BY_RING_FOLLOWED,	/* uring_follow() looks at how it ends */
-	BY_RING_MULTISHOT,	/* uring_follow() tells each result */
+	BY_RING_FOLLOWED,	/* uring_follow() handles its end */
+	BY_RING_MULTISHOT,	/* uring_follow() reports each result */
 	BY_RING_EAGER,		/* uring_eager.h */
-	BY_RING_AT_ONCE,	/* uring_follow(): a write of a few bytes */
+	BY_RING_AT_ONCE,	/* uring_follow(): a short write */
 	BY_RING_IN_PARTS,	/* uring_follow(): a long write */
 };
 
@@ -37,30 +37,27 @@ struct fixed;
 
 struct uring {
 	struct ring ring;
-	uint64_t operations;	/* bit n: the kernel has operation n */
+	uint64_t operations;	/* bit n: the kernel supports operation n */
 	unsigned int known;	/* of enum uring_known */
 	struct call_list to_pool;
 	struct call_list again;		/* reads and writes with a rest */
 	uint32_t others;		/* entries that the ring didn't get */
-	/* Direct calls since the last batch; requests that were counted. */
+	/* Direct calls since the last batch, and requests already counted. */
 	uint32_t direct, counted;
-	uint32_t direct_end;	/* direct calls have the requests before it */
-	bool eager;		/* a read that is eager is in this batch */
-	bool parts;		/* a long write is in this batch */
-	uint64_t kinds;		/* bit n: a direct call's operation is n */
-	struct guard_watcher watcher;	/* if "watches"; under the watchers' lock */
+	uint32_t direct_end;	/* direct calls have the requests before this one */
+	bool eager;		/* this batch has an eager read */
+	bool parts;		/* this batch has a long write */
+	uint64_t kinds;		/* bit n: a direct call has operation n */
+	struct guard_watcher watcher;	/* in use if "watches"; under the watchers' lock */
 	bool watches;
-	struct fixed *fixed;	/* descriptors; NULL: there was none yet */
+	struct fixed *fixed;	/* fixed descriptors; NULL: never used */
 	struct io_uring_sqe *sorted;	/* see uring_route.c; may be NULL */
-	/*
-	 * The bell: other threads write to the eventfd, and end a pending read
-	 * of it.
-	 */
+	/* The bell: other threads write to the eventfd, which ends the pending read. */
 	int bell;
 	bool armed;
 	uint64_t rung;
 	struct flexsc_loop *loop;
-	void (*make_room)(struct flexsc_loop *loop);	/* the ring is full */
+	void (*make_room)(struct flexsc_loop *loop);	/* for a full ring */
 	uint32_t living;	/* see uring_failed.c */
 	bool tells;		/* the next wait returns ring.failed */
 	struct uring *left;	/* see uring_close() */
@@ -71,13 +68,15 @@ static inline struct uring *uring_of(const struct flexsc_loop *loop)
 	return loop->engine_data;
 }
 
-/* An entry's use, named so that a later use of the entry isn't meant. */
+/*
+ * Names one use of an entry, so that a later use of the entry isn't confused with it.
+ */
 static inline uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
 {
 	return call_of(loop, index)->name;
 }
 
-/* A direct call goes on with an entry, which is BUSY. */
+/* A direct call continues with an entry, which is BUSY. */
 static inline void uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
 {
 	flexsc__direct_fill(loop, index);
@@ -91,16 +90,16 @@ static inline void uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
  */
 void flexsc__uring_quit(struct flexsc_loop *loop, int err);
 
-/* uring_route.c: calls by their entries. */
+/* uring_route.c: calls with entries. */
 
-/* What was submitted becomes requests, or goes where it is executed. */
+/* Turn submitted entries into requests, or hand them to what executes them. */
 void flexsc__uring_route(struct flexsc_loop *loop);
 
-/* uring_failed.c: a ring that fails for good. */
+/* uring_failed.c: a ring that has failed for good. */
 
 /*
- * The ring has failed: have its requests and all later calls go another way. To be
- * called again if requests were filled since.
+ * The ring has failed: redirect its requests and all later calls. To be called again if
+ * requests were filled since.
  */
 void flexsc__uring_fail(struct flexsc_loop *loop);
 
@@ -117,9 +116,9 @@ int flexsc__uring_fix(struct flexsc_loop *loop, int fd);
 void flexsc__uring_unfix(struct flexsc_loop *loop, int fd);
 
 /*
- * Requests are about to be submitted, of a ring that has fixed descriptors. If
- * one closes such a descriptor they are submitted here, and the file is let go
- * of: the owner may sleep long after this.
+ * Requests are about to be submitted to a ring with fixed descriptors. If one of them
+ * closes a fixed descriptor, submit them here and release the file, because the owner
+ * may sleep long after this.
  */
 void flexsc__uring_use_fixed(struct flexsc_loop *loop);
 

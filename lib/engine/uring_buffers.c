@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multishot requests of the uring engine, and the rings by which the kernel is
- * lent buffers for them: the owner puts a free buffer at a ring's tail, the
- * kernel takes one from its head when something has come. Owner only.
+ * Multishot requests of the uring engine, and the rings that lend buffers to the kernel
+ * for them. The owner puts free buffers at a ring's tail. The kernel takes one from its
+ * head when data has arrived. Owner only.
  */
 #include <errno.h>
 #include <sys/mman.h>

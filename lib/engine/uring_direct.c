@@ -14,7 +14,7 @@
 
 /* Posting. */
 
-/* Do the descriptor's facts let io_uring have the call? */
+/* Do the descriptor's facts allow io_uring to make the call? */
 static inline bool direct_admits(uint32_t fd, uint8_t use)
 {
 	return !use || use == EFFECT_CLOSES ||
@@ -29,7 +29,7 @@ static inline bool direct_has_room(const struct flexsc_loop *loop)
 	       (int32_t)(uring->direct_end - uring->ring.tail) > 0;
 }
 
-/* The request of the call that takes the first free entry. */
+/* The request for the call that takes the first free entry. */
 static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 						  uint8_t op)
 {
@@ -40,14 +40,14 @@ static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 	return &ring->sqes[ring->tail++ & ring->mask];
 }
 
-/* Arguments of the macros are names of functions, and lists. */
+/* The macros' arguments are function names and lists. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 
 /*
- * A function that posts calls of one number. Its constants are folded: what is
- * left of the table, the shape and the facts is a few comparisons. "parameters"
- * are the call's arguments, three or six, and "otherwise" posts it by its
- * entry.
+ * Defines a function that posts calls of one number. All properties are constants, so
+ * that only a few comparisons of the table, the shape and the facts remain.
+ * "parameters" are the call's three or six arguments, and "otherwise" posts the call
+ * with an entry.
  */
 #define DIRECT_OF(word, op, use, parameters, arguments, otherwise,	\
 		  fits, f_fd, f_addr, f_len, f_off, f_flags)		\
@@ -90,7 +90,10 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 #define SEEKS		NEED_SEEKS
 #define CLOSES		EFFECT_CLOSES
 
-/* X(word, operation, facts, fields): calls of up to three arguments; others. */
+/*
+ * X(word, operation, facts, fields): calls with at most three arguments; then the
+ * others.
+ */
 #define DIRECT_CALLS3(X)						\
 	X(close,	IORING_OP_CLOSE,	CLOSES,	 FIELDS_FD)	\
 	X(read,		IORING_OP_READ,		READS,	 FIELDS_RW)	\
@@ -109,7 +112,7 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 DIRECT_CALLS3(DIRECT3)
 DIRECT_CALLS6(DIRECT6)
 
-/* A call of three arguments that was posted with six. */
+/* A call of three arguments, posted with six. */
 static int post_by_three(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 			 uint64_t a3, uint64_t a4, uint64_t a5)
@@ -130,9 +133,9 @@ static const struct {
 } directs[] = { DIRECT_CALLS3(ROW3) DIRECT_CALLS6(ROW6) };
 
 /*
- * A call that changes descriptors: facts that are known may be wrong from here
- * on. The batch's other calls are posted by their entries, so facts are looked
- * at after the change, as it has no operation and is made first.
+ * A call that changes descriptors: known facts may be wrong from here on. The call has
+ * no operation, so it is made before the batch is submitted. The batch's other calls
+ * are posted with entries, so that facts are read after the change.
  */
 static void direct_pause(struct flexsc_loop *loop)
 {
@@ -198,7 +201,7 @@ struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 	return NULL;
 }
 
-/* Withdraw the request of this name, if the kernel can't have seen it. */
+/* Withdraw the request with this name, if the kernel can't have seen it. */
 static bool direct_withdraw(struct uring *uring, uint64_t name)
 {
 	struct io_uring_sqe *sqe = flexsc__uring_unseen(uring, name);
@@ -226,7 +229,9 @@ void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index)
 	loop->groups |= 1;
 }
 
-/* A direct close() that is to tell others: uring_follow() sees it end. */
+/*
+ * A direct close() of a descriptor that calls wait for: uring_follow() handles its end.
+ */
 static void direct_follow(struct flexsc_loop *loop, uint32_t index)
 {
 	uring_direct_begin(loop, index);

@@ -15,7 +15,7 @@
 #include "uring_reap.h"
 #include "uring_ops.h"
 
-#define PAGE	4096U	/* a page's size is a multiple */
+#define PAGE	4096U	/* page sizes are multiples of this */
 
 static bool at_offset(const struct flexsc_entry *entry)
 {
@@ -53,7 +53,10 @@ bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index)
 	return true;
 }
 
-/* Is this the plain call's result: all bytes, or up to the file's end, or an error? */
+/*
+ * Is this the plain call's result: all bytes, the bytes up to the end of the file, or
+ * an error?
+ */
 static bool is_whole(const struct flexsc_entry *entry, int32_t res)
 {
 	if (res < 0)
@@ -70,14 +73,17 @@ static void end(struct flexsc_loop *loop, uint32_t index, int32_t res)
 					 &call_of(loop, index)->partial, res));
 }
 
-/* The eager read got nothing more: the call, which is BUSY, goes another way. */
+/* The eager read got no further data: the call, which is BUSY, takes another route. */
 static void go_on(struct flexsc_loop *loop, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	struct call *call = call_of(loop, index);
 	struct call_list one = { 0 };
 
-	/* Only a file on a disk may have more: of others, the part is the result. */
+	/*
+	 * Only a file on a disk may have more data. For other files the part is the
+	 * result.
+	 */
 	if (flexsc__partial_begun(&call->partial) &&
 	    !(flexsc__fds_kind((uint32_t)entry->args[0]) & FD_PLACED)) {
 		end(loop, index, 0);
@@ -115,7 +121,7 @@ void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 	} else if (call->cancel != CANCEL_NOT) {
 		end(loop, index, res > 0 ? res : -ECANCELED);
 	} else if (res > 0 && !at_offset(entry)) {
-		/* Without memory the read is a short one. */
+		/* Without memory the read ends as a short one. */
 		if (flexsc__partial_read(entry, &call->partial, res))
 			calls_append(loop, &uring_of(loop)->again, index);
 		else
@@ -126,7 +132,7 @@ void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 	}
 }
 
-/* The call whose eager read() this request is; NONE: it is another request. */
+/* The call that issued this request as an eager read(); NONE: it is another request. */
 static uint32_t eager_of(const struct flexsc_loop *loop,
 			 const struct io_uring_sqe *sqe)
 {

@@ -3,30 +3,31 @@
  * Eager reads: reads of a file that a posted open has just opened by name. Owner only.
  *
  * The file may be a FIFO, a terminal or another device, where a read by io_uring might
- * wait forever, or do what the plain call doesn't. To look up the kind of file costs a
- * system call. So the request has RWF_NOWAIT: io_uring transfers only what is in memory,
- * which nearly always is everything. Linux rejects RWF_NOWAIT for FIFOs opened by name,
+ * wait forever or behave unlike the plain call. Querying the kind of file costs a
+ * system call. So the request has RWF_NOWAIT: io_uring transfers only data in memory,
+ * which nearly always is all of it. Linux rejects RWF_NOWAIT for FIFOs opened by name,
  * for terminals and for most other devices, before a byte is lost. If the read isn't
- * complete, the library looks up the kind of file, and the call goes on as any other:
+ * complete, the library queries the kind of file, and the call continues like any
+ * other:
  *
- *	eager	-> done		all was read, or the file's end was seen
+ *	eager	-> done		all was read, or the end of the file was seen
  *	eager	-> eager	read() got a part
- *	eager	-> the ring	nothing was in memory; io_uring waits as the
+ *	eager	-> the ring	no data was in memory; io_uring waits as the
  *				plain call does
  *	eager	-> the pool	a part of a file on a disk isn't in memory
  *
- * Position. io_uring doesn't take the lock of the file's position, so there is one
- * eager read() of a descriptor at a time, and no other call at its position. An eager
- * read() exchanges the fact FD_OPENED for FD_READING. When it is complete it exchanges
- * them back, unless the descriptor was closed meanwhile. A call that goes another way
- * removes both for good. The ring gets its requests before syscall threads get calls. An
- * eager read() whose request the kernel doesn't take goes another way, too. Linux before
- * 5.19 takes none while the ring has no room for results.
+ * Position. io_uring doesn't take the lock of the file's position. So at most one eager
+ * read() of a descriptor is pending, and no other call that uses its position. An eager
+ * read() replaces the fact FD_OPENED with FD_READING. On completion it restores
+ * FD_OPENED, unless the descriptor was closed in between. A call that takes another
+ * route removes both facts for good. The ring gets its requests before syscall threads
+ * get calls. An eager read() whose request the kernel doesn't take also takes another
+ * route. Linux before 5.19 takes no requests while the ring has no room for results.
  *
- * The end of a file. A read that stops at what isn't in memory stops at the end of a
- * page of the file. So a pread() that stopped elsewhere has seen the file's end. The
- * position of a read() isn't known, because the program may have moved it by a plain
- * call. So read() goes on eagerly until it returns 0.
+ * The end of a file. A read that stops because data isn't in memory stops at the end of
+ * a page of the file. So a pread() that stopped elsewhere has reached the end of the
+ * file. The position of a read() is unknown, because the program may have moved it with
+ * a plain call. So read() continues eagerly until it returns 0.
  */
 #ifndef FLEXSC_URING_EAGER_H
 #define FLEXSC_URING_EAGER_H
@@ -37,17 +38,17 @@
 struct flexsc_loop;
 struct io_uring_sqe;
 
-/* Fill a request for a SUBMITTED read; false: it has to go another way. */
+/* Fill a request for a SUBMITTED read; false: the read has to take another route. */
 bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index);
-/* Make the request of a BUSY read that goes on eager. */
+/* Issue the request of a BUSY read that continues eagerly. */
 void flexsc__uring_eager_request(struct flexsc_loop *loop,
 				 struct io_uring_sqe *sqe);
 /*
- * Submit the requests before syscall threads get calls. Each eager read() that the kernel
- * doesn't take goes another way.
+ * Submit the requests before syscall threads get calls. Each eager read() that the
+ * kernel doesn't take takes another route.
  */
 void flexsc__uring_eager_submit(struct flexsc_loop *loop);
-/* The request of an eager read has this result. */
+/* The request of an eager read has completed with this result. */
 void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 			     int32_t res);
 

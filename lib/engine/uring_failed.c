@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A ring where io_uring_enter() fails for good, for example because the program has
- * installed a seccomp filter that forbids it. The loop goes on with syscall threads, as
- * if its engine were "threads". Owner only.
+ * installed a seccomp filter that forbids it. The loop continues with syscall threads,
+ * as if its engine were "threads". Owner only.
  *
- * Each request of the ring is then one of these:
+ * Each request of the ring then is in one of these states:
  *
  *	complete	its result is in the ring, and is collected as before
  *	unseen		the kernel hasn't taken it: a thread makes the call
- *	taken back	the kernel has cancelled it, by io_uring_register(). The call
- *			ends with -ERESTART, because its ring executes requests
- *			only when the owner enters, so it touches no memory
- *	living		its ring executes it without the owner; the result
- *			comes late. uring->living is their number
+ *	taken back	the kernel has cancelled it through io_uring_register(). The
+ *			call ends with -ERESTART. As the ring executes requests only
+ *			when the owner enters, the request touches no memory
+ *	living		its ring executes it without the owner, and the result
+ *			arrives late. uring->living counts these requests
  *	lost		its call stays pending, because the kernel may still use its
- *			memory. loop->lost is their number
+ *			memory. loop->lost counts these requests
  *
- * A wait returns the error once if calls are lost, and each time if nothing but lost
- * calls is pending. Destroying the loop leaves lost calls behind.
+ * A wait returns the error once if calls are lost, and each time if only lost calls are
+ * pending. Destroying the loop leaves lost calls behind.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,11 +35,11 @@
 #include "uring_reap.h"
 #include "uring.h"
 
-/* Time between two looks at the kernel thread that polls, in ns, and their number. */
+/* Interval of checks on the polling kernel thread, in ns, and their number. */
 #define POLLER_NS	500000
 #define POLLER_LOOKS	10U
 
-/* The arguments of a direct call, from the request that it was posted as. */
+/* Restore a direct call's arguments from its request. */
 static void fill_from_request(struct flexsc_entry *entry,
 			      const struct io_uring_sqe *sqe)
 {
@@ -70,7 +70,7 @@ static void fill_from_request(struct flexsc_entry *entry,
 	}
 }
 
-/* An entry that the ring didn't execute, BUSY or CANCEL: a thread does. */
+/* An entry that the ring didn't execute, BUSY or CANCEL: let a thread execute it. */
 static void to_thread(struct flexsc_loop *loop, uint32_t index)
 {
 	struct uring *uring = uring_of(loop);
@@ -97,7 +97,10 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 
 	if (sqe->user_data == WAKE)
 		uring_of(loop)->armed = false;
-	/* A cancellation can be dropped: its request is unseen or taken back, too. */
+	/*
+	 * A cancellation can be dropped, because its target is unseen or taken back,
+	 * too.
+	 */
 	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
 		return;
 	if (call_is_direct(call_of(loop, index))) {
@@ -108,9 +111,10 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 }
 
 /*
- * The first request that the kernel hasn't taken and won't take. A kernel thread that
- * polls takes all that was published while it is awake. It looks for requests once more
- * after it has set the flag that it sleeps, so only several looks show that it does.
+ * The first request that the kernel hasn't taken and won't take. A polling kernel
+ * thread takes all published requests while it is awake. After it has set the flag that
+ * it sleeps, it looks for requests once more. So only several checks show that it
+ * really sleeps.
  */
 static uint32_t first_unseen(struct ring *ring)
 {
@@ -142,7 +146,7 @@ COLD void flexsc__uring_rescue(struct flexsc_loop *loop)
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
 }
 
-/* Has the kernel a request of this entry? */
+/* Does the kernel have a request of this entry? */
 static bool is_in_ring(const struct flexsc_loop *loop, uint32_t index)
 {
 	const struct call *call = call_of(loop, index);
@@ -158,7 +162,7 @@ static bool is_dead(const struct uring *uring)
 	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN;
 }
 
-/* Cancel a request by its name: 0, or -errno. */
+/* Cancel the request with this name: 0 or -errno. */
 static int cancel_by_name(struct uring *uring, uint64_t name)
 {
 	struct io_uring_sync_cancel_reg reg = { .addr = name };
@@ -167,7 +171,7 @@ static int cancel_by_name(struct uring *uring, uint64_t name)
 	return io_uring_register_sync_cancel(&uring->ring.uring, &reg);
 }
 
-/* Take back a request of a dead ring; if that fails it is lost. */
+/* Take back a request of a dead ring. If that fails, the request is lost. */
 static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 {
 	if (cancel_by_name(uring_of(loop), name_of(loop, index)))
@@ -178,7 +182,10 @@ static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 								 -ERESTART);
 }
 
-/* False: the request is to be cancelled, which fails. Else its result will come. */
+/*
+ * False: the request should be cancelled, but this failed. True: its result will
+ * arrive.
+ */
 static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 {
 	if (!call_of(loop, index)->cancel)
@@ -194,7 +201,7 @@ static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 	}
 }
 
-/* Collect late results, but none of a request that was taken back. */
+/* Collect late results, except those of requests that were taken back. */
 static void collect_late(struct flexsc_loop *loop)
 {
 	struct io_uring *ring = &uring_of(loop)->ring.uring;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which field of an io_uring request takes which argument, for the shapes of
- * calls that are posted in both ways: by an entry (uring_ops.c), and direct
- * (uring_direct.c). "a" is the array of arguments.
+ * Which field of an io_uring request takes which argument, for the shapes of calls that
+ * are posted both with an entry (uring_ops.c) and directly (uring_direct.c). "a" is the
+ * array of arguments.
  */
 #ifndef FLEXSC_URING_FIELDS_H
 #define FLEXSC_URING_FIELDS_H
@@ -16,14 +16,14 @@
 
 #include "lib/calls/partial.h"
 
-/* The most that one read or write transfers; the kernel's MAX_RW_COUNT. */
+/* The maximum that one read or write transfers: the kernel's MAX_RW_COUNT. */
 #define RW_MAX		0x7ffff000ULL
-#define CURRENT		((uint64_t)-1)	/* offset: the file's own position */
+#define CURRENT		((uint64_t)-1)	/* as an offset: the file's own position */
 
 /*
- * A count that is no int is the plain call's. So is a count of 0, with which a
- * call on some files fails, or waits. A negative place is an error that io_uring
- * lacks.
+ * A count that doesn't fit an int is left to the plain call. So is a count of 0, with
+ * which a call fails or waits on some files. For a negative offset io_uring lacks the
+ * plain call's error.
  *
  *			fits			fd	addr	len	off flags
  */
@@ -39,15 +39,15 @@
 						sqe_send_flags(a[2])
 #define FIELDS_RECVMSG	a[1] && sqe_is_polled(a[2]), \
 						a[0],	a[1],	1,	0, a[2]
-/* One of an open file is made on the spot: files/local_stat.h. */
+/* A statx() of an open file is made inline: files/local_stat.h. */
 #define FIELDS_STATX	a[1] && !(a[2] & AT_EMPTY_PATH), \
 						a[0],	a[1],	a[3],	a[4], a[2]
-/* Of sendto without an address. */
+/* For a sendto() without an address. */
 #define FIELDS_SEND	!a[4] && a[2] <= RW_MAX, \
 						a[0],	a[1],	a[2],	0, \
 						sqe_send_flags(a[3])
 
-/* The flags word has many names; it is one word. */
+/* The union of flags has many names, but is a single word. */
 static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
 			    uint64_t addr, uint64_t len, uint64_t off,
 			    uint64_t flags)
@@ -63,15 +63,16 @@ static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
 }
 
 /*
- * Does a receive wait until poll(2) reports the socket ready? flexsc__call_is_unpolled()
- * has the reasons; uring_ops.c decides about one that waits for all bytes.
+ * Does a receive wait until poll(2) reports the socket ready?
+ * flexsc__call_is_unpolled() explains the exceptions. uring_ops.c decides for receives
+ * that wait for all bytes.
  */
 static inline bool sqe_is_polled(uint64_t flags)
 {
 	return !(flags & (MSG_ERRQUEUE | MSG_OOB | MSG_WAITALL));
 }
 
-/* A plain send waits until all is sent; the operation does so with this flag. */
+/* A plain send waits until all is sent. With this flag the operation does so, too. */
 static inline uint64_t sqe_send_flags(uint64_t flags)
 {
 	return OWNER_GOES_ON || flags & MSG_DONTWAIT ? flags :

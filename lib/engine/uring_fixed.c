@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fixed descriptors of the uring engine: files that the ring has in slots of its
- * own. Requests are written with the descriptor, and get its slot when they are
- * about to be submitted. Owner only.
+ * Fixed descriptors of the uring engine: the ring holds their files in slots. Requests
+ * are written with the descriptor, which is replaced by its slot when they are about to
+ * be submitted. Owner only.
  *
  *	free	-> fixed	flexsc_loop_fix_fd()
- *	fixed	-> leaving	it is unfixed, or a request closes the descriptor:
- *				no request gets the slot from here on
+ *	fixed	-> leaving	unfixed, or a request closes the descriptor: no
+ *				request gets the slot from now on
  *	leaving	-> free		the kernel has taken all requests with the slot,
- *				and is told to let go of the file
+ *				and then releases the file
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,27 +21,27 @@
 #define FIXED_MAX	1024U
 
 struct fixed {
-	uint32_t size;		/* of slots */
+	uint32_t size;		/* number of slots */
 	uint32_t frees, leaves;
-	uint16_t *slots;	/* by descriptor: its slot plus 1, or 0 */
+	uint16_t *slots;	/* by descriptor: slot + 1; 0: not fixed */
 	uint16_t free[FIXED_MAX], leaving[FIXED_MAX];
 };
 
 #define OP(name)	(1ULL << IORING_OP_##name)
 
-/* Operations whose descriptor may be a slot. */
+/* Operations that accept a slot as their descriptor. */
 #define OPS_FIXED							\
 	(OP(READ) | OP(READV) | OP(WRITE) | OP(WRITEV) | OP(RECV) |	\
 	 OP(SEND) | OP(RECVMSG) | OP(SENDMSG) | OP(ACCEPT) | OP(FSYNC) | \
 	 OP(SYNC_FILE_RANGE) | OP(FALLOCATE) | OP(FADVISE) | OP(POLL_ADD))
 
-/* The place of the descriptor's slot; NULL: it can have none. */
+/* Where the descriptor's slot is stored; NULL: it can't have one. */
 static uint16_t *fixed_slot(const struct fixed *fixed, int fd)
 {
 	return (uint32_t)fd < fixed->size ? &fixed->slots[fd] : NULL;
 }
 
-/* The ring's slots are made with the first. 0, -ENOMEM, or -EOPNOTSUPP. */
+/* Create the ring's slots, on first use. 0, -ENOMEM, or -EOPNOTSUPP. */
 static int fixed_make(struct uring *uring)
 {
 	struct fixed *fixed = calloc(1, sizeof(*fixed));
@@ -77,7 +77,7 @@ static int fixed_make_room(struct fixed *fixed, uint32_t fd)
 	return 0;
 }
 
-/* The kernel lets go of files that no request is to name any more. */
+/* Make the kernel release files that no request will name any more. */
 static void fixed_let_go(struct uring *uring)
 {
 	struct fixed *fixed = uring->fixed;
@@ -93,7 +93,7 @@ static void fixed_let_go(struct uring *uring)
 	}
 }
 
-/* The descriptor's slot, if it has one, is leaving. */
+/* If the descriptor has a slot, the slot is now leaving. */
 static void fixed_leave(struct fixed *fixed, int fd)
 {
 	uint16_t *slot = fixed_slot(fixed, fd);
@@ -110,7 +110,7 @@ int flexsc__uring_fix(struct flexsc_loop *loop, int fd)
 	int err = 0;
 	uint16_t slot;
 
-	/* When a kernel thread takes requests isn't known. */
+	/* It isn't known when a kernel thread takes requests. */
 	if (uring->ring.polled)
 		return 0;
 	if (!uring->fixed)
@@ -144,12 +144,12 @@ void flexsc__uring_unfix(struct flexsc_loop *loop, int fd)
 		fixed_let_go(uring);
 }
 
-/* Give a request that isn't submitted its slot. */
+/* Put the slot into a request that isn't submitted yet. */
 static void fixed_use(struct fixed *fixed, struct io_uring_sqe *sqe)
 {
 	const uint16_t *slot = fixed_slot(fixed, sqe->fd);
 
-	/* One that the kernel didn't take has it already. */
+	/* A request that the kernel didn't take has its slot already. */
 	if (!slot || !*slot || sqe->flags & IOSQE_FIXED_FILE)
 		return;
 	if (sqe->opcode == IORING_OP_CLOSE) {

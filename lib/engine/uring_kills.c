@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A seccomp filter may end the process at a call instead of making the call fail, as the
- * default action of systemd's SystemCallFilter= does. No interface shows what a filter
- * would do. So a child tries io_uring's calls (base/trial.h), and the filter ends the
- * child. Any thread.
+ * A seccomp filter may end the process at a call instead of making the call fail; this
+ * is the default action of systemd's SystemCallFilter=. No interface shows in advance
+ * what a filter does. So a child makes io_uring's calls (base/trial.h), and the filter
+ * ends the child instead. Any thread.
  *
- * A thread's filters are never removed. So a thread that has as many filters as at its
- * last trial has the same ones. Two threads with equally many filters may have different
- * ones, so each thread keeps its own result. A result from a time when the process had
- * one thread serves all later threads with that number of filters, because each thread
- * begins with the filters of its maker.
+ * A thread's filters are never removed. So if a thread has as many filters as at its
+ * last trial, it has the same filters. Two threads with equally many filters may have
+ * different ones, so each thread keeps its own result. A result from when the process
+ * had one thread is valid for all later threads with the same number of filters,
+ * because each thread inherits its creator's filters.
  */
 #include "uring_kills.h"
 
@@ -25,7 +25,10 @@
 
 enum { NOT_TRIED, SURVIVES, KILLS };
 
-/* A number of filters, and the result of a trial with so many: one word, no order. */
+/*
+ * A number of filters and the result of their trial, in one word, so that no ordering
+ * is needed.
+ */
 #define LEARNED(filters, what)	((uint32_t)(filters) << 2 | (what))
 static _Thread_local uint32_t learned_here;
 static _Atomic uint32_t learned_alone;
@@ -36,7 +39,9 @@ struct filters {
 	bool alone;		/* the process has no other thread */
 };
 
-/* prctl(PR_GET_SECCOMP) would do as well, but a filter may end that, too. */
+/*
+ * prctl(PR_GET_SECCOMP) would do as well, but a filter may end the process at it, too.
+ */
 static struct filters filters_here(void)
 {
 	struct status_value values[] = { { .name = "Seccomp:" },
@@ -52,7 +57,7 @@ static struct filters filters_here(void)
 		any = flexsc__status_read((int)fd, values, 3);
 		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 	}
-	/* Without /proc there may be a filter. Without seccomp the file shows no mode. */
+	/* Without /proc, assume a filter. Without seccomp, the file has no mode. */
 	return (struct filters){
 		.any = !any || atoi(mode) == 2,
 		.count = *count ? atoi(count) : -1,
@@ -65,7 +70,10 @@ bool flexsc__is_filtered(void)
 	return filters_here().any;
 }
 
-/* In a child. The arguments are wrong, which a filter doesn't see: it acts before. */
+/*
+ * Runs in the child. The arguments are invalid, but a filter acts before the kernel
+ * checks them.
+ */
 static int try_calls(const void *arg)
 {
 	struct io_uring_params params = { 0 };
@@ -113,7 +121,7 @@ bool flexsc__uring_kills(void)
 	if (what != NOT_TRIED)
 		return what == KILLS;
 	tried = flexsc__trial(try_calls, NULL);
-	/* Then the real ring's calls show it. */
+	/* In that case the calls of the real ring will show it. */
 	if (tried == TRIAL_NOT_MADE)
 		return false;
 	learn(&here, tried == TRIAL_KILLED ? KILLS : SURVIVES);

@@ -4,12 +4,13 @@
 
 #include <stdbool.h>
 
-/* Has the calling thread a seccomp filter? Yes, if that is unknown. */
+/* Does the calling thread have a seccomp filter? True if unknown. */
 bool flexsc__is_filtered(void);
 
 /*
  * Does a filter end the process at io_uring's system calls? Any thread. Reads a file in
- * /proc, and makes a short-lived process if the thread has filters that weren't tried yet.
+ * /proc, and creates a short-lived process if the thread has filters without a known
+ * result.
  */
 bool flexsc__uring_kills(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls as io_uring operations: which field takes which argument, and
- * which arguments have no operation. calls/syscalls.tbl says which operation a
- * call is, and of which shape; here is a function for each shape. Owner only.
+ * System calls as io_uring operations: which field takes which argument, and which
+ * arguments the operation doesn't support. calls/syscalls.tbl lists each call's
+ * operation and shape; this file has a function per shape. Owner only.
  */
 #include "uring_ops.h"
 
@@ -24,11 +24,13 @@
 #include "lib/loop/multishot.h"
 #include "uring_fields.h"
 
-#define HERE		((uint64_t)AT_FDCWD)	/* fd: the working directory */
+#define HERE		((uint64_t)AT_FDCWD)	/* as fd: the working directory */
 
 typedef const __u64 *args_t;
 
-/* Argument n, or 0: calls of one shape may differ by having it or not. */
+/*
+ * Argument n, or 0 if the call doesn't have it: calls of one shape may differ in that.
+ */
 static inline uint64_t sqe_optional(const struct flexsc_entry *entry,
 				    unsigned int n)
 {
@@ -36,8 +38,8 @@ static inline uint64_t sqe_optional(const struct flexsc_entry *entry,
 }
 
 /*
- * The shape "name": the operation does what the call does if "fits", and its
- * request has these fields.
+ * Defines the shape "name": if "fits" holds, the operation does what the call does, and
+ * its request has these fields.
  */
 #define SHAPE(name, ...)	SHAPE_OF(name, __VA_ARGS__)
 #define SHAPE_OF(name, fits, fd, addr, len, off, flags)			\
@@ -51,8 +53,8 @@ static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
 }
 
 /*
- * Does the operation at a place do what the call does with these flags? On many
- * files the call fails with any flag, and the operation ignores the flag.
+ * Does the operation at an offset do the same as the call, given these flags? On many
+ * files the call fails with any flag, but the operation ignores the flag.
  */
 static inline bool rw_does_the_same(uint8_t op, int64_t place, uint64_t flags)
 {
@@ -65,8 +67,8 @@ static inline bool rw_does_the_same(uint8_t op, int64_t place, uint64_t flags)
 }
 
 /*
- * What is read and written. A count that is no int is the plain call's; -1 for
- * a place is the file's own position, if the call has flags.
+ * Reads and writes. A count that doesn't fit an int is left to the plain call. The
+ * offset -1 is the file's own position, if the call has flags.
  *
  *    name	fits			fd	addr	len	off	flags
  */
@@ -85,8 +87,8 @@ SHAPE(fallocate, true,			a[0],	a[3],	a[1],	a[2],	0)
 SHAPE(ftruncate, true,			a[0],	0,	0,	a[1],	0)
 
 /*
- * With MSG_WAITALL the operation waits for all bytes on any socket. The call does
- * so on streams only, and receives one record of others.
+ * With MSG_WAITALL the operation waits for all bytes on any socket. The call does so on
+ * streams only; on other sockets it receives one record.
  */
 static bool receive_is_polled(uint64_t fd, uint64_t flags)
 {
@@ -109,7 +111,7 @@ SHAPE(recvmsg,	a[1] && receive_is_polled(a[0], a[2]),
 SHAPE(pipe,	true,			0,	a[0],	0,	0,
 							sqe_optional(entry, 1))
 
-/* Epoll sets; one with a time limit, or with a mask of signals, is plain. */
+/* Epoll sets. A wait with a time limit or a signal mask is left to the plain call. */
 SHAPE(epoll_ctl, true,			a[0],	a[3],	a[1], (uint32_t)a[2], 0)
 SHAPE(epoll_wait, (int)a[3] < 0 && !sqe_optional(entry, 4),
 					a[0],	a[1],	a[2],	0,	0)
@@ -124,7 +126,7 @@ SHAPE(unlinkat,	true,			a[0],	a[1],	0,	0,	a[2])
 SHAPE(mkdirat,	true,			a[0],	a[1],	a[2],	0,	0)
 SHAPE(symlinkat, true,			a[1],	a[0],	0,	a[2],	0)
 
-/* Paths alone: x86-64 has these calls, too. */
+/* Paths without directories, for calls that only x86-64 has. */
 SHAPE(open,	true,			HERE,	a[0],	a[2],	0,	a[1])
 SHAPE(creat,	true,			HERE,	a[0],	a[1],	0,
 						O_CREAT | O_WRONLY | O_TRUNC)
@@ -143,7 +145,7 @@ static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
 	    a[5] > UINT16_MAX)
 		return false;
 	sqe_fill(sqe, op, a[0], a[1], a[2], a[4], sqe_send_flags(a[3]));
-	/* addr_len: its name is younger than some headers. */
+	/* addr_len: some headers lack the name. */
 	if (a[4])
 		memcpy((char *)sqe + offsetof(struct io_uring_sqe,
 					      splice_fd_in),
@@ -151,7 +153,7 @@ static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
-/* splice() moves its offsets where they're stored; the operation doesn't. */
+/* splice() updates the offsets in memory, but the operation doesn't. */
 static bool prepare_splice(struct io_uring_sqe *sqe, uint8_t op,
 			   const struct flexsc_entry *entry, unsigned int known)
 {
@@ -195,9 +197,9 @@ SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
 
 #ifdef SYS_poll
 /*
- * A poll of one descriptor without a time limit. The kernel is asked first,
- * unless the poster did: a descriptor that is ready, or memory that can't be
- * read, is the plain call's.
+ * A poll of one descriptor without a time limit. The kernel is queried first, unless
+ * the poster did that. If the descriptor is ready or the memory isn't readable, the
+ * plain call is made.
  */
 static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
 			 const struct flexsc_entry *entry, unsigned int known)
@@ -217,7 +219,7 @@ static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
-/* The result of poll() where the operation returned res. */
+/* The result of poll() if the operation returned res. */
 static int64_t result_poll(args_t a, int32_t res)
 {
 	struct pollfd *one = (struct pollfd *)(uintptr_t)a[0];
@@ -230,9 +232,9 @@ static int64_t result_poll(args_t a, int32_t res)
 #endif
 
 /*
- * Is there a time at this address, in memory that can be read? The kernel looks
- * at a futex's time limit before it finds that there is nothing to wait for.
- * This costs a mode switch, which a call that sleeps can afford.
+ * Is this the address of a time in readable memory? The kernel checks a futex's time
+ * limit before it finds that there is nothing to wait for. This costs a mode switch,
+ * which a call that sleeps can afford.
  */
 static bool sqe_check_time(uint64_t when)
 {
@@ -242,7 +244,7 @@ static bool sqe_check_time(uint64_t when)
 		   0, 0) == -EAGAIN;
 }
 
-/* Invalid times are an error that the operation doesn't see. */
+/* The operation doesn't reject invalid times. */
 static bool sqe_sleep(struct io_uring_sqe *sqe, uint8_t op, uint64_t when,
 		      uint64_t rest, unsigned int flags)
 {
@@ -276,7 +278,7 @@ static bool prepare_clock_sleep(struct io_uring_sqe *sqe, uint8_t op,
 			 flags);
 }
 
-/* A sleep that ends is a success to the call, a timeout to the operation. */
+/* A sleep that ends is a success of the call, but a timeout of the operation. */
 static int64_t result_sleep(args_t a, int32_t res)
 {
 	return res == -ETIME ? 0 : res;
@@ -310,7 +312,7 @@ static int64_t result_await(args_t a, int32_t res)
 	return 1;
 }
 
-/* Multishot requests: loop/multishot.h has their arguments. */
+/* Multishot requests; loop/multishot.h defines their arguments. */
 static bool prepare_multishot_accept(struct io_uring_sqe *sqe, uint8_t op,
 				     const struct flexsc_entry *entry,
 				     unsigned int known)
@@ -336,7 +338,7 @@ static bool prepare_multishot_recv(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
-/* The shape of calls that have no operation. */
+/* The shape of calls without an operation. */
 static bool prepare_none(struct io_uring_sqe *sqe, uint8_t op,
 			 const struct flexsc_entry *entry, unsigned int known)
 {
@@ -347,10 +349,10 @@ unsigned int flexsc__uring_known(uint64_t operations)
 {
 	unsigned int known = 0;
 
-	/* Both came in together with this operation: Linux 6.0. */
+	/* Both were introduced with this operation: Linux 6.0. */
 	if (operations >> IORING_OP_SEND_ZC & 1)
 		known |= URING_SENDS_TO | URING_MULTISHOT;
-	/* And so did MSG_WAITALL for sending: Linux 5.19. */
+	/* MSG_WAITALL for sending was introduced with this one: Linux 5.19. */
 	if (operations >> IORING_OP_SOCKET & 1)
 		known |= URING_SENDS_WHOLE;
 	return known;
@@ -436,7 +438,7 @@ int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res)
 {
 	unsigned int shape = flexsc__call_info(entry->nr)->shape;
 
-	/* The kernel's own codes for "interrupted, to be restarted". */
+	/* The kernel's internal codes for "interrupted, to be restarted". */
 	if (res <= -512 && res >= -516)
 		return -EINTR;
 	return result[shape] ? result[shape](entry->args, res) : res;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The uring engine's results: what the ring brings out. Owner only. */
+/* The uring engine's results, taken from the ring. Owner only. */
 #include "uring_reap.h"
 
 #include "lib/base/compiler.h"
@@ -33,13 +33,13 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
 					 res));
 }
 
-/* A multishot request has a result, and goes on or not. */
+/* A multishot request has a result, and may continue. */
 static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
 			     const struct io_uring_cqe *cqe)
 {
 	int64_t ret = cqe->res;
 
-	/* What fails, or ends, leaves the buffer to the kernel. */
+	/* A request that fails or ends leaves the buffer to the kernel. */
 	RULE(ret > 0 || !(cqe->flags & IORING_CQE_F_BUFFER));
 	if (cqe->flags & IORING_CQE_F_BUFFER)
 		ret = flexsc__multishot_filled(
@@ -52,8 +52,8 @@ static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * End a call that io_uring does differently, that makes a descriptor, or that
- * closes one which other calls may wait for.
+ * End a call for which io_uring differs from the plain call, which makes a descriptor,
+ * or which closes one that other calls may be waiting for.
  */
 static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 			      const struct io_uring_cqe *cqe)
@@ -82,8 +82,8 @@ static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * A cancellation may not find its request, or not reach it, while the kernel
- * moves the request from one way of waiting to another.
+ * While the kernel moves a request from one way of waiting to another, a cancellation
+ * may miss it.
  */
 static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
 			       int32_t res)
@@ -95,7 +95,7 @@ static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
 		flexsc__cancel_later(loop, index);
 }
 
-/* A completion that isn't a call's. */
+/* A completion that doesn't belong to a call. */
 static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
 			    int32_t res)
 {
@@ -105,7 +105,7 @@ static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
 		uring_cancel_ended(loop, what & ~(uint64_t)CANCEL, res);
 }
 
-/* A completion, but of a direct call. */
+/* The completion of a call, except of a direct call. */
 static void done_take(struct flexsc_loop *loop, const struct io_uring_cqe *cqe)
 {
 	uint32_t index = (uint32_t)cqe->user_data;
@@ -118,7 +118,7 @@ static void done_take(struct flexsc_loop *loop, const struct io_uring_cqe *cqe)
 		uring_follow(loop, index, cqe);
 }
 
-/* A direct call is complete whose callback can't run now. */
+/* A direct call is complete, but its callback can't run now. */
 static COLD void done_direct(struct flexsc_loop *loop, uint32_t index,
 			     int32_t res)
 {
@@ -133,15 +133,15 @@ static inline bool is_direct(const struct flexsc_loop *loop, uint64_t what)
 	return index < CANCEL && call_is_direct(call_of(loop, index));
 }
 
-/* R4: the kernel may use the result's room again. */
+/* R4: the kernel may reuse the result's place. */
 static inline void done_taken(struct io_uring_cq *cq, uint32_t head)
 {
 	__atomic_store_n(cq->khead, head + 1, __ATOMIC_RELEASE);
 }
 
 /*
- * The next result before "tail", if there is one: its room is the kernel's
- * again, so that the result may be followed by a callback that takes others.
+ * Takes the next result before "tail", if any. Its place is released first, because the
+ * callback may take other results.
  */
 static inline bool done_next(struct io_uring_cq *cq, uint32_t tail,
 			     struct io_uring_cqe *cqe)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The uring engine's results, and the room that taking them makes. Owner only. */
+/*
+ * The uring engine's results, and the room that is gained by taking them. Owner only.
+ */
 #ifndef FLEXSC_URING_REAP_H
 #define FLEXSC_URING_REAP_H
 
@@ -10,20 +12,20 @@ int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop);
 bool flexsc__uring_complete(struct flexsc_loop *loop);
 void flexsc__uring_collect(struct flexsc_loop *loop);
 
-/* Take one result, which isn't the ring's any more. */
+/* Take one result, whose place in the ring has been released. */
 void flexsc__uring_take(struct flexsc_loop *loop,
 			const struct io_uring_cqe *cqe);
-/* A call of the ring, BUSY or CANCEL, ends without a result of the kernel's. */
+/* End a call in the ring, BUSY or CANCEL, without a result of the kernel. */
 void flexsc__uring_end(struct flexsc_loop *loop, uint32_t index, int32_t err);
 
-/* A request does nothing. */
+/* Turn a request into a no-op. */
 static inline void do_nothing(struct io_uring_sqe *sqe)
 {
 	io_uring_prep_nop(sqe);
 	io_uring_sqe_set_data64(sqe, IGNORE);
 }
 
-/* A request to fill, come what may. */
+/* A request to fill; makes room if necessary. */
 static inline struct io_uring_sqe *uring_request(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
@@ -31,13 +33,13 @@ static inline struct io_uring_sqe *uring_request(struct flexsc_loop *loop)
 
 	while (!(sqe = ring_request(&uring->ring)))
 		uring->make_room(loop);
-	/* Those between this request and the last such are direct calls. */
+	/* The requests between this one and the last such request are direct calls. */
 	uring->direct += uring->ring.tail - 1 - uring->counted;
 	uring->counted = uring->ring.tail;
 	return sqe;
 }
 
-/* The request that was taken last isn't needed. */
+/* Give back the request that was taken last. */
 static inline void uring_return(struct flexsc_loop *loop)
 {
 	ring_return(&uring_of(loop)->ring);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The uring engine's routes: what was submitted becomes requests, or is executed inline
- * or by the pool. Which calls become requests follows from their rows (syscalls.tbl),
- * their descriptors (files/plan.h) and their arguments (uring_ops.c); here is only what
- * remains. The commonest calls don't pass here: uring_direct.c. Owner only.
+ * The uring engine's routes: submitted calls become requests, or are executed inline or
+ * by the pool. Which calls become requests follows from their rows (syscalls.tbl),
+ * their descriptors (files/plan.h) and their arguments (uring_ops.c). This file has the
+ * remaining cases. The most common calls don't pass through it: uring_direct.c. Owner
+ * only.
  */
 #include "uring.h"
 
@@ -25,7 +26,7 @@
 #include "uring_eager.h"
 #include "uring_ops.h"
 
-/* Does uring_follow() have something to do for this operation's calls? */
+/* Does uring_follow() have to handle the end of this operation's calls? */
 static bool is_followed(unsigned int op)
 {
 	switch (op) {
@@ -74,7 +75,10 @@ static void closed(struct guard_watcher *watcher, uint32_t fd)
 {
 }
 
-/* A long write's request may be on its way when another thread closes its descriptor. */
+/*
+ * A long write's request may be on its way to the kernel when another thread closes its
+ * descriptor.
+ */
 static void in_parts(struct uring *uring)
 {
 	uring->parts = true;
@@ -154,8 +158,8 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * Have the ring execute a call that closes a descriptor, after telling the
- * calls that wait for that descriptor. False: the ring has no such operation.
+ * Let the ring execute a call that closes a descriptor, after notifying the calls that
+ * wait for that descriptor. False: the ring has no such operation.
  */
 static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
 {
@@ -169,7 +173,7 @@ static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
 			BY_RING_FOLLOWED);
 }
 
-/* Make the call without the ring; it may be cancelled already. */
+/* Make the call without the ring. It may be cancelled already. */
 static COLD void route_past_ring(struct flexsc_loop *loop, uint32_t index)
 {
 	uring_of(loop)->others++;
@@ -180,8 +184,8 @@ static COLD void route_past_ring(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * A descriptor's facts keep the call from the ring, unless the call closes it:
- * then the calls that wait for the descriptor are told first.
+ * A descriptor's facts keep the call from the ring, unless the call closes the
+ * descriptor: then the calls that wait for it are notified first.
  */
 static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
 {
@@ -189,7 +193,7 @@ static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
 		route_past_ring(loop, index);
 }
 
-/* Go on with the rest of a read or write, whose entry is BUSY. */
+/* Continue with the rest of a read or write, whose entry is BUSY. */
 static void go_on(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
@@ -204,7 +208,7 @@ static void go_on(struct flexsc_loop *loop, uint32_t index)
 		uring_of(loop)->ring.renew = renew;
 }
 
-/* Route all calls of one operation; returns how many they are. */
+/* Route all calls of one operation. Returns their number. */
 static inline __attribute__((always_inline)) uint32_t
 route_group_by(struct flexsc_loop *loop, unsigned int op, enum route route)
 {
@@ -238,8 +242,8 @@ static __attribute__((noinline)) uint32_t
 route_group(struct flexsc_loop *loop, unsigned int op)
 {
 	/*
-	 * Each call of route_group_by() has a constant route: only writes are
-	 * asked for their length, and on old kernels sends.
+	 * Each use of route_group_by() has a constant route. The length is examined
+	 * only for writes, and on old kernels for sends.
 	 */
 	if (flexsc__uring_in_parts(op, uring_of(loop)->known))
 		return route_group_by(loop, op, BY_RING_AT_ONCE);
@@ -251,8 +255,8 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 }
 
 /*
- * Direct calls lie in the order posted. Sort all requests of the batch by their
- * operations, as the groups are: the kernel executes calls of a kind faster.
+ * Direct calls are in the order of posting. Sort all requests of the batch by
+ * operation, like the groups: the kernel executes calls of one kind faster.
  */
 static void route_sort(struct uring *uring)
 {
@@ -283,7 +287,7 @@ static void route_sort(struct uring *uring)
 		ring->sqes[(first + i) & ring->mask] = uring->sorted[i];
 }
 
-/* Route all that isn't direct; returns how many calls that is. */
+/* Route all calls that aren't direct. Returns their number. */
 static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
@@ -297,7 +301,7 @@ static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 	if (uring->parts)
 		flexsc__uring_direct_closing(loop);
 	if (uring->to_pool.count) {
-		/* They read before a thread can move the file's position. */
+		/* Eager reads run before a thread can move the file's position. */
 		if (uring->eager)
 			flexsc__uring_eager_submit(loop);
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);

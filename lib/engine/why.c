@@ -64,7 +64,7 @@ static bool limited(__rlimit_resource_t resource)
 	return !getrlimit(resource, &limit) && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* The kernel doesn't say which limit was reached: name those there are. */
+/* The kernel doesn't report which limit was reached, so name the possible ones. */
 static const char *no_memory(void)
 {
 	if (limited(RLIMIT_AS))

@@ -19,19 +19,20 @@
 #include "lib/base/ask.h"
 #include "lib/loop/await.h"
 
-/* Result: the call was made without waiting, and would have to wait. */
+/* The attempt didn't wait, and the call would have to. */
 #define WOULD	(-EAGAIN)
-/* Result: there is no way to make the call without waiting, or not in this process. */
+/* The call can't be made without waiting, or not in this process. */
 #define NO_WAY	INT64_MIN
-/* Result: the call's descriptor is ready. */
+/* The call's descriptor is ready. */
 #define RUNS	(INT64_MIN + 1)
 
-#define ROOM_MIN	4096U	/* in a socket that poll(2) reports as ready */
+#define ROOM_MIN	4096U	/* a socket that poll(2) reports ready has this much
+				 * room */
 
 /*
- * Make a socket's call without waiting. A send that was made in part goes on with
- * the rest. A receive that waits for all bytes could take a part of them, which can't
- * be put back.
+ * Make a socket's call without waiting. After a partial send the rest is sent. A
+ * receive that waits for all bytes isn't attempted: it could take a part of them, which
+ * can't be put back.
  */
 static int64_t try_socket(const struct flexsc_entry *entry,
 			  const struct call_info *row)
@@ -46,9 +47,9 @@ static int64_t try_socket(const struct flexsc_entry *entry,
 }
 
 /*
- * Does a message pass descriptors? The call would wait, so its arguments are
- * right. The kernel takes the descriptors when the call begins: they may be
- * closed while it waits.
+ * Does a message pass descriptors? (The attempt would have waited, so the arguments are
+ * valid.) The kernel takes the descriptors when the call begins, and the program may
+ * close them while the call waits.
  */
 static bool has_control(const struct flexsc_entry *entry,
 			const struct call_info *row)
@@ -60,9 +61,9 @@ static bool has_control(const struct flexsc_entry *entry,
 }
 
 /*
- * Make a read or write without waiting. Not for files that poll(2) always reports as
- * ready, as any file on a disk: if only a part is in memory, the call would return too
- * little.
+ * Make a read or write without waiting. Not for files that poll(2) always reports
+ * ready, such as files on a disk: if only a part is in memory, the call would return
+ * too few bytes.
  */
 static int64_t try_stream(const struct flexsc_entry *entry,
 			  const struct call_info *row)
@@ -77,7 +78,7 @@ static int64_t try_stream(const struct flexsc_entry *entry,
 		return NO_WAY;
 	nr = row->dir == POLL_READ ? SYS_preadv2 : SYS_pwritev2;
 	if (row->length == LENGTH_BYTES) {
-		/* preadv2() of 0 bytes returns at once; read() may wait. */
+		/* preadv2() of 0 bytes returns at once, but read() may wait. */
 		if (!a[2])
 			return NO_WAY;
 		vector = PTR(&iov);
@@ -103,7 +104,7 @@ static bool is_listening(uint64_t fd)
 	return flexsc__probe_option((uint32_t)fd, SO_ACCEPTCONN);
 }
 
-/* Bytes that a socket takes without waiting; 0 if it isn't one. */
+/* How many bytes a socket takes without waiting; 0: it isn't a socket. */
 static uint64_t ask_room(uint64_t fd)
 {
 	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
@@ -117,14 +118,14 @@ static uint64_t ask_room(uint64_t fd)
 		queued = memory[SK_MEMINFO_WMEM_ALLOC];
 	if (memory[SK_MEMINFO_SNDBUF] < queued + ROOM_MIN)
 		return ROOM_MIN;
-	/* Some of the room is taken by what surrounds the data. */
+	/* Metadata around the bytes takes some of the room. */
 	return (memory[SK_MEMINFO_SNDBUF] - queued) / 8 * 7;
 }
 
 /*
- * A sendfile() of no more than the socket has room for, if it is ready; else of
- * nothing. A result below that is the file's end. To a socket that listens, or a
- * file that isn't polled, sending nothing succeeds and sending something fails.
+ * A sendfile() of at most the bytes that a ready socket has room for, or of 0 bytes if
+ * the socket isn't ready. A smaller result means the end of the file. On a listening
+ * socket, or a file that isn't polled, sending 0 bytes succeeds and sending more fails.
  */
 static int64_t try_sendfile(const struct flexsc_entry *entry,
 			    const struct call_info *row, bool is_ready,
@@ -143,7 +144,7 @@ static int64_t try_sendfile(const struct flexsc_entry *entry,
 		most = a[3];
 	ret = ask(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
 	*part = ret == (int64_t)most;
-	/* A sendfile() of nothing checks only the arguments. */
+	/* A sendfile() of 0 bytes only checks the arguments. */
 	return is_ready || ret < 0 ? ret : WOULD;
 }
 
@@ -168,9 +169,9 @@ static bool accepts(const struct flexsc_entry *entry,
 }
 
 /*
- * The descriptor isn't ready, and the kernel has no way to make the call without
- * waiting. The call may wait for something that an epoll set doesn't report. But
- * threads are few, so most such calls are ATTEMPT_LATE.
+ * The descriptor isn't ready, and the kernel can't make the call without waiting. The
+ * call may wait for something that an epoll set doesn't report. But threads are few, so
+ * most such calls are ATTEMPT_LATE.
  */
 static enum attempt judge_kind(uint32_t fd)
 {
@@ -179,9 +180,9 @@ static enum attempt judge_kind(uint32_t fd)
 }
 
 /*
- * The call would have to wait. exact: the call itself returned that, made without
- * waiting. If poll(2) then reports the descriptor as ready, as it does for a datagram
- * socket that was shut down, an epoll set would report it again and again.
+ * The call would have to wait. "exact": an attempt of the call itself returned that. If
+ * poll(2) then reports the descriptor ready, an epoll set would report it again and
+ * again; a datagram socket that was shut down is an example.
  */
 static enum attempt judge_unready(const struct flexsc_entry *entry,
 				  const struct call_info *row, bool exact,
@@ -207,8 +208,7 @@ static enum attempt judge_unready(const struct flexsc_entry *entry,
 }
 
 /*
- * Look whether the call's descriptor is ready, before the call is made without
- * waiting.
+ * Check whether the call's descriptor is ready, before making the call without waiting.
  */
 static int64_t try_polled(const struct flexsc_entry *entry,
 			  const struct call_info *row, bool *part)
@@ -247,7 +247,7 @@ enum attempt flexsc__attempt(const struct flexsc_entry *entry,
 	case WAITS_UNKNOWN:
 		break;
 	}
-	/* Without waiting, the kernel would return fewer bytes than SO_RCVLOWAT. */
+	/* Without waiting, the kernel may return fewer bytes than SO_RCVLOWAT. */
 	if (row->dir == POLL_READ &&
 	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
 		return ATTEMPT_UNKNOWN;
@@ -257,8 +257,8 @@ enum attempt flexsc__attempt(const struct flexsc_entry *entry,
 	if (*ret == NO_WAY)
 		*ret = try_polled(entry, row, &part);
 	/*
-	 * A socket that is ready may have room for the first of several
-	 * messages only, or a part of the bytes that a receive waits for.
+	 * A ready socket may have room for only the first of several messages, or have
+	 * only a part of the bytes that a receive waits for.
 	 */
 	if (*ret == RUNS)
 		return row->passes == PASSES_MANY ||

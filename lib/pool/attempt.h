@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that may wait for others, made without waiting. Any thread.
+ * Makes calls that may wait, without waiting. Any thread.
  *
  * A call is parked in an epoll set only if it would wait. poll(2) alone doesn't show
- * that: on a descriptor that is open only for writing, read(2) fails at once, though
- * poll(2) reports nothing to read. So the call itself is made, with a flag that keeps it
- * from waiting, where the kernel has one.
+ * that: a read(2) of a descriptor opened only for writing fails at once, but poll(2)
+ * reports nothing to read. So the call itself is made, with a flag that keeps it from
+ * waiting, if the kernel has one.
  */
 #ifndef FLEXSC_ATTEMPT_H
 #define FLEXSC_ATTEMPT_H
@@ -17,17 +17,18 @@
 #include "lib/calls/call_info.h"
 
 enum attempt {
-	ATTEMPT_DONE,	/* *ret is its result */
-	ATTEMPT_PART,	/* *ret is its result, or a part of it */
+	ATTEMPT_DONE,	/* *ret is the result */
+	ATTEMPT_PART,	/* *ret is the result, or that of a part */
 	ATTEMPT_RUNS,	/* make the call: it won't wait */
-	ATTEMPT_WAITS,	/* it would wait, for its descriptor to be ready */
-	ATTEMPT_LATE,	/* it would wait, unless it fails at once */
-	ATTEMPT_UNKNOWN,	/* it may wait, and no descriptor shows for what */
+	ATTEMPT_WAITS,	/* the call would wait until its descriptor is ready */
+	ATTEMPT_LATE,	/* the same, unless the call fails at once */
+	ATTEMPT_UNKNOWN,	/* the call may wait for an event that poll(2) doesn't
+				 * show */
 };
 
 /*
- * Make a call without waiting. woken: the call would have waited before, and the epoll
- * set has reported its descriptor since. Mode switches are counted in the thread:
+ * Make a call without waiting. "woken": the call would have waited before, and the
+ * epoll set has reported its descriptor since. The thread counts the mode switches:
  * base/ask.h.
  */
 enum attempt flexsc__attempt(const struct flexsc_entry *entry,

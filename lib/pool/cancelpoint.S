@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * long flexsc__cancelpoint(const uint8_t *status, long nr,
- *			    const uint64_t *args)
+ *			 const uint64_t *args)
  *
- * The signal handler (cancelpoint.c) sends a thread that it finds between
- * "begin" and "end" to "cancelled". At "end" the call has been made.
+ * If the signal handler (cancelpoint.c) interrupts a thread between "begin" and "end",
+ * it moves the thread to "cancelled". At "end" the call has been made.
  */
-#define CANCEL		4	/* FLEXSC_CANCEL; checked in cancelpoint.c */
-#define CANCELED	125	/* ECANCELED; likewise */
+#define CANCEL		4	/* FLEXSC_CANCEL; cancelpoint.c checks the value */
+#define CANCELED	125	/* ECANCELED; the same */
 
 	.text
 	.globl	flexsc__cancelpoint
@@ -68,7 +68,7 @@ flexsc__cancelpoint_cancelled:
 flexsc__cancel_restorer:
 	movl	$15, %eax
 	syscall
-	/* A seccomp filter makes the call fail. */
+	/* A seccomp filter made the call fail. */
 	ud2
 	.size	flexsc__cancel_restorer, . - flexsc__cancel_restorer
 #endif

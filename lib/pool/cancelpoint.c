@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cancel signal. The handler is installed by a raw system call, since a
- * wrapper that runs handlers later than the kernel does (a sanitizer's) would
- * open the very window that this closes.
+ * The cancel signal. A raw system call installs the handler. A sanitizer's wrapper
+ * would run the handler later than the kernel does, which would reopen the window that
+ * this closes.
  */
 #include "cancelpoint.h"
 
@@ -45,7 +45,7 @@ static void choose_signal(void)
 {
 	struct kernel_sigaction mine = {
 		.handler = (uintptr_t)on_cancel,
-		.flags = SA_SIGINFO,	/* and no SA_RESTART */
+		.flags = SA_SIGINFO,	/* without SA_RESTART */
 		.mask = ~0ULL,
 	};
 	struct kernel_sigaction before;

@@ -3,13 +3,13 @@
  * A system call that another thread can cancel, without a window in which the
  * cancellation is lost.
  *
- * The thread's entry is BUSY. The owner sets it to CANCEL, then sends the
- * thread the cancel signal. Wherever the signal finds the thread:
+ * The thread's entry is BUSY. The owner sets it to CANCEL, then sends the thread the
+ * cancel signal. Depending on where the signal interrupts the thread:
  *
- *	before the status is looked at	the thread makes no call
+ *	before the check of the status	the thread makes no call
  *	between that and the call	the handler moves it past the call
- *	sleeping in the call		the kernel ends the call, -EINTR
- *	after the call			nothing happens
+ *	sleeping in the call		the kernel ends the call with -EINTR
+ *	after the call			no effect
  */
 #ifndef FLEXSC_CANCELPOINT_H
 #define FLEXSC_CANCELPOINT_H
@@ -22,14 +22,13 @@
 long flexsc__cancelpoint(const __u8 *status, long nr, const __u64 *args);
 
 /*
- * Choose a real-time signal that nobody uses and install its handler; once
- * per process. Returns the signal, or 0: there is none, and calls that
- * execute can't be cancelled. Until it runs a syscall thread has all signals
- * blocked; then all but this.
+ * Choose an unused real-time signal and install its handler, once per process. Returns
+ * the signal; 0: none is free, and executing calls can't be cancelled. A new syscall
+ * thread has all signals blocked, and later all except this one.
  */
 int flexsc__cancel_signal(void);
 
-/* In the thread: let the cancel signal through. */
+/* Called by the syscall thread: unblock the cancel signal. */
 void flexsc__cancel_unblock(int signo);
 
 /* Send the cancel signal to a thread. */

@@ -7,7 +7,7 @@
 
 #include "lib/base/syscall.h"
 
-/* Enough for flexsc_loop_work(), and too little for a huge page. */
+/* Enough for flexsc_loop_work(), and too small for a huge page. */
 #define STACK		(1024 * 1024)
 
 static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
@@ -18,8 +18,8 @@ static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
 		return err;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	/*
-	 * The size is too small with very large thread-local storage: then
-	 * libc's default.
+	 * A program with very large thread-local storage needs more: then libc's
+	 * default size is used.
 	 */
 	pthread_attr_setstacksize(attr, STACK);
 #endif
@@ -29,8 +29,8 @@ static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
 }
 
 /*
- * A thread takes no signals but the cancel signal and the two that libc uses
- * between threads, numbers 32 and 33: setuid() waits for all threads' answers.
+ * A new thread blocks all signals except 32 and 33, which libc uses between threads:
+ * setuid() waits for every thread's answer.
  */
 static void block_signals(uint64_t *before)
 {
@@ -64,7 +64,10 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 	return -err;
 }
 
-/* The program's threads are kernel threads, which release their locks by themselves. */
+/*
+ * There is no need to wait: a program's thread that holds libc's lock is a kernel
+ * thread, which runs on and releases it.
+ */
 int flexsc__own_thread_later(struct own_birth *birth)
 {
 	if (birth->joins)

@@ -25,7 +25,7 @@ static int parked_fd(struct flexsc_loop *loop, uint32_t index)
 	return (int)entry_of(loop, index)->args[0];
 }
 
-/* The descriptor's list that an entry is in: 0 or 1. */
+/* Which of its descriptor's lists an entry is in: 0 or 1. */
 static unsigned int parked_side(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct call_info *row =
@@ -41,7 +41,7 @@ static const struct parked NOBODY = {
 
 static const uint32_t side_events[2] = { EPOLLIN, EPOLLOUT };
 
-/* A descriptor that no entry was parked on may be beyond the end of "parked". */
+/* Has the descriptor no parked entries? "parked" may be too small to contain it. */
 static bool parked_empty(const struct parking *parking, int fd)
 {
 	return (size_t)fd >= parking->size ||
@@ -49,7 +49,7 @@ static bool parked_empty(const struct parking *parking, int fd)
 		parking->parked[fd].head[1] == NONE);
 }
 
-/* The lists are doubly linked: any entry may be cancelled. */
+/* The lists are doubly linked, because any entry may be cancelled. */
 
 static bool park_room(struct parking *parking, int fd)
 {
@@ -105,12 +105,12 @@ static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
 		parked->tail[side] = prev;
 }
 
-/* The set. */
+/* The epoll set. */
 
 /*
- * Register what the descriptor's entries wait for, but not "except". Said
- * anew each time: a number whose file was closed, and which is another's now,
- * would keep silent.
+ * Register the events that the descriptor's entries wait for, without "except". Each
+ * parking registers again: if the file was closed and its number reused, the old
+ * registration would never fire.
  */
 static int parking_register(struct parking *parking, int fd, int op,
 			    uint32_t except)
@@ -127,8 +127,8 @@ static int parking_register(struct parking *parking, int fd, int op,
 }
 
 /*
- * The set has lost a descriptor that entries are parked on, because it was closed. Its
- * number may mean another file now, which the entries must not use.
+ * The set has lost a descriptor with parked entries, because the program closed it. The
+ * entries must not use its number, which may refer to another file now.
  */
 static void parking_end_orphans(struct parking *parking, int fd)
 {
@@ -145,7 +145,7 @@ static void parking_end_orphans(struct parking *parking, int fd)
 	}
 }
 
-/* Renew the registration for the entries that are left. */
+/* Renew the registration for the remaining entries. */
 static void parking_renew(struct parking *parking, int fd, uint32_t except)
 {
 	if (!parked_empty(parking, fd) &&
@@ -159,7 +159,10 @@ void flexsc__park_next(struct parking *parking, int fd)
 	parking_renew(parking, fd, 0);
 }
 
-/* Threads make the descriptor's calls; plainly: whether they wait or not. */
+/*
+ * Let threads make the calls of all entries of the descriptor. "plainly": without
+ * checking whether they wait.
+ */
 static void parking_wake_all(struct parking *parking, int fd, bool plainly)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
@@ -185,7 +188,7 @@ void flexsc__park_again(struct parking *parking, int fd)
 	parking_wake_all(parking, fd, true);
 }
 
-/* A descriptor is ready: wake the first entry that waits for that. */
+/* A descriptor is ready: wake the first entry that waits for that event. */
 static void parking_fire(struct parking *parking, int fd, uint32_t events)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
@@ -207,8 +210,8 @@ static void parking_fire(struct parking *parking, int fd, uint32_t events)
 }
 
 /*
- * The set can't be waited for any more: the program has installed a filter that
- * forbids it. From here on each parked entry blocks a thread.
+ * The set can't be waited for any more, because the program has installed a filter that
+ * forbids it. From now on each parked entry blocks a thread.
  */
 static COLD void parking_fail(struct parking *parking)
 {
@@ -255,7 +258,7 @@ static void *parking_poll(void *arg)
 	}
 }
 
-/* The set's thread couldn't be made. */
+/* The set's thread couldn't be created. */
 static void parking_unborn(void *arg)
 {
 	struct parking *parking = arg;
@@ -356,7 +359,7 @@ void flexsc__unpark(struct parking *parking, uint32_t index)
 	struct flexsc_loop *loop = parking->pool->loop;
 
 	lock_assert_held(&parking->pool->lock);
-	/* The registration stays, and may fire once more, without effect. */
+	/* The registration stays, and may fire once more without effect. */
 	parked_drop(parking, loop, parked_fd(loop, index), index);
 }
 
@@ -369,7 +372,7 @@ void flexsc__parking_quit(struct parking *parking)
 		return;
 	eventfd_write(parking->stop, 1);
 	flexsc__own_join(parking->thread);
-	/* No other thread looks at this where the set has failed. */
+	/* After a failure no other thread reads "running". */
 	parking->running = false;
 }
 

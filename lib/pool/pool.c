@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The owner's side of a pool, and what a close does. The threads: pool_threads.c. */
+/*
+ * The owner's side of a pool, and the effects of a close. pool_threads.c has the
+ * threads.
+ */
 #include "pool.h"
 
 #include <errno.h>
@@ -16,7 +19,10 @@
 #include "lib/loop/loop.h"
 #include "lib/loop/stats.h"
 
-/* Looks whether threads have left the kernel, which a driver may never let them. */
+/*
+ * How often to check whether threads have left the kernel. Limited, because a driver
+ * may never let them leave.
+ */
 #define TRIES_NS	20000
 #define TRIES_LOOKS	5000U
 
@@ -81,9 +87,9 @@ uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 }
 
 /*
- * The calls that threads make with the descriptor join the guard. True: a thread may
- * enter the kernel with a number that it has looked up before. A write to a file on a
- * disk has no rest.
+ * The calls that threads are making with the descriptor join the guard. True: a thread
+ * may still enter the kernel with the number, which it looked up before. (A write to a
+ * file on a disk has no rest.)
  */
 static bool pool_join(struct pool *pool, uint32_t fd, struct guard *guard)
 {
@@ -101,7 +107,7 @@ static bool pool_join(struct pool *pool, uint32_t fd, struct guard *guard)
 	return tries && pool->signo && !(flexsc__kind(fd) & FD_PLACED);
 }
 
-/* A descriptor's calls go on with the guard's copy, and wait for that. */
+/* A descriptor is about to be closed: its calls continue with the guard's copy. */
 static void pool_closing(struct guard_watcher *watcher, uint32_t fd,
 			 struct guard *guard)
 {
@@ -138,9 +144,7 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	pool->watcher.closed = pool_closed;
 	pool->idle = NONE;
 	pool->unused = NONE;
-	/*
-	 * One thread is always left unblocked, so one alone could never block.
-	 */
+	/* One thread always stays unblocked, so a single thread could never block. */
 	pool->max = max > 1 ? max : 2;
 	pool->signo = flexsc__cancel_signal();
 	flexsc__parking_init(&pool->parking, pool);
@@ -185,7 +189,7 @@ int flexsc__pool_make(struct flexsc_loop *loop, uint32_t max,
 		return err;
 	}
 	loop->stats->max_threads += pool->max;
-	/* Pairs with loop_pool(). */
+	/* Publishes the pool; pairs with loop_pool(). */
 	__atomic_store_n(&loop->pool, pool, __ATOMIC_RELEASE);
 	flexsc__guard_watch(&pool->watcher);
 	return 0;
@@ -209,7 +213,7 @@ void flexsc__pool_destroy(struct flexsc_loop *loop)
 	unlock(&pool->lock);
 	while ((unborn = atomic_load(&pool->unborn)))
 		futex_wait(&pool->unborn, unborn, UINT64_MAX);
-	/* The thread that made "unborn" 0 may have the lock yet. */
+	/* The thread that set "unborn" to 0 may still hold the lock. */
 	lock(&pool->lock);
 	unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->max; i++)

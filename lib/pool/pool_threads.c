@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool's threads: they come and go, and sleep; what they put by and complete; and
- * whether they make progress. Any of the pool's threads, or its owner.
+ * A pool's threads: their creation, sleep and end; how they defer and complete entries;
+ * and the check for progress. Run by the pool's threads or its owner.
  */
 #include "pool.h"
 
@@ -16,12 +16,13 @@
 #include "lib/loop/stats.h"
 #include "lib/loop/work.h"
 
-#define IDLE_NS		2000000000ULL	/* then a thread ends */
-#define STALL_NS	2000000ULL	/* no progress for so long: one more */
+#define IDLE_NS		2000000000ULL	/* a thread idle for this long ends */
+#define STALL_NS	2000000ULL	/* no progress for this long: start one more
+					 * thread */
 
 static void pool_kick_all(struct pool *pool);
 
-/* Threads come and go. */
+/* Creating and ending threads. */
 
 int flexsc__pool_spawn(struct pool *pool, struct own_birth *birth)
 {
@@ -66,7 +67,9 @@ static void pool_free_number(struct pool *pool, struct syscall_thread *thread)
 	pool->unused = (uint32_t)(thread - pool->threads);
 }
 
-/* No thread is there, or will be, that may block: end what waits for one. */
+/*
+ * No thread that may block exists or can be created: end the entries that wait for one.
+ */
 static void pool_give_up(struct pool *pool)
 {
 	uint32_t index;
@@ -79,14 +82,14 @@ static void pool_give_up(struct pool *pool)
 	if (pool->count)
 		return;
 	while ((index = calls_take(pool->loop, &pool->queue)) != NONE) {
-		/* An entry that was put by, or cancelled, has begun. */
+		/* An entry that was deferred or cancelled has begun already. */
 		(void)entry_begin(entry_of(pool->loop, index));
 		flexsc__pool_finish(pool, index, pool->loop->no_thread);
 	}
 	atomic_store_explicit(&pool->backlog, 0, memory_order_relaxed);
 }
 
-/* A thread that was to be made can't be. */
+/* A thread couldn't be created. */
 static void pool_thread_failed(void *arg)
 {
 	struct syscall_thread *thread = arg;
@@ -154,7 +157,7 @@ bool flexsc__pool_start_another(struct pool *pool)
 	return true;
 }
 
-/* Take a thread off the idle stack; false if it was woken meanwhile. */
+/* Remove a thread from the idle stack; false if it was woken in the meantime. */
 static bool pool_leave_idle(struct pool *pool, uint32_t number)
 {
 	uint32_t *link = &pool->idle;
@@ -201,7 +204,7 @@ void flexsc__pool_enqueue(struct pool *pool, uint32_t index)
 			      memory_order_relaxed);
 }
 
-/* Deferred entries are doubly linked: any of them may be cancelled. */
+/* Deferred entries are doubly linked, because any of them may be cancelled. */
 void flexsc__pool_defer(struct pool *pool, uint32_t index)
 {
 	struct call *call = call_of(pool->loop, index);
@@ -244,7 +247,7 @@ int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 	struct call *call = call_of(pool->loop, index);
 
 	call->where = POOL_NOT;
-	/* A call that was cancelled may have it yet. */
+	/* A cancelled call may still have this flag. */
 	call->plainly = false;
 	if (call->woken) {
 		call->woken = false;
@@ -287,7 +290,9 @@ void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread)
 	flexsc__pool_interrupt(pool, thread);
 }
 
-/* Interrupt the calls that should not wait: every thread waits in its call. */
+/*
+ * Every thread waits in its call: interrupt the calls that were expected not to wait.
+ */
 static void pool_kick_all(struct pool *pool)
 {
 	for (uint32_t i = 0; i < pool->max; i++)
@@ -297,8 +302,8 @@ static void pool_kick_all(struct pool *pool)
 /* Progress. */
 
 /*
- * No entry is taken any more: threads that execute one wait in it, after all,
- * and are no longer active.
+ * No entry is being taken, so threads that execute one are waiting in it after all:
+ * they are no longer active.
  */
 static void pool_overtake(struct pool *pool)
 {
@@ -330,7 +335,7 @@ uint64_t flexsc__pool_check_progress(struct pool *pool,
 	} else if (now - progress->since >= STALL_NS) {
 		lock(&pool->lock);
 		pool_overtake(pool);
-		/* A thread that is active still waits for a processor only. */
+		/* A thread that is still active is only waiting for a processor. */
 		if (!pool->active && !flexsc__pool_start_another(pool) &&
 		    !pool->making)
 			pool_kick_all(pool);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A syscall thread takes an entry, executes it and delivers the result. It sleeps while
- * no entry is queued, and ends after IDLE_NS (pool_threads.c). pool.h describes which
- * thread runs when.
+ * no entry is queued, and ends after IDLE_NS (pool_threads.c). pool.h describes when a
+ * thread runs.
  */
 #include "syscall_thread.h"
 
@@ -26,10 +26,10 @@
 #include "lib/loop/stats.h"
 #include "lib/base/clock.h"
 
-#define GANG		16		/* a backlog that another core pays for */
+#define GANG		16		/* a backlog that justifies using another core */
 #define QUIET		32		/* completions before the loop is notified */
 
-/* Take the next entry, one that was deferred if this thread may block. */
+/* Take the next entry: a queued one, or a deferred one if this thread may block. */
 static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 {
 	uint32_t index = calls_take(pool->loop, &pool->queue);
@@ -55,8 +55,8 @@ static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * A cancel signal that was sent for this entry must not interrupt the next. The signal
- * is pending by now; any system call has it delivered.
+ * A cancel signal for this entry must not interrupt the next one. The signal is pending
+ * by now, and any system call causes its delivery.
  */
 static void thread_settle(struct syscall_thread *thread)
 {
@@ -68,7 +68,7 @@ static void thread_settle(struct syscall_thread *thread)
 	thread->unexpected = false;
 }
 
-/* The thread's entry has its result; thread_deliver() makes that known. */
+/* The thread's entry has its result, which thread_deliver() publishes. */
 static void thread_finish(struct syscall_thread *thread, int64_t ret)
 {
 	thread->done = thread->index;
@@ -77,7 +77,7 @@ static void thread_finish(struct syscall_thread *thread, int64_t ret)
 	thread_settle(thread);
 }
 
-/* Deliver the thread's result, without the lock. */
+/* Publish the thread's result, without the lock. */
 static void thread_deliver(struct syscall_thread *thread)
 {
 	struct flexsc_loop *loop = thread->pool->loop;
@@ -92,8 +92,8 @@ static void thread_deliver(struct syscall_thread *thread)
 }
 
 /*
- * Notify the loop of the entries that were delivered. While more entries are queued, one
- * wake-up for several is cheaper (OSDI 2010, section 3.6).
+ * Notify the loop of the delivered entries. While more entries are queued, one wake-up
+ * for several is cheaper (OSDI 2010, section 3.6).
  */
 static void thread_tell(struct syscall_thread *thread)
 {
@@ -140,12 +140,12 @@ static bool is_once(const struct flexsc_entry *entry)
 }
 
 /*
- * With the lock: a call that waited, or might have, returned. If it was
- * interrupted and not cancelled it is queued again, and the next thread looks again
- * whether it would wait. A kick interrupts a call, and so does the signal with which
- * setuid() and the like reach every thread. A time limit among the arguments then
- * starts again. A call that transferred a part is queued again, too, if the plain call
- * would go on.
+ * With the lock held: a call that waited, or might have waited, has returned. If it was
+ * interrupted but not cancelled, it is queued again, and the next thread checks again
+ * whether it would wait. Both a kick and the signal with which setuid() and similar
+ * functions reach every thread interrupt a call. A time limit among its arguments then
+ * starts again. A call that transferred a part is queued again as well, if the plain
+ * call would continue.
  */
 static void thread_return(struct pool *pool, struct syscall_thread *thread,
 			  int64_t ret, bool part)
@@ -163,7 +163,10 @@ static void thread_return(struct pool *pool, struct syscall_thread *thread,
 		if (rest || (again && !work_is(entry) && !is_once(entry))) {
 			thread_settle(thread);
 			thread->index = NONE;
-			/* It has begun, and keeps its file until it is taken. */
+			/*
+			 * The call has begun, and keeps its file until the next thread
+			 * takes it.
+			 */
 			flexsc__call_guard(pool->loop, index);
 			flexsc__pool_enqueue(pool, index);
 			return;
@@ -173,7 +176,7 @@ static void thread_return(struct pool *pool, struct syscall_thread *thread,
 	thread_finish(thread, ret);
 }
 
-/* With the lock: park the thread's entry, if it can be. */
+/* With the lock held: park the thread's entry, if possible. */
 static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 {
 	struct call *call = call_of(pool->loop, thread->index);
@@ -188,8 +191,8 @@ static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * With the lock: the entry's descriptor is ready for something else, which the
- * entries behind it may be waiting for.
+ * With the lock held: the entry's descriptor is ready for another event, which the
+ * entries behind it may be waiting for, so wake the next one.
  */
 static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 {
@@ -204,14 +207,14 @@ static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * With the lock: an entry that is going to wait is parked, or deferred if only the last
- * free thread could execute it. False: execute it.
+ * With the lock held: park an entry that is going to wait, or defer it if only the last
+ * unblocked thread could execute it. False: execute it.
  */
 static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 			  enum attempt what)
 {
 	lock_assert_held(&pool->lock);
-	/* The other half of the threads is for calls that can't be parked. */
+	/* The other half of the threads is reserved for calls that can't be parked. */
 	bool scarce = pool->blocked >= (pool->max - 1) / 2;
 
 	if (entry_status(entry_of(pool->loop, thread->index)) ==
@@ -229,7 +232,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		return false;
 	if (pool->count == 1 && !pool->making) {
 		/*
-		 * No second thread can be made, so no thread would take the
+		 * No second thread can be created, so no thread would ever take the
 		 * entry.
 		 */
 		thread_finish(thread, pool->loop->no_thread);
@@ -243,7 +246,7 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 	return true;
 }
 
-/* With the lock, on return as well: a call that is going to wait. */
+/* Execute a call that is going to wait. The lock is held, also on return. */
 static void thread_execute_waiting(struct pool *pool,
 				   struct syscall_thread *thread,
 				   enum attempt what)
@@ -252,13 +255,16 @@ static void thread_execute_waiting(struct pool *pool,
 	const bool begun = call_is_guarded(call_of(pool->loop, thread->index));
 	int64_t ret;
 
-	/* A kick that came before isn't meant for the call that follows. */
+	/* An earlier kick wasn't meant for the call that follows. */
 	thread_settle(thread);
 	flexsc__call_guard(pool->loop, thread->index);
 	flexsc__call_renew(pool->loop, thread->index);
 	if (thread_put_by(pool, thread, what))
 		return;
-	/* Without the lock the program may close the descriptor before the call. */
+	/*
+	 * Once the lock is released, the program may close the descriptor before the
+	 * call.
+	 */
 	if (begun)
 		flexsc__call_keep(pool->loop, thread->index);
 	pool->blocked++;
@@ -275,7 +281,7 @@ static void thread_execute_waiting(struct pool *pool,
 	thread_return(pool, thread, ret, thread->kicked);
 }
 
-/* Without the lock; with it on return: a call that may wait for others. */
+/* Execute a call that may wait. Takes the lock, and returns with it held. */
 static void thread_execute_patiently(struct pool *pool,
 				     struct syscall_thread *thread,
 				     const struct call_info *row)
@@ -293,7 +299,7 @@ static void thread_execute_patiently(struct pool *pool,
 		thread->tries = true;
 		unlock(&pool->lock);
 	}
-	/* A socket's room is a guess. */
+	/* The room of a socket is only an estimate. */
 	thread->unexpected = row->source_arg;
 	if (!call->plainly)
 		what = flexsc__attempt(entry, row, call->woken, &ret);
@@ -314,11 +320,11 @@ static void thread_execute_patiently(struct pool *pool,
 }
 
 /*
- * May the loop be notified of delivered results after the next entry, which may
- * take a while? A wake-up for each result costs more than most entries do. If
- * more entries are queued, an owner that sleeps wakes by itself soon. P2: it
- * does if "checked" is still set after the results were delivered; else it sets
- * "sleeping" later, and looks for results after that.
+ * May the thread notify the loop of delivered results only after the next entry, which
+ * may take a while? A wake-up per result costs more than most entries do. If more
+ * entries are queued, a sleeping owner soon wakes by itself. P2: that holds if
+ * "checked" is still set after the results were delivered. Otherwise the owner sets
+ * "sleeping" later, and then looks for results.
  */
 static bool thread_may_be_late(struct pool *pool)
 {
@@ -326,7 +332,7 @@ static bool thread_may_be_late(struct pool *pool)
 	       atomic_load(&pool->checked);
 }
 
-/* Without the lock; with it on return: execute thread->index. */
+/* Execute thread->index. Takes the lock, and returns with it held. */
 static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
@@ -334,7 +340,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	enum call_class class;
 	int64_t ret = -EOPNOTSUPP;
 
-	/* An entry that was put by is BUSY already, unless it was cancelled. */
+	/* A deferred entry is BUSY already, unless it was cancelled. */
 	if (!entry_begin(entry) && entry_status(entry) == FLEXSC_CANCEL) {
 		lock(&pool->lock);
 		thread_finish(thread, -ECANCELED);
@@ -343,7 +349,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	row = flexsc__call_info(entry->nr);
 	class = flexsc__call_class(row, entry);
 	if (call_is_guarded(call_of(pool->loop, thread->index))) {
-		/* A thread that closes a descriptor compares the arguments. */
+		/* A thread that closes a descriptor reads the arguments. */
 		lock(&pool->lock);
 		flexsc__call_renew(pool->loop, thread->index);
 		thread->tries = class == CLASS_WAIT;
@@ -357,7 +363,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 		return;
 	}
 	if (class == CLASS_WORK) {
-		/* As a call that waits: what it does isn't known. */
+		/* As for a call that waits: the function may do anything. */
 		lock(&pool->lock);
 		thread_execute_waiting(pool, thread, ATTEMPT_UNKNOWN);
 		return;
@@ -369,7 +375,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	thread_finish(thread, ret);
 }
 
-/* Without the lock: look for entries for a while, instead of sleeping. */
+/* Without the lock: look for entries for a while before sleeping. */
 static void thread_spin(struct pool *pool)
 {
 	uint64_t us = pool->loop->options.poll_us;
@@ -384,7 +390,7 @@ static void thread_spin(struct pool *pool)
 		cpu_relax();
 }
 
-/* With the lock: may the thread look for entries? */
+/* With the lock held: may the thread take entries? */
 static bool thread_go_active(struct pool *pool, struct syscall_thread *thread)
 {
 	if (thread->active && pool->active > pool->max_active) {
@@ -444,7 +450,7 @@ static void *thread_run(void *arg)
 	return NULL;
 }
 
-/* A loop gets its pool. */
+/* Creating a loop's pool. */
 
 int flexsc__pool_create(struct flexsc_loop *loop, uint32_t max)
 {

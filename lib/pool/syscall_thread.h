@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A syscall thread of a pool (pool.h says when it runs): it takes entries, and
- * executes, parks or defers them. What others look at is under the pool's lock.
+ * A syscall thread of a pool takes entries, and executes, parks or defers them. pool.h
+ * describes when it runs. Fields that other threads read are under the pool's lock.
  */
 #ifndef FLEXSC_SYSCALL_THREAD_H
 #define FLEXSC_SYSCALL_THREAD_H
@@ -20,25 +20,25 @@ struct syscall_thread {
 	pthread_t thread;
 	struct own_birth birth;
 	pid_t tid;
-	uint32_t next;		/* on the pool's list, idle or unused */
+	uint32_t next;		/* in the pool's list of idle or unused threads */
 	bool active;
-	bool late;		/* it counts itself when it starts */
-	bool ended;		/* to be joined */
-	bool cancelled;		/* the signal was sent for "index" */
-	bool kicked;		/* ... to have the entry queued again */
+	bool late;		/* counts itself in "count" when it starts */
+	bool ended;		/* must be joined */
+	bool cancelled;		/* the cancel signal was sent for "index" */
+	bool kicked;		/* the signal was sent to queue the entry again */
 	/*
-	 * It has looked a guard's descriptor up, and is entering the kernel, or in a call
-	 * there that kicks interrupt.
+	 * The thread has looked up a guard's descriptor and is about to enter the
+	 * kernel, or is in a call that a kick interrupts.
 	 */
 	bool tries;
-	_Atomic bool unexpected;	/* may wait, though expected not to */
-	uint32_t index;		/* the entry it executes, or NONE */
+	_Atomic bool unexpected;	/* the call may wait, although expected not to */
+	uint32_t index;		/* the entry being executed, or NONE */
 	_Atomic uint32_t bell;	/* 1: wake up */
-	/* The thread's own fields: a result not yet delivered. */
+	/* Used by the thread alone: a result that isn't delivered yet. */
 	uint32_t done;
 	int64_t ret;
-	unsigned int quiet;	/* delivered since the loop was notified */
-	unsigned int executed, switches;	/* not yet in the statistics */
+	unsigned int quiet;	/* results delivered since the loop was notified */
+	unsigned int executed, switches;	/* not yet added to the statistics */
 };
 
 #endif /* FLEXSC_SYSCALL_THREAD_H */

@@ -21,9 +21,9 @@ void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 	RULE(!loop->inside);
 	loop->owner = pthread_self();
 	/*
-	 * E1: before the heir's first look at the results; pairs with E2 in
-	 * loop_notify(). A thread that completes something either finds "heir" and
-	 * notifies it, or made its result visible before that look.
+	 * E1: set before the heir first looks for results; pairs with E2 in
+	 * loop_notify(). A thread that completes an entry either sees "heir" and
+	 * notifies it, or has made its result visible before the heir looks.
 	 */
 	atomic_store(&loop->heir, heir);
 }
@@ -31,7 +31,7 @@ void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner)
 {
 	loop->owner = owner;
-	/* There may be results of which only the heir was notified. */
+	/* The heir alone may have been notified of some results. */
 	atomic_store(&loop->told, true);
 	atomic_store(&loop->heir, NULL);
 }
@@ -58,7 +58,10 @@ static void take_timer(struct flexsc_loop *loop, uint32_t timer, uint64_t *ns)
 	loop->events--;
 }
 
-/* Is the entry still on the loop's own lists, so that nothing can have begun it? */
+/*
+ * Is the entry still in the loop's own lists, so that no thread or kernel can have
+ * begun it?
+ */
 static bool is_unsubmitted(struct flexsc_loop *loop, uint32_t index)
 {
 	struct pool *pool = loop_pool(loop);
@@ -77,7 +80,7 @@ static bool may_take(struct flexsc_loop *loop, uint32_t index, bool armed)
 {
 	const struct call *call = call_of(loop, index);
 
-	/* A call in parts ("partial") has transferred some of them. */
+	/* A call with "partial" has already transferred bytes. */
 	if (call->partial || call->chained != NO_STAGED)
 		return false;
 	if (!call_is_direct(call) && is_unsubmitted(loop, index))
@@ -145,7 +148,7 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
 
-	/* The call's callback runs on the heir's loop, or has run there. */
+	/* The call's callback runs, or has run, on the heir's loop. */
 	call->cb = NULL;
 	if (!call_is_direct(call) && loop->engine->withdraw &&
 	    loop->engine->withdraw(loop, index)) {
@@ -161,8 +164,8 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * The kernel drops cancelled requests only while the owner enters, and not all at the
- * first time.
+ * The kernel drops cancelled requests only when the owner enters, and may need several
+ * entries for that.
  */
 static void drop_cancelled(struct flexsc_loop *loop)
 {
@@ -183,7 +186,7 @@ unsigned int flexsc__handover_revoke(struct flexsc_loop *loop)
 			revoke(loop, i);
 			n++;
 		}
-	/* Submits the cancellations, and collects no results. */
+	/* Submits the cancellations, but collects no results. */
 	loop->engine->submit(loop);
 	drop_cancelled(loop);
 	return n;

@@ -39,7 +39,7 @@ static bool is_zero(const void *memory, size_t size)
 }
 
 /*
- * An older program knows fewer options, a newer one more: its surplus must be
+ * An older program has fewer options, and a newer one more: the additional ones must be
  * unused.
  */
 static int take_options(struct flexsc_loop *loop,
@@ -61,10 +61,7 @@ static int take_options(struct flexsc_loop *loop,
 	}
 	if (own->flags)
 		return -EINVAL;
-	/*
-	 * The list is checked here, because an engine may need it late or
-	 * never.
-	 */
+	/* The list is checked here, because an engine may need it later or never. */
 	if (own->kernel_cores && flexsc__cores_parse(own->kernel_cores, &cores))
 		return -EINVAL;
 	if (own->kernel_cores) {
@@ -81,7 +78,7 @@ static int take_options(struct flexsc_loop *loop,
 	if (own->max_entries > MAX_ENTRIES_MAX ||
 	    own->max_threads > MAX_THREADS_MAX)
 		return -EINVAL;
-	/* The limit is whole pages. */
+	/* The limit is rounded up to whole pages. */
 	own->max_entries = (own->max_entries + FLEXSC_PAGE_ENTRIES - 1) /
 			   FLEXSC_PAGE_ENTRIES * FLEXSC_PAGE_ENTRIES;
 	return 0;
@@ -99,9 +96,9 @@ static void make_release(struct flexsc_loop *loop)
 }
 
 /*
- * fork(): the child has copies of loops that it must not use: their syscall
- * threads are gone, their rings belong to the parent, their memory isn't
- * mapped. In the child each is marked stale and its descriptors are closed.
+ * fork(): the child must not use its copies of the loops. Their syscall threads don't
+ * exist, their rings belong to the parent, and their memory isn't mapped. In the child,
+ * each loop is marked stale and its descriptors are closed.
  */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -126,7 +123,7 @@ static void fork_child(void)
 	flexsc__all_forked(fork_abandon);
 }
 
-/* The child has the same files, with the same positions. */
+/* Parent and child share files and their positions. */
 static void fork_begin(void)
 {
 	flexsc__fds_share();
@@ -147,7 +144,7 @@ static void fork_prepare(void)
 	once_err = -pthread_atfork(fork_begin, fork_parent, fork_child);
 }
 
-/* Called before a loop is made. 0 or -errno. */
+/* Called before a loop is created. 0 or -errno. */
 static int fork_prepared(void)
 {
 	pthread_once(&once, fork_prepare);
@@ -222,7 +219,7 @@ int flexsc_loop_create(struct flexsc_loop **loop,
 	return loop ? flexsc__loop_create(loop, options, NULL, 0) : -EINVAL;
 }
 
-/* Threads that have told of the end may not have returned yet. */
+/* Threads that reported the last completion may still be using the loop. */
 static void make_await_visitors(const struct flexsc_loop *loop)
 {
 	/* N2: acquires the end of each visit; pairs with N1 in loop.h. */
@@ -242,10 +239,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 		return -EPERM;
 	flexsc__default_loop_forget(loop);
 	if (loop->stale) {
-		/*
-		 * A stale loop has no mappings here, and its descriptors are
-		 * closed.
-		 */
+		/* A stale loop has no mappings here, and its descriptors are closed. */
 		flexsc__buffers_fini(loop);
 		free(loop->cores);
 		free(loop);
@@ -256,7 +250,7 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 	make_await_visitors(loop);
 	flexsc__all_remove(loop);
 	flexsc__pool_destroy(loop);
-	/* The kernel may receive into them still. */
+	/* If calls are lost, the kernel may still receive into the buffers. */
 	if (!loop->lost)
 		flexsc__buffers_fini(loop);
 	loop->engine->close(loop);

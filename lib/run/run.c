@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop runs. Owner only, but for flexsc_loop_stop().
+ * Running a loop. Owner only, except for flexsc_loop_stop().
  *
- * One turn of a loop that runs:
+ * One turn of a running loop:
  *
- *	collect		what syscall threads, other threads, signals and
- *			timers have completed
- *	dispatch	callbacks of what was complete then, some of each kind,
- *			so that none of them starves the others; results of
- *			direct calls are taken here, from the engine
- *	engine->wait	what the callbacks posted goes to the kernel in one
- *			batch, in the same mode switch that collects results
- *			and, when nothing is left to do, sleeps
+ *	collect		collects the completions of syscall threads and other
+ *			threads, signals and timers
+ *	dispatch	runs the callbacks of what was complete then, a limited
+ *			number of each kind, so that no kind starves another;
+ *			here results of direct calls are taken from the engine
+ *	engine->wait	submits the calls that callbacks posted, as one batch, in
+ *			the same mode switch that collects results and that
+ *			sleeps if there is no work
  */
 #include "run.h"
 
@@ -26,9 +26,9 @@
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
 
-#define SILENT_NS	1000000ULL	/* then look for what nobody tells of */
+#define SILENT_NS	1000000ULL	/* then poll for results that cause no wake-up */
 
-/* Completed cbs that the program takes itself, instead of being called back. */
+/* Completed cbs that the program takes itself, instead of a callback. */
 struct harvest {
 	struct flexsc_cb **cbs;
 	unsigned int n, room;
@@ -49,7 +49,7 @@ static void harvest_add(struct harvest *harvest, struct flexsc_cb *cb)
 
 /* Running. */
 
-/* Move what syscall threads completed to the done list, oldest first. */
+/* Move the completions of syscall threads to the done list, oldest first. */
 static void run_collect_completions(struct flexsc_loop *loop)
 {
 	uint32_t index = completions_take(&loop->completions);
@@ -73,7 +73,10 @@ static void run_collect_completions(struct flexsc_loop *loop)
 static __attribute__((noinline)) void
 run_collect_all(struct flexsc_loop *loop)
 {
-	/* Forgotten before the look, in one order with it: see loop_notify(). */
+	/*
+	 * Cleared before the checks, in sequentially consistent order: see
+	 * loop_notify().
+	 */
 	if (atomic_load_explicit(&loop->told, memory_order_relaxed)) {
 		atomic_store(&loop->told, false);
 		atomic_thread_fence(memory_order_seq_cst);
@@ -88,7 +91,7 @@ static inline void run_collect(struct flexsc_loop *loop)
 		run_collect_all(loop);
 }
 
-/* Callbacks to come, but for wake-ups. */
+/* Number of callbacks that are due, without wake-ups. */
 static uint64_t run_owed(const struct flexsc_loop *loop)
 {
 	return loop->events + loop->posted - loop->completed;
@@ -100,7 +103,7 @@ static bool is_stopped(const struct flexsc_loop *loop)
 }
 
 /*
- * Run the callbacks of calls that are done now, not of calls that become done
+ * Run the callbacks of calls that are done now, but not of calls that become done
  * meanwhile. Returns how many ran. With a harvest, collect cbs instead.
  */
 static __attribute__((noinline)) int
@@ -123,7 +126,7 @@ run_dispatch_done(struct flexsc_loop *loop, bool until_stop,
 	}
 	if (index == NONE)
 		return n;
-	/* The calls that are left come first the next time. */
+	/* The remaining calls come first next time. */
 	*tail = loop->done.head;
 	if (queue_empty(&loop->done))
 		loop->done.tail = tail;
@@ -145,7 +148,7 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop,
 	       !harvest_is_full(harvest)) {
 		cb = flexsc__ready_take(loop);
 		more = cb != last;
-		/* A cb is in a harvest once. */
+		/* A cb appears in a harvest once. */
 		if (harvest && flexsc__multishot_is_again(cb)) {
 			cb_list_add(&again, cb);
 			continue;
@@ -199,7 +202,7 @@ run_dispatch_woken(struct flexsc_loop *loop, bool until_stop,
 	return n;
 }
 
-/* Inline, for each of its callers has a constant until_stop. */
+/* Inline, because each caller has a constant until_stop. */
 static inline __attribute__((always_inline)) int
 run_dispatch(struct flexsc_loop *loop, bool until_stop)
 {
@@ -220,21 +223,21 @@ run_dispatch(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-/* Is there surely nothing to do but what the engine has? */
+/* Can only the engine have work? False if unsure. */
 static inline bool run_is_idle(struct flexsc_loop *loop)
 {
 	return loop_is_quiet(loop) && queue_empty(&loop->done) &&
 	       !loop->ready.head && !wakes_wait(&loop->wakes);
 }
 
-/* Is something ready for dispatch? */
+/* Is a callback ready to be dispatched? */
 static bool run_ready(struct flexsc_loop *loop)
 {
 	return (loop->engine->complete && loop->engine->complete(loop)) ||
 	       flexsc__loop_ready(loop);
 }
 
-/* Give the engine one batch, and sleep for at most ns if nothing is ready. */
+/* Submit one batch to the engine, and sleep for at most ns if no callback is ready. */
 static int run_step(struct flexsc_loop *loop, uint64_t ns)
 {
 	if (ns && loop->wheel.armed) {
@@ -246,7 +249,7 @@ static int run_step(struct flexsc_loop *loop, uint64_t ns)
 	if (ns && !run_is_idle(loop) && flexsc__loop_ready(loop))
 		ns = 0;
 	stats_publish(loop);
-	/* An owner that never sleeps checks progress, too. */
+	/* An owner that never sleeps must check progress, too. */
 	if (loop_pool(loop))
 		flexsc__pool_check(loop);
 	return loop->engine->wait(loop, ns);
@@ -351,7 +354,7 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 
 void flexsc__run_results(struct flexsc_loop *loop, bool timed)
 {
-	/* A turn runs DISPATCH_MOST callbacks of a kind at most. */
+	/* A turn runs at most DISPATCH_MOST callbacks of each kind. */
 	do {
 		run_collect_completions(loop);
 		if (timed)
@@ -359,7 +362,7 @@ void flexsc__run_results(struct flexsc_loop *loop, bool timed)
 	} while (run_dispatch(loop, false));
 }
 
-/* Direct calls come by their entries, like the others. */
+/* Direct calls are harvested through their entries, like the others. */
 static void run_harvest_calls(struct flexsc_loop *loop, struct harvest *harvest)
 {
 	if (loop->engine->collect)
@@ -367,7 +370,7 @@ static void run_harvest_calls(struct flexsc_loop *loop, struct harvest *harvest)
 	run_dispatch_done(loop, false, harvest);
 }
 
-/* Calls and the rest take turns at being first, if one kind fills the array. */
+/* If one kind of cb fills the array, calls and other cbs alternate in coming first. */
 int flexsc_loop_harvest(struct flexsc_loop *loop, struct flexsc_cb **done,
 			unsigned int n)
 {
@@ -413,7 +416,7 @@ int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns)
 	return err;
 }
 
-/* Nanoseconds until a timer, the pool or the engine wants a look. */
+/* Nanoseconds until a timer, the pool or the engine needs attention. */
 static uint64_t run_patience(struct flexsc_loop *loop)
 {
 	uint64_t most = flexsc__pool_check(loop), timer;
@@ -427,7 +430,7 @@ static uint64_t run_patience(struct flexsc_loop *loop)
 	return timer < most ? timer : most;
 }
 
-/* Is there something to dispatch? That a nudge was seen is forgotten. */
+/* Is there a callback to dispatch, or a nudge? Clears the nudge. */
 static bool run_has_work(struct flexsc_loop *loop)
 {
 	return atomic_exchange(&loop->nudged, false) ||
@@ -436,9 +439,9 @@ static bool run_has_work(struct flexsc_loop *loop)
 }
 
 /*
- * Let an outer loop sleep, unless there is something to do: as
- * flexsc__sleep_begin(), see loop_notify(). What rings before the descriptor is
- * silenced has made its work visible by then.
+ * Prepare the outer loop's sleep, unless there is work: as in flexsc__sleep_begin(),
+ * see loop_notify(). A thread that rings before the descriptor is silenced has already
+ * made its work visible.
  */
 static bool run_sleep_outside(struct flexsc_loop *loop)
 {
@@ -472,9 +475,7 @@ int flexsc_loop_prepare(struct flexsc_loop *loop, uint64_t *ns)
 void flexsc__drain(struct flexsc_loop *loop)
 {
 	loop->closing = true;
-	/*
-	 * Start the calls that were posted: they may have been meant to happen.
-	 */
+	/* Start the posted calls, because the program may want their effects. */
 	run_step(loop, 0);
 	flexsc__cancel_all(loop);
 	flexsc__events_cancel(loop);
@@ -483,7 +484,7 @@ void flexsc__drain(struct flexsc_loop *loop)
 		run_forget_nudge(loop);
 		run_collect(loop);
 		run_dispatch(loop, false);
-		/* The engine can't end a call that is lost. */
+		/* The engine can't end lost calls. */
 		if (run_owed(loop) == loop->lost && !wakes_wait(&loop->wakes))
 			break;
 		run_step(loop, FLEXSC_FOREVER);

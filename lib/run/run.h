@@ -9,16 +9,17 @@
 
 struct flexsc_loop;
 
-/* The loop ends: run it until nothing is posted any more. */
+/* The loop ends: run it until no call is pending. */
 void flexsc__drain(struct flexsc_loop *loop);
 
 /*
  * Run the callbacks of all results that are in memory, without the engine's wait. With
- * "timed", also those of timers, deadlines and signals. The owner, or its heir: handover.h.
+ * "timed", also run those of timers, deadlines and signals. Called by the owner or its
+ * heir: handover.h.
  */
 void flexsc__run_results(struct flexsc_loop *loop, bool timed);
 
-/* make.c: why, if there is one, gets the reason for a failure as one line. */
+/* make.c: "why", if not NULL, receives the reason for a failure in one line. */
 int flexsc__loop_create(struct flexsc_loop **out,
 			const struct flexsc_options *options, char *why,
 			size_t size);
@@ -26,7 +27,7 @@ int flexsc__loop_create(struct flexsc_loop **out,
 /* default_loop.c: the loop is about to be destroyed. */
 void flexsc__default_loop_forget(const struct flexsc_loop *loop);
 
-/* default_loop.c, in a forked child: the thread that lives on has no loop. */
+/* default_loop.c, in a forked child: the remaining thread has no loop. */
 void flexsc__default_loop_forked(void);
 
 #endif /* FLEXSC_RUN_H */

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: ((GPL-2.0-only WITH Linux-syscall-note) OR MIT) */
 /*
- * The contract of an event control block (SEND, section 3.2). Sources of
- * events, which are the kernel on any core and other threads of the process,
- * write into the memory of one thread, the block's owner. Both sides compile
- * this one file.
+ * The contract of an event control block (SEND, section 3.2). Sources of events
+ * are the kernel, on any core, and other threads of the process. They write
+ * into the memory of one thread, the block's owner. Both sides compile this
+ * file.
  *
- * Writing an event into the memory is its DELIVERY. Making the owner's
- * execution aware of it, by a call of its handler, is NOTIFICATION. The owner
- * controls the two apart, by stores to "deliver" and "notify".
+ * Writing an event into the memory is its DELIVERY. Informing the owner, by a
+ * call of its handler, is NOTIFICATION. The owner controls the two separately,
+ * by stores to "deliver" and "notify".
  *
- * What an event comes from (a descriptor, another thread) has a SLOT of 64
- * bytes, named by its index. A slot is on at most one list, once, and there is a
- * list for each of 32 GROUPS. So nothing can overflow, an event that isn't
- * taken yet coalesces with the next one of its slot, and memory is in
- * proportion to slots and not to the rate of events.
+ * Each source (a descriptor, another thread) has a SLOT of 64 bytes, identified
+ * by its index. There is one list for each of 32 GROUPS, and a slot is on at
+ * most one list, once. So no list can overflow. An event that isn't taken yet
+ * coalesces with the next one of its slot. Memory depends on the number of
+ * slots, not on the rate of events.
  *
  *
  * The life of a slot
  *
  *	from	to	by	when
  *	FREE	IDLE	-	it is given to a source
- *	IDLE	QUEUED	source	something happened; the source pushes the slot
- *	QUEUED	QUEUED	source	something more happened
+ *	IDLE	QUEUED	source	an event; the source pushes the slot
+ *	QUEUED	QUEUED	source	another event
  *	QUEUED	IDLE	owner	the event is taken
- *	IDLE	FREE	-	the source is gone: closed or forgotten
- *	QUEUED	REVOKED	-	the source is gone, and the slot still on its list
- *	REVOKED	FREE	owner	the slot is taken, and no event handed out
+ *	IDLE	FREE	-	the source was closed or forgotten
+ *	QUEUED	REVOKED	-	the same, but the slot is still on its list
+ *	REVOKED	FREE	owner	the slot is taken without handing out an event
  *
- * "state" tells QUEUED and REVOKED by a bit each. FREE and IDLE are both zero:
- * whoever gives slots to sources (the kernel, or the library) knows which slots
- * are free, and gives none whose state isn't zero.
+ * "state" has a bit each for QUEUED and REVOKED. FREE and IDLE are both zero:
+ * the side that assigns slots to sources (the kernel or the library) keeps
+ * track of free slots, and assigns none whose state isn't zero.
  *
  *
- * What must be seen before what
+ * Memory order
  *
  *  S1  A source ORs what happened, and QUEUED, into "state" (acquire, release).
  *	If QUEUED was set it has no more to do. Otherwise it stores "type",
@@ -59,8 +59,8 @@
  *  U4  The owner stores "deliver" or "notify"; then a full barrier; then loads
  *	"held", and if that isn't zero calls FLEXSC_ECB_FLUSH. Pairs with S4.
  *
- * The kernel writes to this memory and reads it, but believes nothing of it. An
- * owner that scribbles on it harms nobody else.
+ * The kernel writes and reads this memory, but doesn't trust it. An owner that
+ * corrupts it harms only itself.
  */
 #ifndef _UAPI_LINUX_FLEXSC_ECB_H
 #define _UAPI_LINUX_FLEXSC_ECB_H
@@ -73,14 +73,14 @@
 #define FLEXSC_ECB_GROUPS	32
 #define FLEXSC_ECB_EVENTS_MAX	0x100000U
 /*
- * The most watches of one open file. All processes that have the file, because they
- * inherited it or received it in a message, share this limit.
+ * The maximum number of watches of one open file. All processes that have the
+ * file, by inheriting it or receiving it in a message, share this limit.
  */
 #define FLEXSC_ECB_FILE_WATCHES	1024
-/* Where the slots begin, in bytes from the event control block. */
+/* Offset of the slots from the event control block, in bytes. */
 #define FLEXSC_ECB_SLOTS_OFFSET	4096
 
-/* What an event is (SEND, sections 3.3 and 3.6). Numbers are only appended. */
+/* Types of events (SEND, sections 3.3 and 3.6). Numbers are only appended. */
 enum flexsc_event_type {
 	FLEXSC_EVT_IOREADY	= 0,	/* a descriptor's state changed */
 	FLEXSC_EVT_IPACCEPT	= 1,	/* a connection was accepted */
@@ -94,58 +94,58 @@ enum flexsc_event_type {
 	FLEXSC_EVT_TYPES	= 9,
 };
 
-/* flexsc_event_slot.state: bits of poll(2) in the low half, and these. */
+/* flexsc_event_slot.state has bits of poll(2) in the low half, and these bits. */
 #define FLEXSC_EVENT_POLL	0x0000ffffU
 /*
- * Something happened to the descriptor, and what wasn't told: it may be
- * readable, writable, hung up, or neither.
+ * The descriptor's state changed in an unspecified way: it may be readable,
+ * writable, hung up, or none of these.
  */
 #define FLEXSC_EVENT_CHECK	0x00010000U
 #define FLEXSC_EVENT_REVOKED	0x40000000U
 #define FLEXSC_EVENT_QUEUED	0x80000000U
 
-/* What events come from. All fields but state and next are a source's. */
+/* A source's slot. The source writes all fields except state and next. */
 struct flexsc_event_slot {
 	__u32	state;
-	__u32	next;		/* next older one of the list, index + 1; 0: none */
-	__u32	gen;		/* how often the slot was given to a source */
+	__u32	next;		/* next older slot of the list, index + 1; 0: end */
+	__u32	gen;		/* how often the slot was assigned to a source */
 	__u16	type;		/* enum flexsc_event_type */
 	__u16	group;
 	__s32	fd;		/* -1: none */
-	__s32	error;		/* of an accept, or of uring's poll: -errno */
-	__u64	data;		/* the program's own */
-	__u64	time;		/* of the event, CLOCK_MONOTONIC in ns, if asked for */
-	__u64	payload[3];	/* by type */
+	__s32	error;		/* -errno of an accept, or of uring's poll */
+	__u64	data;		/* for the program's use */
+	__u64	time;		/* of the event, CLOCK_MONOTONIC in ns, if requested */
+	__u64	payload[3];	/* depends on type */
 };
 
 /*
- * payload of FLEXSC_EVT_IPACCEPT, where the kernel module accepted: the peer. An
- * IPv4 address is in the first four bytes.
+ * The payload of FLEXSC_EVT_IPACCEPT if the kernel module accepted the
+ * connection: the peer. An IPv4 address is in the first four bytes.
  */
 struct flexsc_event_peer {
-	__u16	family;		/* AF_INET or AF_INET6; 0: not known */
-	__u16	port;		/* as on the wire */
+	__u16	family;		/* AF_INET or AF_INET6; 0: unknown */
+	__u16	port;		/* in network byte order */
 	__u32	scope;
 	__u8	address[16];
 };
 
-/* The event control block (SEND, figure 3.1): a page, before the slots. */
+/* The event control block (SEND, figure 3.1): one page, followed by the slots. */
 struct flexsc_event_control {
 	/*
-	 * The owner's words. A bit for each group; notify implies deliver. All
-	 * zero at first.
+	 * The owner's words. One bit per group; notify implies deliver.
+	 * Initially zero.
 	 */
 	__u32	notify;
 	__u32	deliver;
 	/*
-	 * Above zero the handler isn't called. The kernel sets it to one, from
-	 * zero, when it makes the owner enter the handler.
+	 * While above zero, the handler isn't called. The kernel changes it
+	 * from zero to one when it makes the owner enter the handler.
 	 */
 	__u32	critical;
-	__u32	waiting;	/* groups for which the owner sleeps */
+	__u32	waiting;	/* groups that the owner sleeps for */
 	/*
-	 * How the kernel calls the handler, see "The upcall" below. They change
-	 * only while notify is zero.
+	 * How the kernel calls the handler: see "The upcall" below. These words
+	 * change only while notify is zero.
 	 */
 	__u64	entry;
 	__u64	tail_begin;
@@ -155,10 +155,12 @@ struct flexsc_event_control {
 
 	/* Groups whose lists may have slots. Sources OR, the owner ANDs. */
 	__u32	pending;
-	__u32	held;		/* whoever delivers: events that wait for U4 */
-	__u32	overflows;	/* likewise: accepts without a slot, as told */
+	__u32	held;		/* events held until U4; written by the
+				 * delivering side */
+	__u32	overflows;	/* the same: number of reported overflows */
 	__u32	reserved1;
-	__u64	regs;		/* the kernel's: the frame of the newest upcall */
+	__u64	regs;		/* written by the kernel: the frame of the
+				 * newest upcall */
 	__u64	deadline;	/* of a wait, CLOCK_MONOTONIC in ns; ~0: none */
 	__u64	reserved2[4];
 
@@ -169,32 +171,32 @@ struct flexsc_event_control {
 /*
  * The upcall (SEND, section 3.4), on x86-64
  *
- * The kernel makes the owner enter the handler where it happens to be in user
- * mode, and the owner goes back by itself. Right below the red zone of the
- * interrupted code, which ends 128 bytes below its stack pointer, the kernel
- * stores struct flexsc_upcall_frame. Then it sets "critical" to one, "regs" and
- * the stack pointer to the frame's address, di to "arg", clears the flags DF, TF
- * and RF, and goes on at "entry". Nothing else is saved: the code at "entry"
- * leaves bx, bp, r12 to r15 and the extended state as it found them.
+ * The kernel makes the owner enter the handler at any point of user mode, and
+ * the owner returns by itself. The kernel stores struct flexsc_upcall_frame
+ * right below the red zone of the interrupted code, which ends 128 bytes below
+ * its stack pointer. Then it sets "critical" to one, "regs" and the stack
+ * pointer to the frame's address, and di to "arg". It clears the flags DF, TF
+ * and RF, and continues at "entry". Nothing else is saved: the code at "entry"
+ * must preserve bx, bp, r12 to r15 and the extended state.
  *
- * User mode leaves by a TAIL of instructions, in [tail_begin, tail_end), that
- * begins with a store of zero to "critical" and writes no other memory. The
- * stack pointer is the frame's address until the last two instructions: these
- * are "popfq", at the frame's flags, and "ret $128", at its ip. If the handler is
- * to be called while ip is inside of the tail, the kernel doesn't make another
- * frame: it sets the stack pointer back to the one that is there, and does the
- * rest as above. The tail can be run again from wherever it was left, because
- * each word that it loads lies in the red zone of the stack pointer until the
- * last instruction: no frame of a signal's, or of another upcall on top of a
- * signal's handler, is ever on top of one.
+ * User mode returns by a TAIL of instructions, in [tail_begin, tail_end). The
+ * tail begins with a store of zero to "critical", and writes no other memory.
+ * The stack pointer is the frame's address until the last two instructions,
+ * which are "popfq", at the frame's flags, and "ret $128", at its ip. If the
+ * handler has to be called while ip is inside the tail, the kernel doesn't make
+ * another frame: it resets the stack pointer to the existing frame, and
+ * continues as above. The tail can be run again from any point, because each
+ * word that it loads is in the red zone of the stack pointer until the last
+ * instruction. So neither a signal's frame, nor that of another upcall on top
+ * of a signal's handler, ever overwrites these words.
  *
- * entry is the owner's: with one that isn't an address of user mode there is no
- * upcall. Where an upcall isn't possible (another machine, a 32-bit program, a
- * restartable sequence, a shadow stack, single steps, a tracer, a stack that
- * can't be written to, a system call that isn't over or that goes on by
- * restart_syscall(), other rights by protection keys than the owner had when it made
- * the block) the kernel sends the owner SIGURG instead. A thread's event control
- * blocks have a tail each.
+ * The owner sets entry; if it isn't a user-mode address, there are no upcalls.
+ * If an upcall isn't possible, the kernel sends the owner SIGURG instead.
+ * Reasons are another machine, a 32-bit program, a restartable sequence, a
+ * shadow stack, single steps, a tracer, a stack that can't be written to, a
+ * system call that isn't over or that continues by restart_syscall(), and
+ * rights by protection keys that differ from those when the owner created the
+ * block. Each event control block of a thread has its own tail.
  */
 struct flexsc_upcall_frame {
 	__u64	r11, r10, r9, r8;
@@ -206,25 +208,25 @@ struct flexsc_upcall_frame {
 /*
  * The kernel's part
  *
- * FLEXSC_IOC_ECB on /dev/flexsc, whether registered or not, makes an event
+ * FLEXSC_IOC_ECB on /dev/flexsc, whether registered or not, creates an event
  * control block whose owner is the calling thread, and returns its descriptor
- * (close-on-exec). mmap() of "area" bytes at offset 0 gives its memory. No process
- * with another address space can use it. fork() gives a child neither events nor,
- * unless the parent used MADV_DOFORK on it, the memory. The block ends when its
- * descriptor is closed and its memory unmapped.
+ * (close-on-exec). mmap() of "area" bytes at offset 0 maps its memory.
+ * Processes with another address space can't use it. A forked child gets no
+ * events, and gets the memory only if the parent used MADV_DOFORK on it. The
+ * block ends when its descriptor is closed and its memory unmapped.
  *
- * When the owner executes another program, or ends, the kernel no longer notifies or
- * wakes it, and accepts no connections for it. The watches end at the next event of
- * which the kernel would have notified the owner, or for which it would have woken it,
- * or when their descriptors are closed. If exec or the process's end closes the block's
- * descriptor, all watches end then. Beside -EFAULT the kernel refuses with
+ * When the owner executes another program, or ends, the kernel no longer
+ * notifies or wakes it, and accepts no connections for it. A watch ends at the
+ * next event for which the kernel would have notified or woken the owner, or
+ * when its descriptor is closed. If exec or the process's end closes the
+ * block's descriptor, all watches end then. Besides -EFAULT, the kernel returns
  *
- *	-EINVAL		a wrong size, flag, or number of slots; a reserved word
+ *	-EINVAL		invalid size, flag, or number of slots; a reserved word
  *			that isn't zero
- *	-EPROTONOSUPPORT  another "abi" than the kernel's
+ *	-EPROTONOSUPPORT  "abi" differs from the kernel's
  *	-EOPNOTSUPP	the kernel refuses the probe that reports closed
  *			descriptors
- *	-EPERM		a thread under a seccomp filter
+ *	-EPERM		the thread has a seccomp filter
  *	-ENOMEM, -EMFILE, -ENFILE	as for FLEXSC_IOC_REGISTER, and open(2)
  */
 struct flexsc_ecb_create {
@@ -236,42 +238,42 @@ struct flexsc_ecb_create {
 	__u64	reserved[5];	/* zero */
 };
 
-/* Notification makes a system call that the owner sleeps in end with -EINTR. */
+/* Notification ends a system call in which the owner sleeps, with -EINTR. */
 #define FLEXSC_ECB_INTERRUPTS_CALLS	0x1U
-/* Slots' "time" is set. */
+/* Set "time" in the slots. */
 #define FLEXSC_ECB_TIMES		0x2U
 
 /*
- * FLEXSC_ECB_WATCH: give a slot to a descriptor, or to the process' threads. The
- * state that the descriptor has now is its first event, if it has one of
- * "want". Returns the slot's index, or the errors below.
+ * FLEXSC_ECB_WATCH: assign a slot to a descriptor, or to the process's threads.
+ * If the descriptor has a state of "want" now, that is its first event. Returns
+ * the slot's index, or the errors below.
  *
- * A watch ends when its descriptor is closed, inside close(), dup2(),
- * close_range(), exec and the process's end: it doesn't keep the file. A duplicate
- * of the descriptor isn't watched. If the owner unshares its table of descriptors,
- * its watches stay with the table that it leaves.
+ * A watch doesn't keep the file open. It ends when its descriptor is closed,
+ * inside close(), dup2(), close_range(), exec and the process's end. A
+ * duplicate of the descriptor isn't watched. If the owner unshares its table of
+ * descriptors, its watches stay with the old table.
  *
  *	-EINVAL		an unknown flag, type or group
  *	-EBADF		no such descriptor
  *	-EPERM		the caller isn't the owner; the file has no poll(2)
  *	-ENOENT		the block has ended
- *	-ELOOP		a file that itself watches others: an event control
+ *	-ELOOP		a file that itself watches files: an event control
  *			block, epoll, io_uring, /dev/flexsc
  *	-ENOSPC		no slot is free, the file has more than four queues, or
  *			the open file has FLEXSC_ECB_FILE_WATCHES watches.
- *			A slot that was revoked is free when the owner took it
- *	-EOPNOTSUPP	FLEXSC_WATCH_ACCEPT: a listener that blocks
+ *			A revoked slot is free after the owner took it
+ *	-EOPNOTSUPP	FLEXSC_WATCH_ACCEPT: the listener isn't non-blocking
  */
 struct flexsc_ecb_watch {
-	__s32	fd;		/* -1, with FLEXSC_EVT_USER alone */
-	__u32	want;		/* bits of poll(2); hang-up and error always are */
+	__s32	fd;		/* -1, with FLEXSC_EVT_USER only */
+	__u32	want;		/* bits of poll(2); hang-up and error are implied */
 	__u16	type;
 	__u16	group;
 	__u32	flags;		/* FLEXSC_WATCH_* */
 	__u64	data;
-	/* With FLEXSC_WATCH_ACCEPT: of what is accepted. */
+	/* With FLEXSC_WATCH_ACCEPT: for accepted connections. */
 	__u32	accept_want;
-	__u16	accept_group;	/* of FLEXSC_EVT_IOREADY */
+	__u16	accept_group;	/* for FLEXSC_EVT_IOREADY */
 	__u16	reserved1;
 	__u32	accept_flags;	/* SOCK_NONBLOCK, SOCK_CLOEXEC */
 	__u32	reserved2;
@@ -280,42 +282,47 @@ struct flexsc_ecb_watch {
 };
 
 /*
- * The descriptor listens. Connections are accepted when they are to be delivered
- * (SEND, section 3.6.1), and each gets a slot of its own. Its first event is
- * FLEXSC_EVT_IPACCEPT in "group", with the state that it has then; later events
- * are FLEXSC_EVT_IOREADY in "accept_group". Where there is no slot, no descriptor
- * or no memory for one, FLEXSC_EVT_OVERFLOW of the listener has the error and
- * "overflows" counts it, once until a connection is accepted again or none waits.
- * It is tried again when a watch ends, and by the owner's next flush or wait.
- * Another error of accept4(), and a connection that can't be accepted because
- * something watches the owner's calls or the listener blocks by now, is an event
- * of the listener's own type.
+ * The descriptor is a listener. Connections are accepted when they may be
+ * delivered (SEND, section 3.6.1), and each gets a slot of its own. Its first
+ * event is FLEXSC_EVT_IPACCEPT in "group", with its state at that time; later
+ * events are FLEXSC_EVT_IOREADY in "accept_group". If no slot, descriptor or
+ * memory is free for a connection, an event FLEXSC_EVT_OVERFLOW of the listener
+ * has the error, and "overflows" counts it. This happens once, until a
+ * connection is accepted again or none is waiting. The kernel tries again when
+ * a watch ends, and at the owner's next flush or wait. Two other cases are
+ * reported by an event of the listener's own type: another error of accept4(),
+ * and a connection that can't be accepted because the owner's calls are watched
+ * or the listener blocks by now.
  */
 #define FLEXSC_WATCH_ACCEPT	0x1U
-/* The library's, which the kernel refuses: poll(2) before an event is handed out. */
+/*
+ * Used by the library, and refused by the kernel: poll(2) before an event is
+ * handed out.
+ */
 #define FLEXSC_WATCH_CHECKED	0x2U
 
 #define FLEXSC_IOC_ECB		_IOWR(0xe9, 16, struct flexsc_ecb_create)
-/* On the descriptor of an event control block, by its owner alone. */
+/* On the descriptor of an event control block, by its owner only. */
 #define FLEXSC_ECB_WATCH	_IOW(0xe9, 17, struct flexsc_ecb_watch)
-/* Take the slot with that index from its source; 0, or -ENOENT. */
+/* Take the slot with this index from its source. 0, or -ENOENT. */
 #define FLEXSC_ECB_FORGET	_IO(0xe9, 18)
 /*
- * Deliver what was held and may be delivered now. 1: a connection still finds no
+ * Deliver held events that may be delivered now. 1: a connection still finds no
  * slot or no descriptor; otherwise 0.
  */
 #define FLEXSC_ECB_FLUSH	_IO(0xe9, 19)
 /*
- * By any thread of the process, as S3 says, for the groups of the argument: wake
- * the owner, or notify it. -EPERM: the owner has executed another program, or the block
- * has ended. If the owner has ended, this has no effect.
+ * From any thread of the process, for the groups in the argument: wake the
+ * owner or notify it, as in S3. -EPERM: the owner has executed another program,
+ * or the block has ended. If the owner has ended, this has no effect.
  */
 #define FLEXSC_ECB_KICK		_IO(0xe9, 20)
 /*
  * lseek(fd, groups, FLEXSC_ECB_WAIT_SEEK): sleep until one of the groups is
- * pending, or until "deadline". What is held of them is delivered first. 0: look;
- * -EINTR: a signal. The handler isn't called because of what ended the sleep.
- * The kernel stores "waiting" itself, and zero at the end.
+ * pending, or until "deadline". Held events of the groups are delivered first.
+ * 0: check the lists; -EINTR: a signal. The events that end the sleep don't
+ * cause a call of the handler. The kernel itself stores "waiting", and clears
+ * it at the end.
  */
 #define FLEXSC_ECB_WAIT_SEEK	3	/* SEEK_DATA */
 
