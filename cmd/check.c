@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc check: the engines, event backends and flexsc run: which work here, and
- * why the others don't.
+ * flexsc check: which engines and event backends work here, whether flexsc run
+ * does, and why the others don't.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -58,8 +58,8 @@ static int check_events(const char *backend)
 }
 
 /*
- * Whether flexsc run works depends on libc, on limits, and on filters, so it is tried:
- * it runs this command again, which makes a thread.
+ * flexsc run depends on libc, on limits and on filters, so it is tried: it runs
+ * this command again, which then makes a thread.
  */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && \
 	!defined(__SANITIZE_THREAD__)
@@ -83,7 +83,7 @@ static int make_a_thread(void)
 	return pthread_join(thread, NULL) != 0;
 }
 
-/* The line without the prefix of the runtime's messages. */
+/* The line's text after the prefix of the runtime's messages. */
 static char *line_text(char *line)
 {
 	static const char prefix[] = "flexsc: run: ";
@@ -179,7 +179,7 @@ int command_check(int argc, char **argv)
 		failed = check(argv[1]);
 		return failed == -EINVAL ? 2 : failed != 0;
 	}
-	/* The kernel module needn't be on every machine. */
+	/* The kernel module is optional, so a missing module is no failure. */
 	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
 		failed |= check(engine) && strcmp(engine, "kmod") != 0;
 	check_events("kmod");

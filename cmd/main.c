@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* flexsc(1): finds the subcommand. */
+/* flexsc(1): finds and runs the subcommand. */
 #include <flexsc/version.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static int help(FILE *out, int status)
 	return status;
 }
 
-/* getopt_long() begins its messages with what is in argv[0]. */
+/* getopt_long() prefixes its messages with argv[0]. */
 static int run(size_t i, int argc, char **argv)
 {
 	static char name[32];

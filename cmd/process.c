@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE_MAX	(16 << 20)	/* what nobody publishes more than */
+#define PAGE_MAX	(16 << 20)	/* larger files in /proc/PID/fd aren't counters */
 
 static void read_loop(int fd, struct process *process)
 {
@@ -28,7 +28,7 @@ static void read_loop(int fd, struct process *process)
 	process->loops = loops;
 }
 
-/* Is it as long as it says, and of this build's layout? */
+/* Is the page complete, and does it have this build's layout? */
 static bool is_whole(const struct run_page *page, size_t size)
 {
 	return size >= sizeof(*page) && page->magic == RUN_PAGE_MAGIC &&
@@ -58,7 +58,7 @@ static void read_run(int fd, struct process *process)
 		free(page);
 }
 
-/* What a descriptor, a link in /proc, leads to. */
+/* Examine the target of one descriptor, which is a link in /proc. */
 static void try(int dir, const char *link, struct process *process)
 {
 	char target[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters of a live process: its loops and the runtime of flexsc run
- * publish them in memfds, which are found among its descriptors. The process
- * isn't disturbed.
+ * The counters of a live process. Its loops and the runtime of flexsc run
+ * publish them in memfds, which this finds among the process's descriptors. The
+ * process isn't disturbed.
  */
 #ifndef FLEXSC_PROCESS_H
 #define FLEXSC_PROCESS_H
@@ -17,24 +17,24 @@
 struct process {
 	struct flexsc_stats_page *loops;
 	unsigned int loops_count;
-	struct run_page *run;	/* NULL: no user thread, or no flexsc run */
+	struct run_page *run;	/* NULL: no user threads, or not under flexsc run */
 };
 
 /*
- * Read a process's counters. 0, also if it publishes none; -ENOENT: there is no
- * such process; or why its descriptors can't be seen.
+ * Read a process's counters. Returns 0, also if the process publishes none;
+ * -ENOENT: no such process; or the error of reading its descriptors.
  */
 int process_read(pid_t pid, struct process *process);
 void process_free(struct process *process);
 
-/* Has the process the runtime of flexsc run in its memory? */
+/* Has the process loaded the runtime of flexsc run? */
 bool process_has_runtime(pid_t pid);
 
-/* Is this the loop of a spare that has run nothing so far? */
+/* Does this loop belong to a spare carrier that has never run anything? */
 bool process_is_unused(const struct process *process,
 		       const struct flexsc_stats_page *loop);
 
-/* System calls that the loops of the process's carriers made. */
+/* Number of system calls made by the loops of the process's carriers. */
 uint64_t process_loop_calls(const struct process *process);
 
 #endif /* FLEXSC_PROCESS_H */

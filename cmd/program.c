@@ -20,7 +20,7 @@
 #define MACHINE	EM_AARCH64
 #endif
 
-/* A mapped file; everything read from it is checked against its size. */
+/* A mapped file. Every access is checked against its size. */
 struct image {
 	const char *data;
 	size_t size;
@@ -68,8 +68,9 @@ static const Elf64_Phdr *segment(const struct image *image,
 }
 
 /*
- * Sanitizers keep books of stacks and locks that don't survive a switch. Their
- * symbols begin with two underscores, which this command's own text lacks.
+ * A sanitizer's records of stacks and locks don't survive a switch of user
+ * threads. Sanitized programs contain symbols that begin with two underscores;
+ * the strings here lack them, so that this command itself doesn't match.
  */
 static bool is_sanitized(const struct image *image)
 {
@@ -87,7 +88,10 @@ static bool is_sanitized(const struct image *image)
 	return false;
 }
 
-/* The runtime needs glibc; every other libc has a loader of its own name. */
+/*
+ * The runtime needs glibc. Each other libc has a dynamic loader with another
+ * name.
+ */
 static bool has_other_libc(const struct image *image, const Elf64_Phdr *interp)
 {
 	const char *loader = part(image, interp->p_offset, interp->p_filesz);
@@ -120,7 +124,10 @@ static const char *obstacle(const struct image *image)
 	return NULL;
 }
 
-/* The dynamic loader preloads nothing into a program that gains rights. */
+/*
+ * The dynamic loader preloads nothing into a program that gains rights when
+ * executed.
+ */
 static bool gains_rights(const char *path, const struct stat *file)
 {
 	return (file->st_mode & S_ISUID && file->st_uid != geteuid()) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The Python packages flexbench and flexstudy: finding their folders. */
+/* Finds and runs the Python packages flexbench and flexstudy. */
 #define _GNU_SOURCE
 #include "python.h"
 
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 /*
- * Where the commands' packages are: "beside" the installed command, wherever
- * that was moved to, else the folder that the command was built from, or that it
- * was to be installed to.
+ * The folders of the commands' packages. "beside" is relative to the installed
+ * command, wherever that was moved. The others are the folder that the command
+ * was built from, and the configured install folder.
  */
 static const struct package {
 	const char *name;
@@ -35,8 +35,8 @@ static bool has(const char *folder, const char *package)
 }
 
 /*
- * The folder that has the package. FLEXBENCH_DIR is the only candidate if it is
- * set. NULL after a line on stderr.
+ * Find the folder that contains the package. If FLEXBENCH_DIR is set, it is the
+ * only candidate. Returns NULL after a message on stderr.
  */
 static const char *find(const char *who, const struct package *package,
 			const char *beside)
@@ -116,8 +116,7 @@ int python_run(const char *who, const char *module, char **argv)
 		return 1;
 	args[i++] = (char *)"python3";
 	/*
-	 * Python leaves no files behind, and imports nothing from the current
-	 * folder.
+	 * -B: write no .pyc files. -P: import nothing from the current folder.
 	 */
 	args[i++] = (char *)"-B";
 	args[i++] = (char *)"-P";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc run: starts a program with FlexSC-Threads preloaded. It becomes the
- * program, so signals and the exit status are the program's own.
+ * flexsc run: starts a program with the runtime of flexsc run preloaded. The
+ * program replaces this process, so signals and the exit status are the
+ * program's own.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -79,7 +80,10 @@ static bool set_number(const char *name, const char *option, const char *value,
 	return set(name, value);
 }
 
-/* User threads run on two of the library's engines. */
+/*
+ * Is it an engine that user threads can run on? Two of the library's engines
+ * are.
+ */
 static bool is_known_engine(const char *option, const char *name)
 {
 	if (!strcmp(name, "uring") || !strcmp(name, "threads"))
@@ -102,7 +106,9 @@ static bool set_engine(const char *name)
 	return false;
 }
 
-/* The program keeps this process's id, those that it starts have others. */
+/*
+ * The program keeps this process's id; processes that it starts have other ids.
+ */
 static bool set_stats(void)
 {
 	char pid[16];
@@ -146,7 +152,10 @@ static bool set_option(int option, const char *value)
 	}
 }
 
-/* Beside the command: in the build tree, installed here, or as configured. */
+/*
+ * Find the library beside the command in the build tree, beside the installed
+ * command, or where it was configured.
+ */
 static bool find_library(char *path, size_t size)
 {
 	static const char *const places[] = {
@@ -173,7 +182,10 @@ static bool find_library(char *path, size_t size)
 	return false;
 }
 
-/* Before what is to be preloaded anyway: the program meets it first. */
+/*
+ * Prepend the library to LD_PRELOAD, because functions are looked up in that
+ * order.
+ */
 static bool preload(const char *library)
 {
 	const char *was = getenv("LD_PRELOAD");
@@ -193,7 +205,9 @@ static bool preload(const char *library)
 	return done;
 }
 
-/* Say it once if the best engine doesn't work, not in every process. */
+/*
+ * Report once that the best engine doesn't work, instead of in every process.
+ */
 static bool choose_engine(void)
 {
 	const char *chosen = getenv("FLEXSC_ENGINE");

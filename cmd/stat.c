@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc stat: the counters of a live process: of the runtime, if it is under
- * flexsc run, and of each loop.
+ * flexsc stat: the counters of a live process. Shows those of the runtime, if
+ * the process is under flexsc run, and those of each loop.
  */
 #include <errno.h>
 #include <flexsc/stats.h>
@@ -131,7 +131,7 @@ int command_stat(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	/* No process has a larger number. */
+	/* Process numbers fit in an int. */
 	if (pid > INT_MAX)
 		pid = INT_MAX;
 	return stat_process(argv[1], (pid_t)pid);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc top: all processes that publish counters, the busiest first, again
- * and again. Rates are of the time since the last look; in the first, since
- * the process began to count.
+ * flexsc top: monitors all processes that publish counters, the busiest first.
+ * Rates are averages since the previous update; in the first one, since the
+ * process began to count.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -49,24 +49,25 @@ static const struct option options[] = {
 
 struct settings {
 	bool batch;
-	unsigned long number;	/* 0: without end */
-	unsigned long delay;	/* seconds */
+	unsigned long number;	/* of updates; 0: unlimited */
+	unsigned long delay;	/* between updates, in seconds */
 };
 
-/* A process, as it was at one time. */
+/* A process at the time of an update. */
 struct row {
 	pid_t pid;
-	uint64_t begin;		/* the runtime's; tells a successor */
+	uint64_t begin;		/* start of the runtime; distinguishes a successor
+				 * with the same id */
 	uint64_t time;
 	char program[16];
-	bool run;		/* or it has loops only */
-	uint64_t alive;		/* user threads */
+	bool run;		/* it is under flexsc run */
+	uint64_t alive;		/* number of user threads */
 	uint64_t calls, switches, returns, steals;
 	int64_t avoided;
 	uint64_t causes[CAUSES];
-	/* Counts in a second, since the row before. */
+	/* Counts per second since the previous row. */
 	double rates[5];
-	unsigned int top;	/* the most frequent cause of returns */
+	unsigned int top;	/* index of the most frequent cause of returns */
 };
 
 enum rate { RATE_CALLS, RATE_AVOIDED, RATE_SWITCHES, RATE_RETURNS,
@@ -87,7 +88,7 @@ static uint64_t time_now(void)
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
-/* Looking. */
+/* Collecting. */
 
 static void program_of(pid_t pid, char name[16])
 {
@@ -175,7 +176,7 @@ static double rate(int64_t n, double seconds)
 	return seconds > 0 ? (double)n / seconds : 0;
 }
 
-/* Counts may shrink, because the loops of a process may become fewer. */
+/* Counts may decrease, because a process may destroy loops. */
 static double up(uint64_t now, uint64_t then, double seconds)
 {
 	return rate(now > then ? (int64_t)(now - then) : 0, seconds);
@@ -189,7 +190,7 @@ static void compare(struct row *row, const struct row *then)
 
 	if (!then)
 		then = &nothing;
-	/* Loops don't say when they were made. */
+	/* The time when a loop was made isn't published. */
 	seconds = then->time ? (double)(row->time - then->time) / SECOND : 0;
 	row->rates[RATE_CALLS] = up(row->calls, then->calls, seconds);
 	row->rates[RATE_AVOIDED] = rate(row->avoided - then->avoided, seconds);
@@ -307,7 +308,7 @@ static void screen_begin(void)
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		is_raw = !tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
-	/* The other screen, without a cursor. */
+	/* Switch to the alternate screen, and hide the cursor. */
 	fputs("\033[?1049h\033[?25l", stdout);
 	clear_line = "\033[K";
 }
@@ -320,7 +321,7 @@ static void screen_end(void)
 		tcsetattr(STDIN_FILENO, TCSANOW, &cooked);
 }
 
-/* Pause until the next look, or the end. */
+/* Pause until the next update, or the end. */
 static void pause_for(const struct settings *settings)
 {
 	struct pollfd fd = { .fd = is_raw ? STDIN_FILENO : -1,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An echo server on multishot calls: one post accepts all connections, one post
- * a connection receives all that comes, into buffers that all connections share.
+ * An echo server with multishot calls: one post accepts all connections, and
+ * one post per connection receives all its data, into buffers that all
+ * connections share.
  *
- *	echo [PORT [one]]	prints the port; "one": a call for each receive
+ * 	echo [PORT [one]]	prints the port; "one": a call for each receive
  *
- * What was received is sent in its order, a piece at a time. A client that
- * doesn't listen isn't received from while it has QUEUE pieces to come.
+ * The received pieces are sent back in order, one at a time. While a client has
+ * QUEUE pieces left to read, the server doesn't receive from it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,10 +32,10 @@ struct piece {
 struct connection {
 	struct flexsc_cb receive, send;
 	int fd;
-	bool receiving, sending, over;	/* over: nothing more comes */
-	struct piece *first, **end;	/* to be sent; the first is being sent */
+	bool receiving, sending, over;	/* over: no more data will come */
+	struct piece *first, **end;	/* queue; the first piece is being sent */
 	unsigned int count;
-	struct piece own;		/* of "one" */
+	struct piece own;		/* used with "one" */
 	char bytes[];
 };
 
@@ -78,7 +79,10 @@ static void receive(struct connection *c)
 	c->over = err;
 }
 
-/* Start what can be started; if that is nothing, nothing names c any more. */
+/*
+ * Start every call that can be started. If none is pending then, nothing refers
+ * to c, and it is freed.
+ */
 static void go_on(struct connection *c)
 {
 	if (c->first && !c->sending)
@@ -131,7 +135,10 @@ static void accept_all(struct flexsc_cb *cb)
 	flexsc_accept_multishot(cb, listener, SOCK_CLOEXEC);
 }
 
-/* Out of descriptors, for instance: those who leave make room. */
+/*
+ * After an error, such as running out of descriptors: accept again later, when
+ * connections may have closed.
+ */
 static void accept_later(struct flexsc_cb *cb)
 {
 	cb->callback = accept_all;

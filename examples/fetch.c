@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A name that is resolved without stopping the loop, deadlines, cancellation and
- * signals: says what a server sends first.
+ * Resolves a name without stopping the loop, connects, and prints what the
+ * server sends first. Shows deadlines, cancellation and signals.
  *
- *	fetch HOST PORT SECONDS		Ctrl-C ends it early
+ * 	fetch HOST PORT SECONDS		Ctrl-C ends it early
  *
- * Each step has its callback, and may end early for three reasons: it failed,
- * it took too long (-ETIME), or it was cancelled (-ECANCELED, -EINTR).
+ * Each step has a callback, and may end early for three reasons: it failed, it
+ * took too long (-ETIME), or it was cancelled (-ECANCELED, -EINTR).
  */
 #include <flexsc/default.h>
 #include <flexsc/netdb.h>
@@ -24,14 +24,14 @@ static uint64_t patience;
 static char answer[4096];
 static int fd = -1, status = 1, stopping;
 
-/* The next step is posted: it has its time. */
+/* The next step is posted: start its deadline. */
 static void wait_for(void (*callback)(struct flexsc_cb *cb))
 {
 	step.callback = callback;
 	flexsc_deadline(&step, patience);
 }
 
-/* Did the last step work? If not, nothing is pending any more but the signal. */
+/* Did the last step succeed? If not, only the signal is still pending. */
 static int worked(const char *what)
 {
 	if (step.ret >= 0 && !stopping)
@@ -70,13 +70,16 @@ static void resolved(struct flexsc_cb *cb)
 	wait_for(connected);
 }
 
-/* The callback of what is pending runs all the same, and says what came of it. */
+/* The callback of the pending step still runs, and reports the result. */
 static void interrupted(struct flexsc_cb *cb)
 {
 	(void)cb;
-	/* The signal isn't pending any more: undo what was said of it. */
+	/* The signal isn't pending any more, so undo flexsc_unref(). */
 	flexsc_ref();
-	/* It may come too late for the step, and then for the next one. */
+	/*
+	 * The step may be complete already; then the next one has to be
+	 * cancelled.
+	 */
 	stopping = 1;
 	flexsc_cancel(&step);
 }
@@ -90,7 +93,7 @@ int main(int argc, char **argv)
 	patience = strtoull(argv[3], NULL, 10) * SECOND;
 	interrupt.callback = interrupted;
 	flexsc_signal(&interrupt, SIGINT);
-	/* The loop needn't go on because a signal may come. */
+	/* A pending signal alone must not keep the loop running. */
 	flexsc_unref();
 	flexsc_loop_getaddrinfo(flexsc_loop_default(), &step, &query, argv[1], argv[2],
 				&hints);

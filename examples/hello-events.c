@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that computes, and hears of things meanwhile (SEND, section 3.3): it
- * looks for prime numbers without ever asking whether something happened. SIGINT
+ * A program that computes and gets events meanwhile (SEND, section 3.3). It
+ * looks for prime numbers, and never checks whether something happened. SIGINT
  * (Ctrl-C) and a timer preempt it; the third SIGINT ends it.
  *
- *	hello-events [SECONDS]	ends by itself after so long
+ * 	hello-events [SECONDS]	ends by itself after so long
  */
 #include <flexsc/ecb.h>
 #include <signal.h>
@@ -13,20 +13,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The lower group comes first. */
+/* Groups; the lower one has priority. */
 enum { SIGNALS, TIMERS };
 
 static volatile sig_atomic_t interrupts, ticks;
 static volatile unsigned long primes;
 
-/* printf() isn't for handlers: the interrupted code may be inside of it. */
+/*
+ * Handlers must not call printf(), because they may interrupt printf() itself.
+ */
 static void say(const char *text)
 {
 	if (write(STDOUT_FILENO, text, strlen(text)) < 0)
 		_exit(1);
 }
 
-/* There is one handler, for all events that there are. */
+/* The only handler; it handles all pending events. */
 static void handle(struct flexsc_ecb *ecb, void *arg)
 {
 	struct flexsc_ecb_event event;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The smallest program: read a file, without a mode switch of its own. */
+/* The smallest program: reads a file by a posted call. */
 #include <fcntl.h>
 #include <flexsc/default.h>
 #include <stdio.h>

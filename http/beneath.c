@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A name is resolved by one call for each of its parts, and no call follows a symbolic
- * link: the link's target replaces the link in the rest of the name. For ".." the walk
- * starts again from the root, along "done" without its last part. So whatever others
- * rename meanwhile, each step leads from a folder below the root to something in it.
+ * Resolves a path by one call for each of its parts; no call follows a symbolic
+ * link. Instead the link's target replaces the link in the rest of the path.
+ * For ".." the walk starts again from the root, along "done" without its last
+ * part. So even if other processes rename folders meanwhile, each step leads
+ * from a folder below the root to something in that folder.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,10 +26,10 @@
 struct walk {
 	int root;
 	int fd;			/* the folder that has been reached */
-	unsigned int links;	/* that were followed */
+	unsigned int links;	/* number of links followed */
 	size_t done_length;
-	char done[PATH_MAX];	/* the folder's name: "a/b/", without any link */
-	char left[PATH_MAX];	/* the rest of the name */
+	char done[PATH_MAX];	/* its path from the root: "a/b/", without links */
+	char left[PATH_MAX];	/* the rest of the path */
 };
 
 int beneath_needed(int root)
@@ -100,7 +101,7 @@ static int go_up(struct walk *w)
 	return err;
 }
 
-/* Put the link's target in front of the rest. 0 or -errno. */
+/* Put the link's target in front of the rest. Returns 0 or -errno. */
 static int follow(struct walk *w, const char *name)
 {
 	char target[PATH_MAX];
@@ -157,7 +158,7 @@ static int walk(struct walk *w, int flags)
 				return fd;
 			err = -errno;
 		}
-		/* For a link, O_DIRECTORY makes the error ENOTDIR. */
+		/* The error for a link is ENOTDIR if O_DIRECTORY is set. */
 		if (err == -ELOOP || err == -ENOTDIR)
 			err = follow(w, name);
 	}
@@ -181,7 +182,7 @@ int beneath_open(int root, const char *path, int flags)
 	w.links = 0;
 	w.done_length = 0;
 	memcpy(w.left, path, length + 1);
-	/* Opening a pipe doesn't wait for its other end. */
+	/* O_NONBLOCK: opening a pipe must not wait for its other end. */
 	result = walk(&w, flags | O_NONBLOCK);
 	reach(&w, root);
 	return result;

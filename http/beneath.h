@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening a file below a folder where openat2() doesn't work: on an old kernel, in a
- * sandbox, under a filter of system calls. Any thread; it may wait for a disk.
+ * Opening a file below a folder where openat2() doesn't work: on an old kernel,
+ * in a sandbox, under a system-call filter. Any thread may call this; it may
+ * wait for a disk.
  */
 #ifndef HTTP_BENEATH_H
 #define HTTP_BENEATH_H
 
-/* Why openat2() doesn't work here, as an errno; 0: it works. */
+/* Returns the errno with which openat2() fails here; 0: it works. */
 int beneath_needed(int root);
 
 /*

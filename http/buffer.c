@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Big buffers of one thread. The buffer that came back last is given first, because
- * it is in the processor's cache.
+ * Big buffers of one thread. The buffer that was released last is reused first,
+ * because it is in the processor's cache.
  */
 #include <stdlib.h>
 
 #include "buffer.h"
 
-#define KEEP	1024	/* unused buffers that aren't given back to libc */
+#define KEEP	1024	/* unused buffers kept; libc gets back all others */
 
 struct buffer *buffer_get(struct buffers *buffers)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Big buffers, given to a connection while it has a request to answer and
- * taken back before it waits for the next: an idle client costs none.
+ * Big buffers. A connection has one from a request to the end of its answer,
+ * and none while it waits for the next request, so an idle client costs no
+ * buffer.
  */
 #ifndef HTTP_BUFFER_H
 #define HTTP_BUFFER_H
@@ -9,14 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define BUFFER_PATH	4096	/* the file's name, with its end */
-#define BUFFER_HEAD	1024	/* room for a head in front of the body */
+#define BUFFER_PATH	4096	/* the file's name, with its terminating zero */
+#define BUFFER_HEAD	1024	/* for a head in front of the body */
 #define BUFFER_BODY	65536
 
 /*
- * The head is written so that it ends where the body begins, and one send
- * takes both. The last field only shifts the next buffer's lines to other
- * sets of the processor's cache.
+ * The head is written so that it ends where the body begins; then one send
+ * takes both. The last field shifts the next buffer's lines to other sets of
+ * the processor's cache.
  */
 struct buffer {
 	struct buffer *next;
@@ -28,13 +29,13 @@ struct buffer {
 
 struct buffers {
 	struct buffer *free;
-	unsigned int unused;	/* on the free list */
+	unsigned int unused;	/* length of the free list */
 };
 
-/* A free buffer; NULL: no memory. */
+/* Get a free buffer; NULL: no memory. */
 struct buffer *buffer_get(struct buffers *buffers);
 
-/* Take a buffer back; NULL is fine. */
+/* Release a buffer; NULL is allowed. */
 void buffer_put(struct buffers *buffers, struct buffer *buffer);
 
 void buffers_fini(struct buffers *buffers);

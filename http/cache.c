@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache has one thread that uses it. A name in the table has one reference to its
- * file, each request that reads the file another; dropping the last one closes the
- * descriptor.
+ * A cache is used by one thread. Its table holds one reference to each file,
+ * and each request that reads the file holds another. Dropping the last
+ * reference closes the descriptor.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 struct cached {
 	struct file file;
 	unsigned int references;
-	uint64_t checked;	/* when it was opened, or is being reopened */
+	uint64_t checked;	/* time of the open, or of a pending reopen */
 	UT_hash_handle hh;
 	struct cached *prev, *next;
 	char name[];
@@ -43,7 +43,7 @@ static void drop(struct cache *cache, struct cached *entry)
 	free(entry);
 }
 
-/* Take it out of the table and the order. */
+/* Remove the entry from the table and from the list of uses. */
 static void evict(struct cache *cache, struct cached *entry)
 {
 	HASH_DEL(cache->table, entry);
@@ -119,7 +119,10 @@ void cache_map(struct file *file)
 
 	if (file->contents)
 		return;
-	/* The pages are in memory: none has to be waited for later. */
+	/*
+	 * The pages are in memory, because the file was just read: MAP_POPULATE
+	 * maps them now, and no answer has to wait for them.
+	 */
 	contents = mmap(NULL, file->size, PROT_READ, MAP_SHARED | MAP_POPULATE,
 			file->fd, 0);
 	file->contents = contents == MAP_FAILED ? NULL : contents;

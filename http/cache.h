@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open files, kept for the next request of the same name: descriptors, what
- * heads say about them, and where the kernel has the contents of small ones.
+ * Open files, kept for the next request with the same name: descriptors, the
+ * file's part of heads, and the mapped contents of small files.
  */
 #ifndef HTTP_CACHE_H
 #define HTTP_CACHE_H
@@ -10,47 +10,47 @@
 
 #include "file.h"
 
-/* For so long a file under another name's place may go unnoticed. */
+/* How long an entry stays valid although another file may have replaced it. */
 #define CACHE_VALID	(1 * CLOCK_SECOND)
 
 struct cache {
-	void (*close)(void *arg, int fd);	/* NULL: at once */
+	void (*close)(void *arg, int fd);	/* NULL: close() at once */
 	void *arg;
-	struct cached *table;	/* by name */
-	struct cached *oldest;	/* in the order of use */
+	struct cached *table;	/* keyed by name */
+	struct cached *oldest;	/* list, the least recently used first */
 	unsigned int count;
 	unsigned int limit;	/* 0: no cache */
 };
 
 /*
- * The file of that name, if it is here and was looked at within CACHE_VALID.
- * When it is older, one caller in CACHE_VALID gets NULL, in order to open it
- * anew; the others have the old one meanwhile. Pair with cache_release().
+ * Return the file of that name, if the cache has it and it was checked within
+ * CACHE_VALID. Of an older entry, one caller per CACHE_VALID gets NULL and has
+ * to open the file anew; the others get the old file meanwhile. Pair with
+ * cache_release().
  */
 struct file *cache_find(struct cache *cache, const char *name, size_t length);
 
 /*
- * Keep file, which has just been opened and described, under that name in
- * place of what was there; takes the descriptor. Returns the kept one, as
- * cache_find() does, or NULL if it can't be kept: then file remains the
- * caller's.
+ * Keep file, which was just opened and described, in place of any older file of
+ * that name. Takes over the descriptor. Returns the kept file, as cache_find()
+ * does. NULL: it can't be kept, and file remains the caller's.
  */
 struct file *cache_insert(struct cache *cache, const char *name, size_t length,
 			  const struct file *file);
 
-/* The name leads nowhere any more. */
+/* Remove the name, because it leads to no file any more. */
 void cache_forget(struct cache *cache, const char *name, size_t length);
 
 /*
- * Map the contents of a small file, which were just read, so that answers can
- * be sent from there. They change when the file does. Where a file has become
+ * Map the contents of a small file that was just read, so that answers can be
+ * sent from the mapping. The contents change with the file. If the file becomes
  * shorter, sending fails.
  */
 void cache_map(struct file *file);
 
 void cache_release(struct cache *cache, struct file *file);
 
-/* When all are released. Closes at once. */
+/* Close all files at once. All must have been released. */
 void cache_fini(struct cache *cache);
 
 #endif /* HTTP_CACHE_H */

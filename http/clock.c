@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time. A clock has one thread; clock_date() and clock_parse() are
- * pure. libc's gmtime_r() takes a lock that all threads share, so the calendar
- * is computed here.
+ * The time. A clock is used by one thread; clock_date() and clock_parse() are
+ * pure. libc's gmtime_r() takes a lock that all threads share, so this file
+ * computes the calendar itself.
  */
 #define _GNU_SOURCE
 
@@ -42,7 +42,7 @@ static void civil(struct civil *c, time_t time)
 	};
 	int64_t days, left;
 
-	/* HTTP writes years with four digits; a file may claim any date. */
+	/* HTTP's years have four digits, but a file may have any date. */
 	if (time < 0)
 		time = 0;
 	if (time > 253402300799)

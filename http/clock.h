@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time, and how HTTP writes it. A clock has one thread that uses it; its texts are
- * formatted once a second, and only when somebody asks.
+ * The time, and its text in HTTP. A clock is used by one thread. Its texts are
+ * formatted on demand, at most once a second.
  */
 #ifndef HTTP_CLOCK_H
 #define HTTP_CLOCK_H
@@ -23,16 +23,16 @@ struct clock {
 	char log[CLOCK_LOG_LEN];
 };
 
-/* Make the texts true again, if the second has changed. */
+/* Update the texts if the second has changed. */
 void clock_update(struct clock *clock);
 
-/* Nanoseconds of CLOCK_MONOTONIC, a few milliseconds coarse, and cheap. */
+/* CLOCK_MONOTONIC in nanoseconds, a few milliseconds coarse, and cheap. */
 uint64_t clock_ticks(void);
 
-/* Writes CLOCK_DATE_LEN characters and returns their end. */
+/* Write CLOCK_DATE_LEN characters; returns their end. */
 char *clock_date(char *p, time_t time);
 
-/* Understands the three forms that RFC 9110 names. */
+/* Parse the three forms of RFC 9110. */
 bool clock_parse(const char *text, size_t length, time_t *time);
 
 #endif /* HTTP_CLOCK_H */

@@ -14,7 +14,10 @@
 
 #include "condition.h"
 
-/* A number at *p, which moves behind it; one that is too big is the biggest. */
+/*
+ * Parse a number at *p, and advance *p; a number that is too big becomes
+ * UINT64_MAX.
+ */
 static bool number(const char **p, const char *end, uint64_t *value)
 {
 	const char *from = *p;
@@ -88,10 +91,11 @@ bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
 
 enum comparison {
 	COMPARE_WEAKLY,		/* W/"a" is "a" */
-	COMPARE_STRONGLY,	/* W/"a" isn't even itself */
+	COMPARE_STRONGLY,	/* by strong comparison, a weak tag (W/"a") doesn't
+				 * even equal itself */
 };
 
-/* Does the list have the file's tag, which is a strong one? */
+/* Does the list contain the file's tag? That tag is a strong one. */
 static bool listed(const char *p, const char *end, const struct file *file,
 		   enum comparison how)
 {
@@ -110,7 +114,7 @@ static bool listed(const char *p, const char *end, const struct file *file,
 		    (size_t)(close + 1 - p) == file->etag_length &&
 		    memcmp(p, file_etag(file), file->etag_length) == 0)
 			return true;
-		/* Skip what isn't a tag. */
+		/* Skip anything that isn't a tag. */
 		p = close ? close + 1 : p;
 		p = memchr(p, ',', end - p);
 		if (!p)
@@ -118,7 +122,7 @@ static bool listed(const char *p, const char *end, const struct file *file,
 	}
 }
 
-/* Does the header have the file's tag, or "*", which anything matches? */
+/* Does the header contain the file's tag, or "*", which matches any file? */
 static bool matches(const struct request *r, const char *head,
 		    enum header header, const struct file *file,
 		    enum comparison how)
@@ -184,9 +188,9 @@ int condition_check(const struct request *r, const char *head,
 }
 
 /*
- * Is the client's part of this very file? A date proves that only after the second that
- * it names: until then the file may change again without another date (RFC 9110,
- * section 8.8.2.2).
+ * Is the client's part from the file's current contents? A date proves that
+ * only after the second that it names: until then the file may change again and
+ * keep its date (RFC 9110, section 8.8.2.2).
  */
 static bool range_applies(const struct request *r, const char *head,
 			  const struct file *file, const struct clock *clock)
@@ -207,8 +211,8 @@ static bool range_applies(const struct request *r, const char *head,
 }
 
 /*
- * The first or last bytes of an empty file are all of it: a 200, because no
- * Content-Range can describe such a part.
+ * The first or last bytes of an empty file are the whole file. The status is
+ * 200, because no Content-Range can describe such a part.
  */
 int condition_decide(const struct request *r, const char *head,
 		     const struct file *file, const struct clock *clock,

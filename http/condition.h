@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request asks for of a file: all of it, a part, or only news.
+ * Conditions and ranges of a request: is the file to be sent, and which part of
+ * it?
  */
 #ifndef HTTP_CONDITION_H
 #define HTTP_CONDITION_H
@@ -14,8 +15,8 @@
 #include "request.h"
 
 enum range_kind {
-	RANGE_NONE,	/* everything */
-	RANGE_BYTES,	/* from first to last, both included */
+	RANGE_NONE,	/* the whole file */
+	RANGE_BYTES,	/* from "first" to "last", inclusive */
 	RANGE_SUFFIX,	/* the last "last" bytes */
 };
 
@@ -26,25 +27,26 @@ struct range {
 };
 
 /*
- * The value of a Range header. RANGE_NONE for all that isn't one range of
- * bytes: that includes several, which are answered with the whole file.
+ * Parse the value of a Range header. RANGE_NONE for anything but one range of
+ * bytes. Several ranges are RANGE_NONE, too: the answer is the whole file.
  */
 struct range range_parse(const char *value, size_t length);
 
-/* Which bytes those are in a file of that size; false: none. */
+/* Which bytes of a file of that size the range selects. False: none. */
 bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
 		   uint64_t *length);
 
 /*
- * The status that the conditions of a request lead to: 412, 304, or 200 if it is
- * to be answered. file is NULL for something that has neither tag nor date.
+ * The status that the request's conditions result in: 412, 304, or 200 to
+ * answer it. file is NULL for a resource that has neither tag nor date.
  */
 int condition_check(const struct request *request, const char *head,
 		    const struct file *file);
 
 /*
- * The status for a request of a file: 200, 206, 304, 412 or 416. For the first two
- * *first and *length are the bytes to send. The clock has the date of the answer.
+ * The status for a request of a file: 200, 206, 304, 412 or 416. For the first
+ * two, *first and *length are set to the bytes to send. The clock provides the
+ * answer's date.
  */
 int condition_decide(const struct request *request, const char *head,
 		     const struct file *file, const struct clock *clock,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of an open file. All that a head says about a file is written
- * once, when the file was looked at, so that answers from the cache only copy it.
+ * Describes an open file. The file's part of a head is formatted once, when the
+ * file was opened and statx() was made, so answers from the cache only copy it.
  */
 #include "file.h"
 
@@ -19,7 +19,10 @@ void file_describe(struct file *file, const struct statx *stx,
 	p = clock_date(p, file->modified);
 	p = TEXT_PUT(p, "\r\nETag: ");
 	file->etag_at = p - file->headers;
-	/* Another file under the name, and a file written again, differ. */
+	/*
+	 * The tag differs between files under the same name, and changes when a
+	 * file is written again.
+	 */
 	*p++ = '"';
 	p = text_hex(p, stx->stx_mtime.tv_sec * CLOCK_SECOND +
 			stx->stx_mtime.tv_nsec);

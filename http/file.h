@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * An open file and what heads say about it.
- */
+/* An open file, and the headers that describe it. */
 #ifndef HTTP_FILE_H
 #define HTTP_FILE_H
 
@@ -18,7 +16,7 @@
 
 struct cached;
 
-/* A quoted string of three numbers. */
+/* The tag is a quoted string of three numbers. */
 #define FILE_ETAG_MAX	(3 * TEXT_HEX_MAX + 4)
 
 #define FILE_HEADERS_MAX						\
@@ -27,23 +25,24 @@ struct cached;
 	 MIME_TYPE_MAX + CLOCK_DATE_LEN + FILE_ETAG_MAX)
 
 struct file {
-	int fd;			/* -1: none */
-	struct cached *cached;	/* whose descriptor it is; NULL: our own */
-	const char *contents;	/* mapped by the cache; NULL: not */
+	int fd;			/* -1: not open */
+	struct cached *cached;	/* the cache entry that owns the descriptor; NULL:
+				 * this struct does */
+	const char *contents;	/* mapped by the cache; NULL: not mapped */
 	uint64_t size;
 	time_t modified;
-	/* "Content-Type: ...", all of its headers but Content-Length. */
+	/* "Content-Type: ...": all headers of the file but Content-Length. */
 	uint16_t headers_length;
-	uint16_t date_at;	/* of Last-Modified in headers */
-	uint16_t etag_at;	/* with its quotes */
+	uint16_t date_at;	/* offset of Last-Modified in headers */
+	uint16_t etag_at;	/* offset of the tag, which includes its quotes */
 	uint16_t etag_length;
 	char headers[FILE_HEADERS_MAX];
 };
 
-/* What file_describe() needs of a file, in the mask of statx(). */
+/* The statx() mask that file_describe() needs. */
 #define FILE_STATX	(STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_INO)
 
-/* Fill in all but fd and cached from stx. */
+/* Set all fields but fd and cached from stx. */
 void file_describe(struct file *file, const struct statx *stx,
 		   struct mime mime);
 

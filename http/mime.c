@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Media types: a built-in table for what a web page is made of, and the
- * system's /etc/mime.types for the rest. Only mime_load() writes, and only
- * while there is one thread; afterwards every thread reads.
+ * Media types: a built-in table for the files of common web pages, and the
+ * system's /etc/mime.types for the rest. Only mime_load() writes, while there
+ * is one thread; after that all threads only read.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
@@ -15,11 +15,11 @@
 #define EXTENSION_MAX	15
 
 struct row {
-	char extension[EXTENSION_MAX + 1];	/* lower case, zeros to the end */
+	char extension[EXTENSION_MAX + 1];	/* lower case, padded with zeros */
 	const char *type;
 };
 
-/* In the order of memcmp(). Text is said to be UTF-8, as it nearly always is. */
+/* Sorted by memcmp(). Text is declared as UTF-8, which it nearly always is. */
 static const struct row builtin[] = {
 	{ "avif",	"image/avif" },
 	{ "bmp",	"image/bmp" },
@@ -90,7 +90,10 @@ static bool set_extension(struct row *row, const char *from, size_t length)
 	return true;
 }
 
-/* Refers to type, which has to stay for good, if it returns true. */
+/*
+ * Add a row. If this returns true, the table refers to type, which must not be
+ * freed.
+ */
 static bool add(const char *extension, const char *type)
 {
 	struct row row = { .type = type };
@@ -109,7 +112,7 @@ static bool add(const char *extension, const char *type)
 	return true;
 }
 
-/* "type extension extension", or a comment. */
+/* Parse "type extension extension", or a comment. */
 static void load_line(char *line)
 {
 	char *state, *type = strtok_r(line, " \t\r\n", &state);
@@ -160,7 +163,7 @@ struct mime mime_find(const char *path, size_t length)
 
 	name = name ? name + 1 : path;
 	dot = memrchr(name, '.', end - name);
-	/* ".profile" is a name and no extension. */
+	/* A file named ".profile" has no extension. */
 	if (dot && dot != name)
 		row = find(dot + 1, end - dot - 1);
 	type = row ? row->type : "application/octet-stream";

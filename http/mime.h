@@ -14,10 +14,16 @@ struct mime {
 	size_t length;
 };
 
-/* Once, before there are threads; it works without, but knows fewer types. */
+/*
+ * Call once, before there are threads. It is optional: without it fewer types
+ * are known.
+ */
 void mime_load(void);
 
-/* The type of the file at path, application/octet-stream if nobody knows. */
+/*
+ * The media type of the file at path; application/octet-stream if it is
+ * unknown.
+ */
 struct mime mime_find(const char *path, size_t length);
 
 #endif /* HTTP_MIME_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of files. Pure functions. What they let through is safe by itself: no
- * "..", no empty and no absolute name; that symbolic links stay inside is the
- * kernel's business (openat2() in answer.c).
+ * Names of files. Pure functions. A name that they return is safe by itself: it
+ * contains no "..", isn't empty and isn't absolute. The kernel keeps symbolic
+ * links inside the root (openat2() in answer.c).
  */
 #include <string.h>
 
@@ -17,7 +17,10 @@ static int hex(unsigned char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte at *from, which moves behind it; -1 if no name can have it. */
+/*
+ * Decode the byte at *from, and advance *from. Returns -1 if no name can
+ * contain it.
+ */
 static int decode(const char **from, const char *end)
 {
 	const char *p = *from;
@@ -36,7 +39,7 @@ static int decode(const char **from, const char *end)
 	return byte ? byte : -1;
 }
 
-/* "http://host/a" is "/a", and "http://host" is "/". */
+/* "http://host/a" becomes "/a", and "http://host" becomes "/". */
 static void skip_authority(const char **target, const char *end)
 {
 	const char *p = *target;
@@ -50,7 +53,7 @@ static void skip_authority(const char **target, const char *end)
 	*target = p;
 }
 
-/* The end of the path, where the query or fragment begins. */
+/* Find the end of the path, where the query or the fragment begins. */
 static const char *split_query(struct path *path, const char *p,
 			       const char *end)
 {
@@ -66,8 +69,8 @@ static const char *split_query(struct path *path, const char *p,
 }
 
 /*
- * The name's last segment starts at start and is complete: drop it if it is
- * "." or empty, and with its parent if it is "..". Returns a status.
+ * The name's last segment, which starts at start, is complete. Drop it if it is
+ * "." or empty; if it is "..", drop it and its parent. Returns a status.
  */
 static int close_segment(struct path *path, size_t start, bool all)
 {
@@ -85,7 +88,7 @@ static int close_segment(struct path *path, size_t start, bool all)
 	if (length == 2 && segment[1] == '.') {
 		if (start == 0)
 			return 403;
-		/* Behind the "/" in front of the parent. */
+		/* Back to the "/" in front of the parent. */
 		for (path->length = start - 1; path->length > 0; path->length--)
 			if (path->name[path->length - 1] == '/')
 				break;
@@ -97,7 +100,10 @@ static int close_segment(struct path *path, size_t start, bool all)
 	return 404;
 }
 
-/* path->name is "a/b/" or "a/b" now; make the one the other. */
+/*
+ * Finish the name: remove the slash at its end, and terminate it. An empty name
+ * becomes ".".
+ */
 static void finish(struct path *path)
 {
 	path->directory = path->length == 0 ||

@@ -11,7 +11,7 @@ static int on_head_complete(llhttp_t *parser)
 	reply->keep_alive = llhttp_should_keep_alive(parser);
 	if (parser->http_major == 1 && parser->http_minor == 1)
 		reply->status = parser->status_code;
-	/* llhttp stops where the head ends. */
+	/* Pause llhttp at the end of the head. */
 	return HPE_PAUSED;
 }
 

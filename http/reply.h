@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The head of an answer, as a client receives it: however it is cut to pieces, and
- * without a copy. The body is the caller's.
+ * The head of an answer, parsed by a client without a copy, and however it is
+ * split into pieces. The body is left to the caller.
  */
 #ifndef HTTP_REPLY_H
 #define HTTP_REPLY_H
@@ -14,21 +14,22 @@
 
 struct reply {
 	llhttp_t parser;
-	size_t size;		/* bytes of the head that have come */
-	bool complete;		/* the head has come; these are known: */
+	size_t size;		/* bytes of the head received so far */
+	bool complete;		/* the head is complete; these are valid: */
 	bool has_length;
 	bool keep_alive;
-	int status;		/* of HTTP/1.1; 0: another version */
+	int status;		/* of an HTTP/1.1 answer; 0: another version */
 	uint64_t length;	/* Content-Length */
-	const char *wrong;	/* NULL, or why this is no head */
+	const char *wrong;	/* NULL, or why the head is invalid */
 };
 
-/* Start over with the next answer. */
+/* Begin with the next answer. */
 void reply_init(struct reply *reply);
 
 /*
- * Parse bytes that have come, up to the end of the head. Returns how many of them
- * belong to the head. Parse no more once it is complete or wrong.
+ * Parse received bytes up to the end of the head. Returns how many of them
+ * belong to the head. Don't call this again once the head is complete or
+ * invalid.
  */
 size_t reply_parse(struct reply *reply, const char *data, size_t n);
 

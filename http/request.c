@@ -3,15 +3,15 @@
  * The request that llhttp finds in a client's bytes. Pure functions on the
  * caller's memory.
  *
- * The head stays where it is while it is parsed, and in one piece; therefore
- * everything in it is remembered as a place instead of being copied. Bytes of
- * the body are counted and forgotten. llhttp pauses behind each request, so
- * that pipelined ones are answered one after the other.
+ * The head stays in one piece while it is parsed, so its parts are stored as
+ * offsets and not copied. Bytes of the body are counted and discarded. llhttp
+ * pauses behind each request, so pipelined requests are answered one after the
+ * other.
  *
- *	IDLE -> HEAD	the first byte that isn't an empty line
- *	HEAD -> BODY	the head is complete, and announces a body
- *	HEAD, BODY -> READY	the request is complete
- *	any -> status	it breaks the rules or a limit; nothing more is read
+ * 	IDLE -> HEAD	the first byte that isn't an empty line
+ * 	HEAD -> BODY	the head is complete, and announces a body
+ * 	HEAD, BODY -> READY	the request is complete
+ * 	any -> status	it breaks the rules or a limit; nothing more is read
  */
 #include <ctype.h>
 #include <string.h>
@@ -42,7 +42,10 @@ static int refuse(struct request *r, int status)
 	return HPE_USER;
 }
 
-/* What lies at at belongs to span, which may have begun in an earlier call. */
+/*
+ * Extend span, which may have begun in an earlier call, by the length bytes at
+ * "at".
+ */
 static void extend(const struct request *r, struct span *span, const char *at,
 		   size_t length)
 {
@@ -67,7 +70,7 @@ static int on_target(llhttp_t *parser, const char *at, size_t length)
 	return 0;
 }
 
-/* Trailers, behind the body, are skipped: their place isn't kept. */
+/* Trailers follow the body and are skipped, because their bytes aren't kept. */
 static int on_name(llhttp_t *parser, const char *at, size_t length)
 {
 	struct request *r = parser->data;
@@ -86,7 +89,10 @@ static int on_name_complete(llhttp_t *parser)
 
 	if (r->state != REQUEST_HEAD)
 		return 0;
-	/* "Content-Length :" is how requests are smuggled past proxies. */
+	/*
+	 * Refuse "Content-Length :", by which requests are smuggled past
+	 * proxies.
+	 */
 	if (length == 0 || name[length - 1] == ' ')
 		return refuse(r, 400);
 	for (i = 0; i < HEADERS; i++)
@@ -116,7 +122,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* The value from p to end without the blanks around it. */
+/* The value from p to end, without surrounding blanks. */
 static const char *trimmed(const char *p, const char *end, size_t *length)
 {
 	while (p < end && is_blank(*p))
@@ -127,7 +133,7 @@ static const char *trimmed(const char *p, const char *end, size_t *length)
 	return p;
 }
 
-/* The values are complete: leave out the blanks around them. */
+/* Trim the blanks around the complete values. */
 static void trim_values(struct request *r)
 {
 	for (unsigned int i = 0; i < HEADERS; i++) {
@@ -148,7 +154,7 @@ static bool chunked(const struct request *r)
 	return value && length == 7 && strncasecmp(value, "chunked", 7) == 0;
 }
 
-/* The rules of HTTP that llhttp leaves to others, and the limits. */
+/* Check the rules of HTTP that llhttp doesn't check, and the limits. */
 static int check_head(struct request *r)
 {
 	const llhttp_t *parser = &r->parser;
@@ -177,18 +183,21 @@ static int on_head_complete(llhttp_t *parser)
 	status = check_head(r);
 	if (status)
 		return refuse(r, status);
-	/* Another protocol is never agreed to. */
+	/* Never switch to another protocol. */
 	parser->upgrade = 0;
 	if (!parser->content_length && !(parser->flags & F_CHUNKED))
 		return 0;
 	r->state = REQUEST_BODY;
 	if (r->count[HEADER_EXPECT]) {
-		/* The client waits for leave to send a body: go without. */
+		/*
+		 * The client waits for "100 Continue" before it sends a body:
+		 * answer without the body.
+		 */
 		r->state = REQUEST_READY;
 		r->keep_alive = false;
 		r->unread = true;
 	}
-	/* To learn where the head ends. */
+	/* Pause, to find out where the head ends. */
 	return HPE_PAUSED;
 }
 
@@ -217,15 +226,18 @@ void request_init(struct request *r, const struct limits *limits)
 	r->parser.data = r;
 }
 
-/* What llhttp didn't like, as an HTTP status. */
+/* The HTTP status for an error of llhttp. */
 static int status_of(const struct request *r, llhttp_errno_t error)
 {
-	/* A callback's own word; llhttp's code for it depends on which one. */
+	/*
+	 * A callback has set the status; the error that llhttp reports for that
+	 * depends on the callback.
+	 */
 	if (r->status)
 		return r->status;
 	switch (error) {
 	case HPE_INVALID_METHOD:
-		/* A word that is no method, or something else altogether? */
+		/* Is it an unknown method, or not HTTP at all? */
 		return isalpha((unsigned char)*r->parser.error_pos) ? 501 : 400;
 	case HPE_INVALID_TRANSFER_ENCODING:
 		return 501;
@@ -238,8 +250,9 @@ static int status_of(const struct request *r, llhttp_errno_t error)
 }
 
 /*
- * The request begins behind empty lines, which the parser skips: how many of
- * the first n bytes they are. If they came alone, the input begins behind them.
+ * How many of the first n bytes are empty lines, which the parser skips in
+ * front of a request. If empty lines came alone, the next input begins after
+ * them.
  */
 static size_t empty_lines(const struct request *r, size_t n)
 {
@@ -250,7 +263,7 @@ static size_t empty_lines(const struct request *r, size_t n)
 	return i;
 }
 
-/* Too much of it? n bytes of the request, counted from head, are there. */
+/* Does the request exceed a limit? n bytes from head on have been received. */
 static int check_size(const struct request *r, size_t n)
 {
 	size_t head = r->length;

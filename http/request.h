@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One request, as it arrives.
- */
+/* One request, parsed as its bytes arrive. */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
 
@@ -14,11 +12,11 @@
 #define REQUEST_HEAD_MAX	32768
 
 struct limits {
-	size_t head;		/* bytes of request line and headers */
+	size_t head;		/* bytes of the request line and the headers */
 	uint64_t body;
 };
 
-/* Headers that are understood. */
+/* The headers that are interpreted. */
 enum header {
 	HEADER_HOST,
 	HEADER_RANGE,
@@ -32,7 +30,7 @@ enum header {
 	HEADERS
 };
 
-/* Where something lies in the head. */
+/* A part of the head, by offset and length. */
 struct span {
 	uint32_t at;
 	uint32_t length;
@@ -40,45 +38,45 @@ struct span {
 
 /* What request_parse() returns, besides HTTP statuses from 400 on. */
 enum request_state {
-	REQUEST_IDLE,		/* nothing of it has come */
-	REQUEST_HEAD,		/* more is needed */
-	REQUEST_BODY,		/* the same; the head is complete */
-	REQUEST_READY,		/* it is complete */
+	REQUEST_IDLE,		/* no byte of it has been received */
+	REQUEST_HEAD,		/* the head is incomplete */
+	REQUEST_BODY,		/* the head is complete, the body is not */
+	REQUEST_READY,		/* the request is complete */
 };
 
 struct request {
 	llhttp_t parser;
 	const struct limits *limits;
-	const char *head;	/* its first byte, while there is a callback */
+	const char *head;	/* the head's first byte, valid during callbacks */
 	enum request_state state;
-	int status;		/* why it's refused, or 0 */
-	size_t length;		/* of the head, once it is complete */
-	uint64_t body;		/* bytes after it, framing included */
+	int status;		/* the status that refuses it, or 0 */
+	size_t length;		/* of the head, once that is complete */
+	uint64_t body;		/* bytes after the head, including chunk framing */
 	bool keep_alive;
-	bool unread;		/* there is a body that nobody will read */
+	bool unread;		/* it has a body that won't be read */
 	uint8_t method;		/* enum llhttp_method */
 	uint8_t minor;		/* HTTP/1.minor */
-	uint8_t current;	/* the header being read, HEADERS: another */
-	struct span name;	/* and its name */
+	uint8_t current;	/* the header being read; HEADERS: an unknown one */
+	struct span name;	/* the name of that header */
 	struct span target;
-	struct span header[HEADERS];	/* without blanks around them */
-	uint8_t count[HEADERS];	/* how often each was there, up to 2 */
+	struct span header[HEADERS];	/* values without surrounding blanks */
+	uint8_t count[HEADERS];	/* occurrences of each header, counted up to 2 */
 };
 
-/* Start over with the next request. */
+/* Begin with the next request. */
 void request_init(struct request *request, const struct limits *limits);
 
 /*
- * Bytes from to to (exclusive) of what begins at head are new. Those before
- * are as they were, but head may be another address than the last time.
- * *used is how many, counted from head, belong to this request.
+ * Parse the bytes from offset "from" to "to" (exclusive) after head. The bytes
+ * before "from" must be unchanged, but head may have moved since the last call.
+ * *used is set to the number of bytes from head on that belong to this request.
  */
 int request_parse(struct request *request, const char *head, size_t from,
 		  size_t to, size_t *used);
 
 /*
- * The value of a header within head, when that is complete; NULL unless the header was
- * there just once.
+ * The value of a header within head, which must be complete. NULL unless the
+ * header occurs exactly once.
  */
 static inline const char *request_header(const struct request *request,
 					 const char *head, enum header header,
@@ -91,8 +89,8 @@ static inline const char *request_header(const struct request *request,
 }
 
 /*
- * The same for a header that is a list, and may be there several times: *at is 0
- * for the first value, and NULL comes after the last.
+ * The next value of a header that is a list and may occur several times: start
+ * with *at = 0. NULL comes after the last value.
  */
 const char *request_next_header(const struct request *request, const char *head,
 				enum header header, size_t *at, size_t *length);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Responses, as bytes. Pure functions.
- */
+/* Formats responses. Pure functions. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +9,7 @@
 
 static const struct status {
 	int code;
-	const char *line;	/* after "HTTP/1.1 " */
+	const char *line;	/* follows "HTTP/1.1 " */
 	const char *advice;
 } statuses[] = {
 	{ 200, "200 OK", "" },
@@ -62,7 +60,7 @@ static char *put_length(char *p, uint64_t length)
 	return TEXT_PUT(p, "\r\n");
 }
 
-/* The last header, and the empty line. */
+/* Append the last header and the empty line. */
 static char *put_end(char *p, const struct response *r)
 {
 	if (!r->keep_alive)
@@ -72,7 +70,7 @@ static char *put_end(char *p, const struct response *r)
 	return TEXT_PUT(p, "\r\n");
 }
 
-/* Move what was written from scratch to p so that it ends at body. */
+/* Move the head from scratch so that it ends at body; p is its beginning. */
 static char *place(char *body, const char *scratch, const char *p)
 {
 	size_t length = p - scratch;
@@ -131,7 +129,7 @@ static char *put_detail(char *p, const struct response *r,
 	}
 }
 
-/* "404 Not Found" and a sentence. */
+/* Append "404 Not Found" and a sentence, as HTML. */
 static char *put_page(char *p, const struct status *status)
 {
 	p = TEXT_PUT(p, "<!DOCTYPE html>\n<title>");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is sent back: heads, and the bodies of messages.
- */
+/* Formats what is sent back: heads, and the bodies of messages. */
 #ifndef HTTP_RESPONSE_H
 #define HTTP_RESPONSE_H
 
@@ -14,10 +12,10 @@
 
 struct path;
 
-/* Bytes that a head with a file or a listing needs in front of the body. */
+/* Bytes needed for a head in front of a file's or a listing's body. */
 #define RESPONSE_HEAD_MAX	(FILE_HEADERS_MAX + 512)
 
-/* Bytes that a message needs, besides its location. */
+/* Bytes needed for a message, besides its location. */
 #define RESPONSE_MESSAGE_MAX	1024
 
 struct response {
@@ -29,40 +27,44 @@ struct response {
 };
 
 /*
- * Write the head for length bytes of file from first on, so that it ends at
- * body; returns its beginning.
+ * Write a head for length bytes of file from offset first on, so that the head
+ * ends at body. Returns its beginning.
  */
 char *response_file(const struct response *response, char *body,
 		    const struct file *file, uint64_t first, uint64_t length);
 
-/* The same for length bytes of HTML. */
+/* Likewise, for length bytes of HTML. */
 char *response_html(const struct response *response, char *body,
 		    uint64_t length);
 
-/* Details that some messages have. */
+/* Details that some messages need. */
 struct response_detail {
-	const char *location;	/* of a redirection */
+	const char *location;	/* for a redirection */
 	size_t location_length;
-	uint64_t size;		/* of the file that has no such range */
+	uint64_t size;		/* for 416: the file's size */
 };
 
-/* Write a whole response that tells people its status; returns its end. */
+/*
+ * Write a whole response that explains its status to people; returns its end.
+ */
 char *response_message(const struct response *response, char *p,
 		       const struct response_detail *detail);
 
-/* The status that says that a call on a file has failed with this errno. */
+/* The status for a file's call that failed with this errno. */
 int response_status_of(int error);
 
-/* Bytes of the longest query that a redirection keeps. */
+/* The longest query that a redirection keeps, in bytes. */
 #define RESPONSE_QUERY_MAX	16384
 
-/* Bytes that response_location() needs for a path of that length. */
+/* Bytes needed by response_location() for a path of that length. */
 #define RESPONSE_LOCATION_MAX(length)	(RESPONSE_QUERY_MAX + 3 * (length) + 2)
 
-/* Write where a folder's name without a slash leads; returns the end. */
+/*
+ * Write the location for a folder's name that lacks its slash; returns the end.
+ */
 char *response_location(char *p, const struct path *path);
 
-/* A whole one for when there is no memory to write one. */
+/* A complete, constant 503 response, for when no memory is left. */
 const char *response_busy(size_t *length);
 
 #endif /* HTTP_RESPONSE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Appending to text. Each function writes at p and returns the new end; room
- * is the caller's business. For heads and log lines, which are too frequent
- * for printf.
+ * Functions that append to text. Each one writes at p and returns the new end;
+ * the caller provides the room. For heads and log lines, which are too frequent
+ * for printf().
  */
 #ifndef HTTP_TEXT_H
 #define HTTP_TEXT_H
@@ -14,7 +14,7 @@
 #define TEXT_DECIMAL_MAX	20	/* digits of UINT64_MAX */
 #define TEXT_HEX_MAX		16
 
-/* A string literal. */
+/* Append a string literal. */
 #define TEXT_PUT(p, literal) text_put(p, literal, sizeof(literal) - 1)
 
 static inline char *text_put(char *p, const char *from, size_t n)
@@ -35,7 +35,7 @@ static inline char *text_decimal(char *p, uint64_t value)
 	return text_put(p, digits + sizeof(digits) - n, n);
 }
 
-/* value < 100, always two digits. */
+/* Append a value below 100 as two digits. */
 static inline char *text_two(char *p, unsigned int value)
 {
 	p[0] = '0' + value / 10;
@@ -52,7 +52,7 @@ static inline char *text_hex(char *p, uint64_t value)
 	return p;
 }
 
-/* Three characters for a byte, as in a URL. */
+/* Append a byte as three characters, as in a URL. */
 static inline char *text_percent(char *p, unsigned char byte)
 {
 	p[0] = '%';

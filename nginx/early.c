@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection receives when it is accepted, before epoll watches it. Mostly its
- * request has arrived by then, and many connections end with the answer, so epoll
- * never watches those.
+ * Receives from a connection as soon as it is accepted, before epoll watches
+ * it. Its request has usually arrived by then, and many connections end with
+ * the answer, so epoll never watches them.
  *
- * nginx assumes that epoll watches a connection while it answers: epoll reports
- * that the client has gone, and what the first receive left in the socket. So a
- * connection that outlives its turn is added to epoll before nginx waits.
+ * nginx assumes that epoll watches a connection while nginx answers: epoll
+ * reports that the client has gone, or that the first receive left bytes in the
+ * socket. So a connection that outlives its turn is added to epoll before nginx
+ * waits.
  *
- * nginx has a way of its own to receive early, the parameter "deferred" of
- * "listen". It isn't used here, because it assumes that one byte has arrived: after
- * a receive that fills its buffer, the rest waits for an event of epoll.
+ * nginx can receive early by itself, with the parameter "deferred" of "listen".
+ * The module doesn't use it, because it assumes that one byte has arrived:
+ * after a receive that fills the buffer, the rest waits for an event of epoll.
  */
 #include "module.h"
 
@@ -18,21 +19,28 @@
 
 #define MOST	256
 
-/* Connections that were accepted in this turn. */
+/* Connections accepted in this turn. */
 static struct {
 	ngx_connection_t *connection;
-	ngx_atomic_uint_t number;	/* another one: the connection has ended */
+	ngx_atomic_uint_t number;	/* connection number at that time; another
+					 * number: the connection has ended */
 } accepted[MOST];
 static ngx_uint_t count;
 
-/* Does nothing follow that nginx waits for, before the next request? */
+/*
+ * Do the bytes complete a request, so that nginx expects no more before it
+ * answers?
+ */
 static bool is_whole(const u_char *bytes, size_t length)
 {
 	return length > 8 && ngx_memcmp(bytes, "GET ", 4) == 0 &&
 	       ngx_memcmp(bytes + length - 4, "\r\n\r\n", 4) == 0;
 }
 
-/* An event would report that the client sends nothing more. */
+/*
+ * Receive, and check whether the client has closed its side, which only an
+ * event of epoll would report otherwise.
+ */
 static ssize_t receive(ngx_connection_t *c, u_char *to, size_t size)
 {
 	ssize_t n = ngx_recv(c, to, size);
@@ -59,22 +67,28 @@ void early_watch(void)
 			c->recv = ngx_recv;
 		if (c->read->active)
 			continue;
-		/* A failure is in nginx' log. Without epoll a client's end is late. */
+		/*
+		 * nginx logs a failure. Without epoll, the client's end is
+		 * noticed late.
+		 */
 		ngx_add_event(c->read, NGX_READ_EVENT, NGX_CLEAR_EVENT);
 	}
 	count = 0;
 }
 
-/* Stands in front of nginx' function for a connection that was accepted. */
+/* Called instead of nginx' function for a connection that was accepted. */
 static void init_connection(ngx_connection_t *c)
 {
-	/* Otherwise "deferred" is in the configuration. */
+	/* Otherwise "deferred" is configured. */
 	if (!c->read->ready) {
 		if (count == MOST)
 			early_watch();
 		accepted[count].connection = c;
 		accepted[count++].number = c->number;
-		/* As after an event of epoll: some bytes, nobody knows how many. */
+		/*
+		 * As after an event of epoll: the number of available bytes is
+		 * unknown.
+		 */
 		c->read->ready = 1;
 		c->read->available = -1;
 		c->recv = receive;
@@ -93,8 +107,8 @@ static const ngx_http_addr_conf_t *conf_of(const ngx_listening_t *ls,
 }
 
 /*
- * HTTP/2 without TLS: nginx sends its settings as soon as it receives, and only
- * after the client's first bytes otherwise.
+ * HTTP/2 without TLS sends its settings at once, before the client sends
+ * anything.
  */
 static bool answers_nothing(const ngx_listening_t *ls)
 {

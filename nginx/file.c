@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static files. The handler is called twice, if it posts: first it posts the
- * open, and the request is blocked; when the file is open, nginx goes on with
- * the request where it was, and the handler answers.
+ * Static files. If the handler posts a call, it runs twice. First it posts the
+ * open, and the request is blocked. When the file is open, nginx continues the
+ * request at the same place, and the handler answers.
  *
- *	begun -> [opening ->] [reading ->] ready	there is an answer
- *		  opening -> declined			nginx' own handler does it all
+ * 	begun -> [opening ->] [reading ->] ready	there is an answer
+ * 		  opening -> declined			nginx' own handler does it all
  *
- * A file of up to "flexsc_whole" bytes is read and leaves in one piece with its
- * header. A larger one is left open, and nginx sends it.
+ * A file of up to "flexsc_whole" bytes is read and sent in one piece with its
+ * header. A larger file is left open, and nginx sends it.
  *
  * While a call is pending the request counts as blocked, so nginx doesn't free
- * it. It may be finalized meanwhile: then nginx has set another write handler,
- * which is called instead.
+ * it. If nginx finalizes it meanwhile, it sets another write handler, which is
+ * called instead.
  */
 #include "module.h"
 
@@ -22,13 +22,13 @@ struct file {
 	struct flexsc_cb cb;
 	ngx_http_request_t *request;
 	ngx_str_t path;
-	struct stat st;		/* of a file that the module looked at */
-	u_char *contents;	/* NULL: wasn't read */
-	struct kept *kept;	/* has the file, if it is kept */
+	struct stat st;		/* set if the module made the fstat() itself */
+	u_char *contents;	/* NULL: not read */
+	struct kept *kept;	/* the table's entry, if the file is kept */
 	off_t size;
 	time_t modified;
-	int fd;			/* -1: closed, or not this answer's to close */
-	int from;		/* where nginx reads what isn't in contents */
+	int fd;			/* -1: closed, or owned by somebody else */
+	int from;		/* offset at which nginx reads what isn't in contents */
 	bool declined;
 };
 
@@ -48,7 +48,10 @@ static void file_free(void *data)
 	keep_release(f->kept);
 }
 
-/* Its contents are there, and nothing else is wanted from it. */
+/*
+ * Post the close: the contents are in memory, and the file isn't needed any
+ * more.
+ */
 static void close_later(struct file *f)
 {
 	if (f->fd < 0)
@@ -59,7 +62,10 @@ static void close_later(struct file *f)
 	f->fd = -1;
 }
 
-/* Only a plain answer needs the contents. */
+/*
+ * Only a plain answer, without range or condition, needs the contents in
+ * memory.
+ */
 static bool wants_contents(const struct file *f)
 {
 	const ngx_http_headers_in_t *in = &f->request->headers_in;
@@ -70,14 +76,20 @@ static bool wants_contents(const struct file *f)
 	       !in->if_modified_since && !in->if_none_match;
 }
 
-/* The file has been read, or not: it changes, and nginx is to see how. */
+/*
+ * The read is complete. If it is short, the file is changing: nginx reads it
+ * itself.
+ */
 static void file_read(struct file *f, ssize_t n)
 {
 	if (n != f->size)
 		f->contents = NULL;
 }
 
-/* Go on with the request: the handler is called once more, if it isn't over. */
+/*
+ * Continue the request: the handler is called once more, if the request isn't
+ * over.
+ */
 static void go_on(struct file *f)
 {
 	ngx_http_request_t *r = f->request;
@@ -100,7 +112,10 @@ static void on_read(struct flexsc_cb *cb)
 	go_on(f);
 }
 
-/* True: a call is pending. What isn't in memory is waited for by the kernel. */
+/*
+ * Read the file if needed. True: a call is pending. The kernel waits for blocks
+ * that aren't in memory.
+ */
 static bool file_load(struct file *f)
 {
 	struct iovec all = { NULL, (size_t)f->size };
@@ -150,7 +165,7 @@ static void file_keep(struct file *f)
 		f->fd = -1;
 }
 
-/* The file is open, or not. True: a call is pending. */
+/* The open is complete or has failed. True: a call is pending. */
 static bool file_opened(struct file *f)
 {
 	if (f->fd < 0 || !file_look(f)) {
@@ -174,7 +189,10 @@ static void on_open(struct flexsc_cb *cb)
 		go_on(f);
 }
 
-/* The request waits for a call: nobody is to go on with it but the callback. */
+/*
+ * Block the request on the pending call, so that only the callback continues
+ * it.
+ */
 static ngx_int_t file_wait(struct file *f)
 {
 	ngx_http_request_t *r = f->request;
@@ -196,7 +214,7 @@ static bool file_find(struct file *f)
 	return true;
 }
 
-/* True: a call is pending. */
+/* Open the file. True: a call is pending. */
 static bool file_open(struct file *f)
 {
 	const char *path = (const char *)f->path.data;
@@ -216,7 +234,9 @@ static bool file_open(struct file *f)
 	return file_opened(f);
 }
 
-/* The same by nginx' cache, which opens what it doesn't have. */
+/*
+ * Likewise through nginx' cache of open files, which opens files that it lacks.
+ */
 static bool file_open_cached(struct file *f, ngx_http_core_loc_conf_t *core)
 {
 	ngx_open_file_info_t found = {
@@ -240,8 +260,9 @@ static bool file_open_cached(struct file *f, ngx_http_core_loc_conf_t *core)
 }
 
 /*
- * A filter that looks at contents says so when it has seen the header. It gets
- * them as nginx reads them, and its output leaves in the pieces that it would.
+ * A filter that reads contents announces so when it has seen the header. It
+ * gets the contents as nginx reads them, and its output is sent in the usual
+ * pieces.
  */
 static bool is_filtered(const ngx_http_request_t *r)
 {
@@ -303,10 +324,10 @@ static ngx_int_t file_answer(struct file *f)
 }
 
 /*
- * Is it a request that nginx would answer with the bytes of a file, and that may
- * wait for the turn's end? One that takes the place of an answer that was begun
- * may not: that one's end is its, too. Nor one that counts as a connection: all
- * of a turn's would be there at once.
+ * Would nginx answer the request with a file's bytes, and may the answer wait
+ * for the turn's end? Not if it replaces an answer that was begun, because it
+ * would inherit the end of that answer. Not if it counts as a connection,
+ * because all such requests of a turn would exist at once.
  */
 static bool is_ordinary(ngx_http_request_t *r, ngx_http_core_loc_conf_t *core)
 {

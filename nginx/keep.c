@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small files that are kept open, by name ("flexsc_keep"). A request for one looks
- * at the name, as open() would: while it leads to the same file, and that hasn't
- * changed its owner or mode, opening it would give the same file once more.
+ * Small files that are kept open, by name ("flexsc_keep"). A request makes a
+ * stat() of the name, with the checks of open(). If the name leads to the same
+ * file, with the same owner and mode, opening it would give the same file
+ * again.
  *
- * Only the file is kept. Its contents are read for each answer, because nothing
- * tells when they change: a file's times have the grain of a clock that may stand
- * still for long, and a write sets them before its bytes are there.
+ * Only the descriptor is kept. The contents are read for each answer, because a
+ * change can't be detected: a file's times advance with a coarse clock, and a
+ * write sets them before its bytes are stored.
  *
- * The table has one place for a name, and who comes later gets it. Answers that
- * are on their way use what they have found until they are sent.
+ * The table has one place per hash of a name, and a later file replaces an
+ * earlier one. Pending answers keep using the file that they found.
  */
 #include "module.h"
 
 struct kept {
 	struct stat st;
 	int fd;
-	ngx_uint_t uses;	/* answers, and the table */
+	ngx_uint_t uses;	/* references: answers, and the table */
 	size_t length;
 	u_char name[];
 };
@@ -35,7 +36,10 @@ static bool is_named(const struct kept *k, const ngx_str_t *name)
 	       ngx_memcmp(k->name, name->data, name->len) == 0;
 }
 
-/* An open file's number isn't another's. A list of access changes its time alone. */
+/*
+ * Compares identity and rights. A changed access list shows in the change time
+ * only.
+ */
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The module as nginx sees it: directives, the place of its content handler, and
- * a worker's begin and end. The master process only reads directives.
+ * The module's interface to nginx: directives, the registration of its content
+ * handler, and the start and exit of a worker. The master process only reads
+ * directives.
  */
 #include "module.h"
 
 /*
- * nginx runs content handlers in the reverse order of their array, whose first
- * one is nginx' own for static files. The module's is put second, so it runs right
- * before that one and after all others.
+ * nginx runs content handlers in the reverse order of their array; the first
+ * element is nginx' own handler for static files. The module's is inserted
+ * second, so it runs right before nginx' own and after all others.
  */
 static ngx_int_t add_handler(ngx_conf_t *cf)
 {
@@ -136,7 +137,7 @@ ngx_module_t ngx_http_flexsc_module = {
 	.exit_process = exit_process,
 };
 
-/* Symbols that nginx looks for in the shared object, besides the module's. */
+/* Symbols that nginx looks up in the shared object, besides the module's. */
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT ngx_module_t *ngx_modules[] = { &ngx_http_flexsc_module, NULL };

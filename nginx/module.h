@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A module for an unmodified nginx: static files and answers with fewer system
- * calls and fewer mode switches. All of it runs on the one thread of a worker.
+ * calls and fewer mode switches. Everything runs on the one thread of a worker.
  *
- *	module.c	directives; a worker begins and ends
- *	turn.c		the worker's loop; the end of nginx' turns
- *	early.c		the first receive of a connection
- *	file.c		static files: open, look, read, close
- *	keep.c		small files that are kept open
- *	send.c		answers: collected in a turn, sent together
+ * 	module.c	directives; start and exit of a worker
+ * 	turn.c		the worker's loop; the end of nginx' turns
+ * 	early.c		the first receive of a connection
+ * 	file.c		static files: open, look, read, close
+ * 	keep.c		small files that are kept open
+ * 	send.c		answers: collected in a turn, sent together
  *
- * What the module doesn't do itself it leaves to nginx as it found it: a request
- * that is out of the ordinary is declined before anything was done for it, or
- * goes on by nginx' own functions.
+ * The module leaves to nginx whatever it doesn't handle. An unusual request is
+ * declined before anything was done for it, or continues with nginx' own
+ * functions.
  */
 #ifndef FLEXSC_NGINX_MODULE_H
 #define FLEXSC_NGINX_MODULE_H
@@ -33,9 +33,9 @@ struct location {
 	size_t whole;		/* flexsc_whole */
 };
 
-/* Settings of all of nginx. */
+/* Settings of the whole configuration. */
 struct everywhere {
-	ngx_flag_t used;	/* "flexsc on" is somewhere */
+	ngx_flag_t used;	/* some location has "flexsc on" */
 	ngx_int_t keep;		/* flexsc_keep */
 };
 
@@ -49,25 +49,28 @@ static inline const struct location *location_of(ngx_http_request_t *r)
 /* turn.c */
 
 /*
- * A turn of nginx is one pass of its loop: it waits for events, and handles them.
- * Calls that are posted meanwhile are submitted together at the turn's end, and
- * their callbacks run then, before nginx waits again.
+ * A turn is one pass of nginx' event loop: it waits for events, and handles
+ * them. Calls posted during a turn are submitted together at its end. Their
+ * callbacks run then, before nginx waits again.
  */
 struct turn {
-	struct flexsc_loop *loop;	/* NULL: nginx is left alone */
-	ngx_uint_t posted;		/* calls since the last submission */
+	struct flexsc_loop *loop;	/* NULL: the module does nothing */
+	ngx_uint_t posted;		/* calls posted since the last submission */
 	ngx_uint_t pending;		/* calls whose callbacks haven't run */
-	ngx_uint_t requests, before;	/* in this turn, and in the last one */
+	ngx_uint_t requests, before;	/* requests in this turn, and in the previous one */
 };
 
 extern struct turn turn;
 
-/* A worker begins. Without io_uring it is NGX_OK, too, and turn.loop is NULL. */
+/*
+ * Start a worker. Without io_uring this returns NGX_OK, too, but turn.loop is
+ * NULL.
+ */
 ngx_int_t turn_init(ngx_cycle_t *cycle);
-/* A worker ends. Calls that were posted are still submitted. */
+/* Stop a worker. Calls that were posted are still submitted. */
 void turn_fini(void);
 
-/* A call has been posted. Its callback has to call turn_completed(). */
+/* Count a posted call. Its callback has to call turn_completed(). */
 void turn_posted(void);
 
 static inline void turn_completed(void)
@@ -76,8 +79,8 @@ static inline void turn_completed(void)
 }
 
 /*
- * Has this turn, or the last one, so many requests that collecting their calls
- * pays? For one request alone each batch would be a mode switch more.
+ * Has this turn, or the last one, enough requests for collecting calls to pay
+ * off? For a single request each batch would be an additional mode switch.
  */
 static inline bool turn_is_busy(void)
 {
@@ -86,35 +89,38 @@ static inline bool turn_is_busy(void)
 
 /* early.c */
 
-/* A worker begins, and receives from a connection when it accepts it. */
+/* Start a worker, whose connections receive as soon as they are accepted. */
 void early_init(ngx_cycle_t *cycle);
-/* nginx is about to wait: epoll is to watch the connections that are left. */
+/* Called before nginx waits: add the remaining connections to epoll. */
 void early_watch(void);
 
 /* file.c */
 
-/* A content handler, which has to run right before nginx' for static files. */
+/*
+ * A content handler, which has to run right before nginx' handler for static
+ * files.
+ */
 ngx_int_t file_handler(ngx_http_request_t *r);
 
 /* keep.c */
 
 struct kept;
 
-/* A worker begins, with so many places; none: nothing is kept. */
+/* Start a worker with so many places; 0: keep no files. */
 ngx_int_t keep_init(ngx_uint_t files, ngx_log_t *log);
-/* What is kept under this name and still true, and what the name leads to. */
+/* Return the kept file if the name still leads to it, and the name's stat(). */
 struct kept *keep_find(const ngx_str_t *name, struct stat *st);
-/* Keep a file that has just been opened. NULL: it is the caller's to close. */
+/* Keep a file that was just opened. NULL: the caller has to close it. */
 struct kept *keep_add(const ngx_str_t *name, const struct stat *st, int fd,
 		      ngx_log_t *log);
 int keep_fd(const struct kept *k);
-/* The other side of finding and of adding. NULL is fine. */
+/* Release a file of keep_find() or keep_add(). NULL is allowed. */
 void keep_release(struct kept *k);
 
 /* send.c */
 
 ngx_int_t send_init(ngx_cycle_t *cycle);
-/* The rest of this request's answer may be collected. */
+/* Allow the rest of this request's answer to be collected. */
 void send_allow(ngx_http_request_t *r);
 
 #endif /* FLEXSC_NGINX_MODULE_H */

@@ -1,43 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers are collected in a turn, and sent together at its end. nginx sends by a
- * function of the connection's; the one here stands in front of nginx' own.
+ * Answers are collected in a turn, and sent together at its end. nginx sends
+ * through a function pointer of the connection; the function here replaces
+ * nginx' own.
  *
- * nginx is told that the socket takes nothing at the moment. So it does what it
- * does for any slow client: it keeps the answer and its buffers, lets no other
- * request of the connection begin, and sets a time limit. The socket stays ready
- * in nginx' eyes, so epoll isn't asked to watch it. When the kernel has taken the
- * bytes, nginx is called as for a socket that is writable, and gets to know how
- * many they were when it sends again. All the rest, as what isn't taken at once,
- * goes by nginx' function.
+ * A collected answer looks to nginx as if the socket took no bytes at the
+ * moment. So nginx does what it does for any slow client: it keeps the answer
+ * and its buffers, begins no other request of the connection, and sets a time
+ * limit. For nginx the socket stays ready, so it doesn't add it to epoll. When
+ * the kernel has taken the bytes, nginx is called as for a writable socket, and
+ * gets their number when it sends again. Everything else, such as bytes that
+ * the kernel didn't take at once, is sent by nginx' function.
  *
- *	FREE -> POSTED	nginx sends an answer that can be collected
- *	POSTED -> SENT	the turn ends; the kernel never waits for the client
- *	SENT -> FREE	nginx sends again, and is told
- *	SENT -> FREE	the request is over; nobody wants to know
- *	POSTED -> LEFT	the request is over before the turn: bytes leave at once
- *	LEFT -> FREE	the turn ends
+ * 	FREE -> POSTED	nginx sends an answer that can be collected
+ * 	POSTED -> SENT	the turn ends; the kernel never waits for the client
+ * 	SENT -> FREE	nginx sends again, and gets the result
+ * 	SENT -> FREE	the request is over, and the result isn't needed
+ * 	POSTED -> LEFT	the request ends before the turn: bytes leave at once
+ * 	LEFT -> FREE	the turn ends
  */
 #include "module.h"
 
 #include <sys/socket.h>
 
-#define PIECES	8	/* buffers of an answer; one of more isn't collected */
+#define PIECES	8	/* most buffers; an answer with more isn't collected */
 #define MOST	(128 * 1024)
 
 enum state { FREE, POSTED, SENT, LEFT };
 
-/* A connection's answer; there is one for each of nginx' connections. */
+/*
+ * The answer of a connection; there is one for each element of nginx'
+ * connections.
+ */
 struct answer {
 	struct flexsc_cb cb;
 	struct msghdr message;
 	struct iovec pieces[PIECES];
-	ngx_http_request_t *request;	/* NULL: nothing is collected */
+	ngx_http_request_t *request;	/* NULL: no answer may be collected */
 	ngx_connection_t *connection;
 	enum state state;
 };
 
-/* nginx' connections, and an answer for each. */
+/* nginx' array of connections, and an answer for each. */
 static const ngx_connection_t *connections;
 static struct answer *answers;
 static size_t count;
@@ -45,20 +49,20 @@ static size_t count;
 static ngx_send_chain_pt send_chain_of_nginx;
 static ngx_int_t (*forget_of_nginx)(ngx_connection_t *c, ngx_uint_t flags);
 
-/* The connection whose answer was collected, while nginx goes on with it. */
+/* The connection whose collected answer was sent, while nginx continues it. */
 static const ngx_connection_t *answered;
 
 static struct answer *answer_of(const ngx_connection_t *c)
 {
-	/* HTTP/2 has connections of its own, which are nowhere. */
+	/* HTTP/2 makes connections of its own, which aren't in the array. */
 	if (c < connections || c >= connections + count)
 		return NULL;
 	return &answers[c - connections];
 }
 
 /*
- * Fill the pieces from the answer, if it is to be collected: it is in memory to
- * its end, so nothing follows while it is posted.
+ * Fill the pieces from the answer, if it can be collected: all of it is in
+ * memory and it is complete, so nothing is sent after it while it is posted.
  */
 static bool answer_fill(struct answer *a, const ngx_chain_t *in, off_t limit)
 {
@@ -85,7 +89,7 @@ static bool answer_fill(struct answer *a, const ngx_chain_t *in, off_t limit)
 	return last && bytes && bytes <= limit;
 }
 
-/* The request is over: its buffers and its socket are about to go. */
+/* Called when the request ends, before its buffers and its socket are freed. */
 static void answer_leave(void *data)
 {
 	struct answer *a = data;
@@ -93,7 +97,10 @@ static void answer_leave(void *data)
 	a->request = NULL;
 	if (a->state == POSTED) {
 		flexsc_loop_submit(turn.loop);
-		/* What the kernel didn't take now isn't for who comes next. */
+		/*
+		 * Bytes that the kernel didn't take now must not go to the
+		 * connection's next user.
+		 */
 		a->message.msg_iovlen = 0;
 		a->state = LEFT;
 	} else if (a->state == SENT) {
@@ -117,7 +124,7 @@ void send_allow(ngx_http_request_t *r)
 	a->connection = r->connection;
 }
 
-/* nginx goes on with the connection as it does for a writable socket. */
+/* Continue the connection in nginx, as for a writable socket. */
 static void on_sent(struct flexsc_cb *cb)
 {
 	struct answer *a = cb->arg;
@@ -135,9 +142,10 @@ static void on_sent(struct flexsc_cb *cb)
 }
 
 /*
- * nginx has its event module forget a connection right before it closes the
- * socket, unless the connection is shared. So one that ends with a collected
- * answer becomes shared, and its socket is closed by a call of the next batch.
+ * nginx calls this function of the event module right before it closes a
+ * socket, unless the connection is shared. So a connection that ends with a
+ * collected answer is marked as shared, and a call of the next batch closes its
+ * socket.
  */
 static ngx_int_t forget(ngx_connection_t *c, ngx_uint_t flags)
 {
@@ -153,7 +161,10 @@ static ngx_int_t forget(ngx_connection_t *c, ngx_uint_t flags)
 
 static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
 {
-	/* It doesn't block; but neither does a call that is asked not to wait. */
+	/*
+	 * The socket is non-blocking, but this hint is right: the call has
+	 * MSG_DONTWAIT.
+	 */
 	flexsc_fd_hint(c->fd, FLEXSC_FD_STREAM | FLEXSC_FD_BLOCKING);
 	a->cb = (struct flexsc_cb){ .callback = on_sent, .arg = a };
 	if (flexsc_loop_sendmsg(turn.loop, &a->cb, c->fd, &a->message,
@@ -165,8 +176,8 @@ static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
 }
 
 /*
- * nginx sends the same answer again: tell it how much has been sent. It sends the
- * rest itself, and sees why the kernel didn't take that.
+ * nginx sends the same answer again: return how much was sent. nginx sends the
+ * rest itself, and gets the kernel's error for it.
  */
 static ngx_chain_t *answer_sent(struct answer *a, ngx_connection_t *c,
 				ngx_chain_t *in, off_t limit)
@@ -180,8 +191,9 @@ static ngx_chain_t *answer_sent(struct answer *a, ngx_connection_t *c,
 }
 
 /*
- * Is the connection's end the next that happens to it, and may the answer wait
- * for that? If the client has sent more by then, what waits is lost.
+ * Is the next step after this answer the connection's end, and may the answer
+ * wait for it (tcp_nopush)? If the client has sent more by then, closing loses
+ * the bytes that wait.
  */
 static bool is_last(ngx_http_request_t *r)
 {
@@ -192,13 +204,19 @@ static bool is_last(ngx_http_request_t *r)
 	       !core->post_action.len;
 }
 
-/* The kernel waits for nothing, but with a last answer for the end. */
+/*
+ * Never wait for the client. MSG_MORE holds back the end of a last answer until
+ * the connection is closed.
+ */
 static int flags_of(ngx_http_request_t *r)
 {
 	return MSG_DONTWAIT | MSG_NOSIGNAL | (is_last(r) ? MSG_MORE : 0);
 }
 
-/* One answer alone isn't posted, and needn't be nginx' if it is the last. */
+/*
+ * A single answer isn't posted. If it is the connection's last one, it is sent
+ * here, else by nginx' function.
+ */
 static void answer_send(struct answer *a, ngx_connection_t *c)
 {
 	int flags = flags_of(a->request);
@@ -212,8 +230,8 @@ static void answer_send(struct answer *a, ngx_connection_t *c)
 }
 
 /*
- * An answer that takes the place of the one that was begun isn't collected: nginx'
- * filters would take it for the beginning of the other.
+ * An answer that replaces one that was begun isn't collected, because nginx'
+ * filters would take it for the beginning of the other one.
  */
 static bool may_collect(const struct answer *a, const ngx_connection_t *c)
 {
@@ -254,7 +272,7 @@ ngx_int_t send_init(ngx_cycle_t *cycle)
 	send_chain_of_nginx = ngx_io.send_chain;
 	ngx_io.send_chain = send_chain;
 	forget_of_nginx = ngx_event_actions.del_conn;
-	/* nginx' modules other than epoll's have no such function. */
+	/* Only the epoll module has such a function. */
 	if (forget_of_nginx)
 		ngx_event_actions.del_conn = forget;
 	return NGX_OK;

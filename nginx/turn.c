@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker's loop, inside of nginx' own. nginx waits for events through a pointer
- * to a function of its event module, which is epoll's. process_events() here is put
- * into that pointer: it runs the loop, and then calls the event module's function.
+ * A worker's loop inside nginx' own. nginx waits for events through a function
+ * pointer of its event module, which is epoll's. The module replaces that
+ * pointer by process_events(), which runs the loop and then calls the event
+ * module's function.
  *
- * Nearly all calls are complete when their submission returns. From the first one
- * on that isn't, such as a read from a disk, epoll watches the loop's descriptor.
+ * Nearly all calls are complete when their submission returns. As soon as one
+ * isn't, such as a read from a disk, epoll watches the loop's descriptor.
  */
 #include "module.h"
 
@@ -20,9 +21,9 @@ static ngx_int_t (*wait_for_events)(ngx_cycle_t *cycle, ngx_msec_t timer,
 				    ngx_uint_t flags);
 
 /*
- * A timer that keeps a worker alive while calls are pending: a worker that is asked
- * to quit waits for timers that may not be cancelled. nginx looks at its timers
- * before process_events() submits calls.
+ * A timer that keeps a worker alive while calls are pending: a worker that
+ * quits waits for timers that aren't cancelable. nginx checks its timers before
+ * process_events() submits calls.
  */
 static ngx_event_t exists;
 static ngx_connection_t nowhere = { .fd = (ngx_socket_t)-1 };
@@ -42,12 +43,18 @@ void turn_posted(void)
 		ngx_add_timer(&exists, EXISTS_MS);
 }
 
-/* The loop's descriptor is readable. Each turn runs a loop with pending calls. */
+/*
+ * The loop's descriptor is readable. Nothing to do: each turn runs a loop that
+ * has pending calls.
+ */
 static void on_readable(ngx_event_t *event)
 {
 }
 
-/* Have epoll tell when calls complete: it watches the loop, edge-triggered. */
+/*
+ * Add the loop's descriptor to epoll, edge-triggered, to be notified when calls
+ * complete.
+ */
 static ngx_int_t watch(ngx_log_t *log)
 {
 	static bool watched;
@@ -64,7 +71,7 @@ static ngx_int_t watch(ngx_log_t *log)
 		return NGX_ERROR;
 	c->read->handler = on_readable;
 	c->read->log = log;
-	/* nginx doesn't report this connection as left open at the end. */
+	/* Keeps nginx from reporting this connection as left open at exit. */
 	c->read->channel = 1;
 	if (ngx_add_event(c->read, NGX_READ_EVENT, NGX_CLEAR_EVENT) != NGX_OK) {
 		ngx_free_connection(c);
@@ -74,12 +81,12 @@ static ngx_int_t watch(ngx_log_t *log)
 	return NGX_OK;
 }
 
-/* Milliseconds that nginx may sleep while calls are pending. */
+/* How long nginx may sleep while calls are pending, in milliseconds. */
 static ngx_msec_t patience(ngx_log_t *log)
 {
 	uint64_t ns;
 
-	/* epoll can't watch the loop: look again after 1 ms. */
+	/* epoll can't watch the loop: check again after 1 ms. */
 	if (watch(log) != NGX_OK || flexsc_loop_prepare(turn.loop, &ns) < 0)
 		return 1;
 	return ns == FLEXSC_FOREVER ? NGX_TIMER_INFINITE :
@@ -91,7 +98,7 @@ static void run_callbacks(ngx_log_t *log)
 	bool first = true;
 	int n;
 
-	/* Calls that callbacks post go in the next batch. */
+	/* Calls that callbacks post are submitted in the next batch. */
 	while (turn.posted || (first && turn.pending)) {
 		turn.posted = 0;
 		first = false;
@@ -112,7 +119,7 @@ static bool is_at_once(void)
 
 static ngx_msec_t sooner(ngx_msec_t a, ngx_msec_t b)
 {
-	/* NGX_TIMER_INFINITE is the greatest number. */
+	/* NGX_TIMER_INFINITE is the largest value. */
 	return a < b ? a : b;
 }
 
@@ -123,7 +130,7 @@ static ngx_int_t process_events(ngx_cycle_t *cycle, ngx_msec_t timer,
 	turn.requests = 0;
 	if (turn.pending || turn.posted) {
 		run_callbacks(cycle->log);
-		/* With timer_resolution nginx sleeps without a limit. */
+		/* With timer_resolution nginx sleeps without a time limit. */
 		if (flags & NGX_UPDATE_TIME)
 			timer = sooner(timer, ngx_event_find_timer());
 		if (turn.pending)
@@ -154,9 +161,9 @@ static struct flexsc_loop *make_loop(ngx_log_t *log)
 }
 
 /*
- * The requests of a turn have memory at a time, and free it at a time. By default
- * libc gives that memory back to the kernel in each turn, and the kernel clears it
- * for the next turn.
+ * Keep freed memory. The requests of a turn allocate together and free
+ * together. By default libc returns that memory to the kernel in each turn, and
+ * the kernel clears it for the next one.
  */
 static void keep_memory(void)
 {
@@ -181,7 +188,10 @@ ngx_int_t turn_init(ngx_cycle_t *cycle)
 
 void turn_fini(void)
 {
-	/* The loop ends with the process, so callbacks don't run. */
+	/*
+	 * The loop is destroyed with the process, so callbacks don't run any
+	 * more.
+	 */
 	if (turn.loop)
 		flexsc_loop_submit(turn.loop);
 }

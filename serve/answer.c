@@ -39,7 +39,10 @@
 #include "http/condition.h"
 #include "http/request.h"
 
-/* The kernel asks to try again when the tree changed under a lookup. */
+/*
+ * Attempts of openat2(), which returns EAGAIN when the tree changes during a
+ * lookup.
+ */
 #define RETRIES		8
 
 /*
@@ -89,7 +92,7 @@ static void look(struct exchange *x)
 	exchange_posted(x, OP_STAT, rc);
 }
 
-/* Runs on a syscall thread; the exchange waits for it. */
+/* Runs on a syscall thread, while the exchange waits for the result. */
 static int64_t walk(void *arg)
 {
 	const struct exchange *x = arg;
@@ -215,9 +218,7 @@ static void on_stat(struct flexsc_cb *cb)
 	exchange_settle(x);
 }
 
-/*
- * Beginning and end
- */
+/* Begin and end */
 
 /* Open the file that the path names, or take it from the cache. */
 static void find(struct exchange *x)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers to requests: the way from a request's path to what is sent. */
+/* Answers to requests: from a request's path to the bytes that are sent. */
 #ifndef SERVE_ANSWER_H
 #define SERVE_ANSWER_H
 
@@ -8,20 +8,21 @@
 struct exchange;
 
 /*
- * Called once for an exchange, before its first request; what the exchange is
- * given is there.
+ * Initialise x, once, before its first request. The exchange's constant fields
+ * must be set.
  */
 void answer_init(struct exchange *x);
 
 /*
- * Answer the request, whose head begins at head, or refuse it with its status.
- * False: the answer has failed already, and done() won't be called.
+ * Answer the request whose head begins at head, or refuse it with the request's
+ * error status. False: the answer has failed already, and done() won't be
+ * called.
  */
 bool answer_request(struct exchange *x, const char *head, bool keep_alive);
 
 /*
- * Answer status at once, and nothing after it. False: the answer has failed
- * already, and done() won't be called.
+ * Answer with this status at once, and close after it. False: the answer has
+ * failed already, and done() won't be called.
  */
 bool answer_refuse(struct exchange *x, const char *head, int status);
 

@@ -2,33 +2,34 @@
 /*
  * The life of a connection; runs on its worker's thread.
  *
- *	from		to		when
- *	-		WAITING		it was accepted
- *	WAITING		ANSWERING	a request is complete, breaks the rules
- *					(400 ...), or took too long (408)
- *	WAITING		CLOSING		the client has gone, or was idle for
- *					too long; the worker stops; descriptors
- *					or places are short
- *	ANSWERING	WAITING		the answer was sent, and the connection
- *					is kept
- *	ANSWERING	LINGERING	it was sent and is the last, but there
- *					are bytes that nobody will read: to
- *					close now would destroy the answer on
- *					its way
- *	ANSWERING	CLOSING		it was sent and is the last; the client
- *					has gone or is stuck
- *	LINGERING	CLOSING		the client has gone, or a limit is
- *					reached; room or descriptors are short
- *	CLOSING		-		no call is pending
+ * 	from		to		when
+ * 	-		WAITING		it was accepted
+ * 	WAITING		ANSWERING	a request is complete, breaks the rules
+ * 					(400 ...), or took too long (408)
+ * 	WAITING		CLOSING		the client has gone, or was idle for
+ * 					too long; the worker stops; descriptors
+ * 					or places are short
+ * 	ANSWERING	WAITING		the answer was sent, and the connection
+ * 					is kept
+ * 	ANSWERING	LINGERING	the last answer was sent, but bytes
+ * 					arrived that will not be read: closing
+ * 					now would destroy the answer on its way
+ * 	ANSWERING	CLOSING		the last answer was sent; the client
+ * 					has gone or is stuck
+ * 	LINGERING	CLOSING		the client has gone, or a limit is
+ * 					reached; room or descriptors are short
+ * 	CLOSING		-		no call is pending
  *
- * What is pending, "ops" says, and the exchange. Each callback clears its own
- * bit first, and ends with connection_settle(), which alone frees; so whatever
- * a callback calls may drop the connection without its callers having to know.
+ * The bits of "ops" are the connection's own pending calls; the exchange has
+ * others. Each callback first clears its own bit, and last calls
+ * connection_settle(), the only function that frees the connection. So any
+ * function that a callback calls may drop the connection, and its callers
+ * needn't check for that.
  *
- * While the end of an answer is being sent, the next read is pending already,
- * unless there are bytes of another request: those come first. It fills input
- * behind what is there, which nothing else touches, and is looked at when the
- * answer is through.
+ * The next read is posted while the end of an answer is being sent, unless
+ * bytes of another request have arrived already: those are parsed first. The
+ * read appends to the input, which nothing else touches meanwhile, and its
+ * result is parsed when the answer has been sent.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@
 #include "answer.h"
 #include "connection.h"
 
-/* Bytes of room that a read asks for at least. */
+/* Smallest room for a read, in bytes. */
 #define ROOM		512
 
 #define LINGER_TIME	(2 * CLOCK_SECOND)
@@ -84,7 +85,7 @@ static void to_busy(struct connection *c)
 	move(c, &c->clients->busy);
 }
 
-/* Count c as refused: it takes no place of a client that is served. */
+/* Count c as refused, so that it takes no place of a client that is served. */
 static void count_refused(struct connection *c)
 {
 	if (!c->refused)
@@ -98,7 +99,7 @@ static bool connection_pending(const struct connection *c,
 	return c->ops & op;
 }
 
-/* Close the connection as soon as nothing is pending, and cancel what is. */
+/* Cancel all pending calls, and close the connection when they are complete. */
 static void connection_drop(struct connection *c)
 {
 	struct flexsc_loop *loop = c->clients->env->loop;
@@ -112,7 +113,7 @@ static void connection_drop(struct connection *c)
 	exchange_cut(&c->exchange);
 }
 
-/* Mark op as pending if rc says so, else close. */
+/* Mark op as pending if rc reports success, else close. */
 static bool connection_posted(struct connection *c, enum connection_op op,
 			      int rc)
 {
@@ -127,7 +128,7 @@ static bool connection_posted(struct connection *c, enum connection_op op,
  * Input
  */
 
-/* The input has nothing that is needed any more. */
+/* Discard the input: all of it has been used. */
 static void rewind_input(struct connection *c)
 {
 	buffer_put(&c->clients->env->buffers, c->big);
@@ -139,7 +140,10 @@ static void rewind_input(struct connection *c)
 	c->end = 0;
 }
 
-/* Move the input to a big buffer: the head doesn't fit in the small one. */
+/*
+ * Move the input to a big buffer, because the head doesn't fit in the small
+ * one.
+ */
 static bool enlarge_input(struct connection *c)
 {
 	struct buffer *big = buffer_get(&c->clients->env->buffers);
@@ -163,7 +167,7 @@ static bool make_room(struct connection *c)
 		rewind_input(c);
 		return true;
 	}
-	/* The body so far was counted, and isn't needed. */
+	/* The body received so far was counted, and isn't needed. */
 	if (r->state == REQUEST_BODY)
 		length = r->length;
 	if (c->size - c->start - length < ROOM) {
@@ -178,7 +182,7 @@ static bool make_room(struct connection *c)
 	return true;
 }
 
-/* Ask for more input, until deadline. */
+/* Post a receive of more input, with a deadline. */
 static void receive(struct connection *c, uint64_t deadline)
 {
 	struct flexsc_loop *loop = c->clients->env->loop;
@@ -190,7 +194,7 @@ static void receive(struct connection *c, uint64_t deadline)
 		flexsc_loop_deadline(loop, &c->receive, deadline);
 }
 
-/* The time that is left of limit since then. */
+/* The rest of a limit that began at "since". */
 static uint64_t remaining(uint64_t since, uint64_t limit)
 {
 	uint64_t spent = clock_ticks() - since;
@@ -198,7 +202,10 @@ static uint64_t remaining(uint64_t since, uint64_t limit)
 	return spent < limit ? limit - spent : 1;
 }
 
-/* A request has its time as a whole, lest a client sends a byte a minute. */
+/*
+ * Receive with one deadline for the whole request. With a deadline per receive
+ * a client could send a byte a minute and stay for ever.
+ */
 static void receive_request(struct connection *c)
 {
 	uint64_t timeout = c->clients->env->settings->timeout;
@@ -230,7 +237,7 @@ static void connection_answer(struct connection *c)
 		connection_drop(c);
 }
 
-/* Look for a request in the input. */
+/* Parse a request from the input. */
 static void parse(struct connection *c)
 {
 	struct request *r = &c->request;
@@ -254,7 +261,9 @@ static void parse(struct connection *c)
 	}
 }
 
-/* The last of the answer is being sent; the next request is read meanwhile. */
+/*
+ * The last part of the answer is being sent: read the next request meanwhile.
+ */
 static void connection_read_ahead(struct exchange *x)
 {
 	struct connection *c = x->arg;
@@ -264,16 +273,14 @@ static void connection_read_ahead(struct exchange *x)
 	    !x->response.keep_alive || rest(c) || c->big || c->ended ||
 	    connection_pending(c, OP_RECEIVE))
 		return;
-	/* The log alone still needs the request's head. */
+	/* Besides the answer only the log needs the request's head. */
 	if (!log_enabled(&all->env->log))
 		rewind_input(c);
 	if (c->size - c->end >= ROOM)
 		receive(c, all->env->settings->timeout);
 }
 
-/*
- * The end
- */
+/* End */
 
 static void shut_down(struct connection *c)
 {
@@ -292,7 +299,7 @@ static void linger(struct connection *c)
 		receive(c, remaining(c->begun, LINGER_TIME));
 }
 
-/* The answer was the last. */
+/* Handle the end of the connection's last answer. */
 static void finish(struct connection *c)
 {
 	if (c->ended || !(c->request.unread || rest(c))) {
@@ -306,12 +313,14 @@ static void finish(struct connection *c)
 	shut_down(c);
 	if (c->state == CONNECTION_LINGERING && !connection_pending(c, OP_RECEIVE))
 		linger(c);
-	/* c takes room now, and the listener may wait for some. */
+	/*
+	 * c takes room from now on, and the listener may be waiting for room.
+	 */
 	if (!clients_have_room(c->clients, 0))
 		clients_make_room(c->clients);
 }
 
-/* The answer has been sent. */
+/* The exchange's callback: the answer has been sent. */
 static void connection_answered(struct connection *c)
 {
 	bool keep = c->exchange.response.keep_alive && !c->clients->stopping;
@@ -339,7 +348,7 @@ static void connection_answered(struct connection *c)
 	receive_request(c);
 }
 
-/* The last thing that each callback does. c may be gone after it. */
+/* Every callback calls this last; c may have been freed after it. */
 static void connection_settle(struct connection *c)
 {
 	struct clients *all = c->clients;
@@ -360,7 +369,7 @@ static void connection_settle(struct connection *c)
  * Callbacks
  */
 
-/* No more input, or none in time. */
+/* Handle a receive without data: end of input, an error, or the deadline. */
 static void received_nothing(struct connection *c, int64_t ret)
 {
 	bool late = ret == -ETIME;
@@ -374,8 +383,8 @@ static void received_nothing(struct connection *c, int64_t ret)
 		break;
 	case CONNECTION_ANSWERING:
 		/*
-		 * A late read says nothing, because the client was to wait
-		 * then.
+		 * A receive that timed out doesn't mean that the client has
+		 * closed.
 		 */
 		c->ended |= !late;
 		break;
@@ -447,9 +456,7 @@ static void on_shutdown(struct flexsc_cb *cb)
 	connection_settle(c);
 }
 
-/*
- * The beginning
- */
+/* Begin */
 
 static void set_peer(struct connection *c, const struct sockaddr_storage *peer)
 {
@@ -533,8 +540,8 @@ static void connection_cut(struct connection *c)
 }
 
 /*
- * The connection that has been idle for the longest time, or NULL. Only the first of
- * each list can be it.
+ * The connection that has been idle for the longest time, or NULL. It is the
+ * first one of its list.
  */
 static struct connection *longest_idle(const struct clients *all)
 {
@@ -546,8 +553,9 @@ static struct connection *longest_idle(const struct clients *all)
 }
 
 /*
- * Close the connection that has been idle for the longest time. A request that arrives
- * before its receive is cancelled is still answered. False: none is idle.
+ * Close the connection that has been idle for the longest time. A request that
+ * arrives before its receive is cancelled is still answered. False: no
+ * connection is idle.
  */
 static bool shed_idle(struct clients *all)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client's connection, and all connections of a worker. On the worker's thread;
- * connection.c has the states.
+ * A client's connection, and all connections of a worker. Used on the worker's
+ * thread. connection.c has the states.
  */
 #ifndef SERVE_CONNECTION_H
 #define SERVE_CONNECTION_H
@@ -21,13 +21,13 @@ struct sockaddr_storage;
 #define CONNECTION_INPUT	2048
 
 enum connection_state {
-	CONNECTION_WAITING,	/* for a request, or the rest of one */
-	CONNECTION_ANSWERING,	/* see answer.c */
-	CONNECTION_LINGERING,	/* until the client has read the answer */
-	CONNECTION_CLOSING,	/* until nothing is pending */
+	CONNECTION_WAITING,	/* for a request, or for the rest of one */
+	CONNECTION_ANSWERING,	/* the exchange is pending; see answer.c */
+	CONNECTION_LINGERING,	/* until the client has read the answer, or a limit */
+	CONNECTION_CLOSING,	/* until no call is pending */
 };
 
-/* Calls that may be pending, besides its exchange's. */
+/* Pending calls of the connection itself; its exchange has others. */
 enum connection_op {
 	OP_RECEIVE	= 0x01,
 	OP_SHUTDOWN	= 0x02,
@@ -36,11 +36,12 @@ enum connection_op {
 /* The connections of a worker. */
 struct clients {
 	struct environment *env;
-	/* A connection has gone. */
+	/* Called after a connection was freed. */
 	void (*left)(struct clients *clients);
 	/*
-	 * Lists, the oldest connection first: those that have sent nothing yet, that
-	 * wait for another request, that linger, and all others.
+	 * Lists, each with the oldest connection first: connections that have
+	 * sent nothing yet, that wait for another request, that linger, and all
+	 * others.
 	 */
 	struct connection *fresh;
 	struct connection *idle;
@@ -48,52 +49,52 @@ struct clients {
 	struct connection *busy;
 	struct connection *unused;
 	unsigned int count;
-	unsigned int refused;	/* those of "count" that are refused or linger */
-	unsigned int max;	/* most others */
+	unsigned int refused;	/* included in "count": refused or lingering */
+	unsigned int max;	/* limit for connections that aren't refused */
 	unsigned int max_refused;
 	bool stopping;
-	uint64_t waits;		/* times a connection began to be fresh or idle */
+	uint64_t waits;		/* how often connections became fresh or idle */
 };
 
 struct connection {
 	struct clients *clients;
 	struct connection *prev, *next;
-	struct connection **list;	/* the one of clients' lists that it is on */
+	struct connection **list;	/* the list of "clients" that it is on */
 	int fd;
 	enum connection_state state;
 	unsigned int ops;
-	bool refused;		/* it is counted in clients->refused */
-	bool ended;		/* the client sends nothing more */
-	uint64_t begun;		/* when its request's first byte came, or 0 */
-	uint64_t accepted;	/* when */
-	uint64_t waits;		/* clients->waits when it began to be fresh or idle */
-	uint64_t discarded;	/* bytes thrown away while lingering */
+	bool refused;		/* counted in clients->refused */
+	bool ended;		/* the client has closed its side */
+	uint64_t begun;		/* when the first byte of the request came, or 0 */
+	uint64_t accepted;	/* time of the accept */
+	uint64_t waits;		/* value of clients->waits when it became fresh or idle */
+	uint64_t discarded;	/* bytes discarded while lingering */
 	struct flexsc_cb receive;
 	struct flexsc_cb shutdown;
 	struct request request;
 	struct exchange exchange;
 	/*
-	 * Input: the current request begins at start; llhttp has seen it up to
-	 * parsed, and it is there up to end.
+	 * Input: the current request begins at start, the bytes before parsed
+	 * have been passed to llhttp, and end is the end of what was received.
 	 */
 	char *input;
 	size_t size;
 	size_t start;
 	size_t parsed;
 	size_t end;
-	struct buffer *big;	/* where input is, unless in small */
+	struct buffer *big;	/* contains the input, unless "small" does */
 	char peer[INET6_ADDRSTRLEN];
 	char small[CONNECTION_INPUT];
 };
 
 /*
- * Take a client's socket. peer is only read if there is a log. refuse: answer
- * 503 and close.
+ * Take over a client's socket. peer is read only if there is a log. refuse:
+ * answer 503 and close.
  */
 void connection_start(struct clients *clients, int fd,
 		      const struct sockaddr_storage *peer, bool refuse);
 
-/* May one more be accepted, if "coming" others are being accepted? */
+/* Is there room for one more, while "coming" others are being accepted? */
 static inline bool clients_have_room(const struct clients *clients,
 				     unsigned int coming)
 {
@@ -101,24 +102,27 @@ static inline bool clients_have_room(const struct clients *clients,
 }
 
 /*
- * Is there a place for one more client? If not, close the connection that has been idle
- * for the longest time. False: none is idle.
+ * Make sure that one more client has a place: if not, close the connection that
+ * has been idle for the longest time. False: no connection is idle.
  */
 bool clients_make_place(struct clients *clients);
 
-/* Close the connection that has lingered for the longest time, if one lingers. */
+/* Close the connection that has lingered for the longest time, if any. */
 void clients_make_room(struct clients *clients);
 
-/* Out of descriptors: close a connection that lingers, or else one that is idle. */
+/*
+ * Called when descriptors run out: close a lingering connection, or else an
+ * idle one.
+ */
 void clients_shed(struct clients *clients);
 
-/* Drop connections that wait for a request; others finish what was begun. */
+/* Drop connections that wait for a request; others finish their answer. */
 void clients_stop(struct clients *clients);
 
-/* Drop all connections, whatever they do. */
+/* Drop all connections, whatever their state. */
 void clients_cut(struct clients *clients);
 
-/* Called when there are no connections. */
+/* Free memory. No connection may be left. */
 void clients_fini(struct clients *clients);
 
 #endif /* SERVE_CONNECTION_H */

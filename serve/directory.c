@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listings. Pure functions, apart from malloc(). Names come sorted by their
- * bytes, folders with a slash at the end.
+ * Listings of folders. Pure functions, apart from malloc(). Names are sorted by
+ * their bytes; those of folders end in a slash.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -13,15 +13,15 @@
 #include "http/text.h"
 
 struct directory {
-	char *names;		/* one behind the other, each with its zero */
+	char *names;		/* one after the other, each with its terminating zero */
 	size_t length;
 	size_t room;
 	size_t count;
-	size_t more;		/* names beyond the limit */
+	size_t more;		/* number of names beyond the limit */
 	bool all;
 };
 
-/* What getdents64() writes; libc has it under another name. */
+/* The record that getdents64() returns; libc declares it under another name. */
 struct record {
 	uint64_t ino;
 	int64_t off;
@@ -114,7 +114,7 @@ static const char **sorted(const struct directory *d)
 	return names;
 }
 
-/* At most six bytes for one. */
+/* Append text as HTML; at most six bytes per byte. */
 static char *put_escaped(char *p, const char *text, size_t length)
 {
 	size_t i;
@@ -155,7 +155,7 @@ static char *put_title(char *p, const char *path, size_t length)
 	return p;
 }
 
-/* "./" in front, so that "a:b" isn't taken for a protocol. */
+/* "./" in front keeps a browser from taking "a:" of "a:b" for a protocol. */
 static char *put_link(char *p, const char *name)
 {
 	size_t n = strlen(name);
@@ -193,7 +193,6 @@ static char *put_page(char *p, const struct directory *d, const char **names,
 char *directory_page(struct directory *d, const char *path,
 		     size_t path_length, size_t head, size_t *length)
 {
-	/* Per name the link, and per byte of it three and six. */
 	size_t room = head + 512 + 12 * path_length + 64 * d->count +
 		      9 * d->length;
 	const char **names = sorted(d);

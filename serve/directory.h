@@ -13,17 +13,17 @@
 
 struct directory;
 
-/* NULL: no memory. all: with names that begin with a dot. */
+/* all: include names that begin with a dot. NULL: no memory. */
 struct directory *directory_create(bool all);
 void directory_destroy(struct directory *directory);
 
-/* Take what getdents64() has put into records; false: no memory. */
+/* Add the records that getdents64() returned. False: no memory. */
 bool directory_add(struct directory *directory, const char *records,
 		   size_t length);
 
 /*
- * The page for the folder at path, with head bytes of room in front of it.
- * From malloc(); NULL: no memory.
+ * Return the page for the folder at path, from malloc(), with head bytes of
+ * room in front of it. NULL: no memory.
  */
 char *directory_page(struct directory *directory, const char *path,
 		     size_t path_length, size_t head, size_t *length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common things of a worker's exchanges. The worker's thread alone touches
- * them, except for the settings and the log's file, which are all workers'.
+ * What the exchanges of a worker share. Only the worker's thread uses it,
+ * except for the settings and the log's file, which all workers share.
  */
 #ifndef SERVE_ENVIRONMENT_H
 #define SERVE_ENVIRONMENT_H
@@ -26,14 +26,16 @@ struct environment {
 	struct cache cache;
 	struct log log;
 	/*
-	 * Arguments of openat2(), for a file and for a folder. Without symbolic
-	 * links a name leads nowhere but below the root, and the kernel needn't
-	 * look whether it does, which takes 3 % of a request: how[0]. How[1]
-	 * follows links, and is used from the first name on that has one.
+	 * Arguments of openat2(), for a file and for a folder. how[0] refuses
+	 * symbolic links: then a name can't lead out of the root, and the
+	 * kernel skips the check for that, which takes 3 % of a request. how[1]
+	 * follows links; it is used as soon as the first name contains one.
 	 */
 	struct open_how how[2][2];
 	bool links;
-	/* Why a name is walked instead (http/beneath.h), or 0. */
+	/*
+	 * The errno for which paths are walked instead (http/beneath.h), or 0.
+	 */
 	int no_openat2;
 };
 

@@ -2,10 +2,10 @@
 /*
  * Runs on the worker's thread.
  *
- * What is pending, "pending" says. Each callback begins with
- * exchange_completed(), and ends with exchange_settle(), which alone ends an
- * exchange; so whatever a callback calls may cut it without its callers having
- * to know.
+ * The bits of "pending" are the pending calls. Each callback begins with
+ * exchange_completed(), and ends with exchange_settle(), the only function that
+ * ends an exchange. So any function that a callback calls may cut the exchange,
+ * and its callers needn't check for that.
  */
 #include "exchange.h"
 
@@ -60,7 +60,7 @@ static void exchange_log(struct exchange *x)
 		.sent = x->sent > x->head ? x->sent - x->head : 0,
 	};
 
-	/* A line that broke off isn't quoted. */
+	/* The log doesn't quote a request line that is incomplete. */
 	if (r->length) {
 		line.method = llhttp_method_name(r->method);
 		line.target = x->request_head + r->target.at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request and its answer: what it has, what is pending of it, and how it
- * ends. What it does, answer.h begins.
+ * One request and its answer: its resources, its pending calls, and its end.
+ * answer.h has the functions that begin one.
  */
 #ifndef SERVE_EXCHANGE_H
 #define SERVE_EXCHANGE_H
@@ -28,8 +28,8 @@ struct exchange;
 struct request;
 
 /*
- * Stages of an exchange; a call's end means what its stage says. The arrows are
- * in answer.c.
+ * Stages of an exchange. The stage decides what a completed call means.
+ * answer.c has the transitions.
  */
 enum exchange_stage {
 	EXCHANGE_OPEN,
@@ -39,7 +39,7 @@ enum exchange_stage {
 	EXCHANGE_LOAD,
 	EXCHANGE_LIST,
 	EXCHANGE_SEND,
-	/* Stages of an exchange that is over. */
+	/* Stages of an exchange that has ended. */
 	EXCHANGE_SENT,
 	EXCHANGE_CUT,
 };
@@ -52,29 +52,29 @@ enum exchange_op {
 	OP_SEND	= 0x08,
 };
 
-/* Events that an exchange tells its connection. */
+/* Events that an exchange reports to its connection. */
 struct exchange_events {
-	/* The last of the answer is being sent. May cut the exchange. */
+	/* The last part of the answer is being sent. May cut the exchange. */
 	void (*ending)(struct exchange *x);
 	/*
-	 * The exchange is over: EXCHANGE_SENT or EXCHANGE_CUT; it has
-	 * nothing.
+	 * The exchange has ended as EXCHANGE_SENT or EXCHANGE_CUT, and holds no
+	 * resources.
 	 */
 	void (*done)(struct exchange *x);
-	/* The process is out of descriptors. */
+	/* The process has run out of descriptors. */
 	void (*short_of_fds)(struct exchange *x);
 };
 
 struct exchange {
 	struct environment *env;
 	const struct exchange_events *events;
-	void *arg;			/* for the events */
+	void *arg;			/* argument of the events */
 	const struct request *request;
-	const char *request_head;	/* stays until ending(), or the log */
-	const char *peer;		/* only read if there is a log */
+	const char *request_head;	/* valid until ending(), or until the log has it */
+	const char *peer;		/* read only if there is a log */
 	int socket;
 	enum exchange_stage stage;
-	unsigned int pending;		/* of enum exchange_op */
+	unsigned int pending;		/* bits of enum exchange_op */
 	struct flexsc_cb open;
 	struct flexsc_cb stat;
 	struct flexsc_cb load;
@@ -82,24 +82,24 @@ struct exchange {
 	struct path path;
 	struct response response;
 	unsigned int retries;
-	bool links;			/* the open follows symbolic links */
-	int walk_flags;			/* of an open without openat2() */
-	struct buffer *buffer;		/* data that is loaded, then sent */
-	struct directory *directory;	/* while its names are read */
-	char *page;			/* from malloc(), sent instead */
-	struct file *file;		/* NULL: none is open */
-	struct file own;		/* file, unless the cache keeps it */
+	bool links;			/* open with symbolic links allowed */
+	int walk_flags;			/* flags of an open without openat2() */
+	struct buffer *buffer;		/* data, first loaded, then sent */
+	struct directory *directory;	/* while its names are being read */
+	char *page;			/* from malloc(); sent instead of "buffer" */
+	struct file *file;		/* NULL: no file is open */
+	struct file own;		/* used for "file", unless the cache keeps the file */
 	/* The part of the file that is being loaded. */
 	uint64_t offset;		/* in the file */
-	size_t needed;			/* bytes it shall have */
+	size_t needed;			/* bytes to load for it */
 	size_t have;
-	uint64_t left;			/* bytes of the answer behind it */
-	/* Data that is being sent: out, or the rest of the file. */
+	uint64_t left;			/* bytes of the answer after this part */
+	/* The data that is being sent: "out", or the rest of the file. */
 	bool by_kernel;
-	off_t place;			/* the kernel's own offset then */
-	struct iovec out[2];		/* the second may be empty */
-	struct msghdr message;		/* of both */
-	size_t head;			/* of the bytes sent, not body */
+	off_t place;			/* the kernel's file offset in that case */
+	struct iovec out[2];		/* the second one may be empty */
+	struct msghdr message;		/* sends both elements of "out" */
+	size_t head;			/* bytes of it that are head, not body */
 	uint64_t sent;
 	struct statx stx;
 };
@@ -110,25 +110,25 @@ static inline bool exchange_pending(const struct exchange *x,
 	return x->pending & op;
 }
 
-/* Start the exchange over. False: there is no buffer. */
+/* Begin another request. False: no buffer is free. */
 bool exchange_begin(struct exchange *x, const char *head, bool keep_alive);
 
-/* Give back the file: to the cache, or to the kernel. */
+/* Release the file to the cache, or close it. */
 void exchange_release(struct exchange *x);
 
-/* Give back all that the exchange has. */
+/* Release all resources of the exchange. */
 void exchange_give_back(struct exchange *x);
 
 /*
- * Give the exchange up: cancel what is pending. done() comes when that is
+ * Cut the exchange: cancel its pending calls. done() is called when they are
  * complete.
  */
 void exchange_cut(struct exchange *x);
 
-/* End an exchange that is over, for exchange_settle(). */
+/* Used by exchange_settle(): end an exchange that is over. */
 void exchange_end(struct exchange *x);
 
-/* Mark op as pending if rc says so, else cut. */
+/* Mark op as pending if rc reports success, else cut. */
 static inline bool exchange_posted(struct exchange *x, enum exchange_op op,
 				   int rc)
 {
@@ -139,7 +139,10 @@ static inline bool exchange_posted(struct exchange *x, enum exchange_op op,
 	return rc == 0;
 }
 
-/* A callback's first thing: op isn't pending. False: x has been cut. */
+/*
+ * Each callback calls this first: op is no longer pending. False: x has been
+ * cut.
+ */
 static inline bool exchange_completed(struct exchange *x, enum exchange_op op)
 {
 	x->pending &= ~op;
@@ -152,7 +155,7 @@ static inline bool exchange_over(const struct exchange *x)
 }
 
 /*
- * The function that begins an exchange does this instead of exchange_settle().
+ * The function that begins an exchange calls this instead of exchange_settle().
  * False: the exchange is over already, and done() won't be called.
  */
 static inline bool exchange_begun(struct exchange *x)
@@ -163,7 +166,10 @@ static inline bool exchange_begun(struct exchange *x)
 	return false;
 }
 
-/* A callback's last thing: done(), if that was the end. x may be gone then. */
+/*
+ * Each callback calls this last. It calls done() if the exchange is over; x may
+ * have been freed after it.
+ */
 static inline void exchange_settle(struct exchange *x)
 {
 	if (exchange_over(x))

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting clients. listener_open() and the two functions for names run before there
- * are workers, the rest on the worker's thread.
+ * Accepting clients. listener_open() and the two functions for names run before
+ * any worker, the rest on the worker's thread.
  *
- * When a client comes and the worker is full, the worker closes the connection that has
- * been idle for the longest time. If none is idle, the new client is answered 503 at
- * once. Its connection lingers so that the answer arrives, unless its place is needed.
- * When the process is out of descriptors or memory, the worker closes a connection that
- * lingers or is idle, and doesn't accept until a connection has gone.
+ * When a client connects while the worker is full, the worker closes the
+ * connection that has been idle for the longest time. If no connection is idle,
+ * the worker answers the new client 503 at once. That connection lingers so
+ * that the answer arrives, unless its place is needed. When the process runs
+ * out of descriptors or memory, the worker closes a lingering or an idle
+ * connection. It accepts again when a connection has been closed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,7 +35,7 @@ static void complain(const char *address, const char *port, const char *what,
 		what, advice);
 }
 
-/* The socket's queue is as long as net.core.somaxconn permits. */
+/* The backlog is INT_MAX: the kernel limits it to net.core.somaxconn. */
 static int listen_on(const struct addrinfo *info, bool shared)
 {
 	int fd = socket(info->ai_family,
@@ -44,7 +45,7 @@ static int listen_on(const struct addrinfo *info, bool shared)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	/* Accepted sockets inherit these options. */
+	/* Accepted sockets inherit this option. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if ((!shared || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one,
 				   sizeof(one)) == 0) &&
@@ -113,7 +114,7 @@ static void on_pause(struct flexsc_cb *cb)
 	listener_resume(l);
 }
 
-/* Pause accepting: the process is out of descriptors or memory. */
+/* Stop accepting for now: the process is out of descriptors or memory. */
 static void pause_accepting(struct listener *l)
 {
 	if (l->paused || l->closed)
@@ -123,7 +124,7 @@ static void pause_accepting(struct listener *l)
 				      PAUSE) == 0;
 }
 
-/* A client's socket, or why there is none. */
+/* Handle an accept4()'s result: a client's socket, or an error. */
 static void take_client(struct listener *l, int64_t ret,
 			const struct sockaddr_storage *peer)
 {
@@ -140,7 +141,9 @@ static void take_client(struct listener *l, int64_t ret,
 		pause_accepting(l);
 		break;
 	default:
-		/* Other errors are those of one client that has gone. */
+		/*
+		 * Any other error is that of a single client, which has gone.
+		 */
 		if (ret >= 0)
 			connection_start(all, (int)ret, peer,
 					 !clients_make_place(all));
@@ -148,8 +151,8 @@ static void take_client(struct listener *l, int64_t ret,
 }
 
 /*
- * May one more be accepted? If not, close a connection that lingers, if there is one:
- * listener_freed() is called when it has gone.
+ * Is there room for one more? If not, close a lingering connection, if any;
+ * listener_freed() is called when it has been closed.
  */
 static bool has_room(struct listener *l)
 {

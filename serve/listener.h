@@ -12,7 +12,7 @@
 
 #include <flexsc/call.h>
 
-/* Calls of accept4() that wait at once. */
+/* Number of concurrent accept4() calls. */
 #define LISTENER_ACCEPTS	8
 
 struct clients;
@@ -37,23 +37,24 @@ struct listener {
 };
 
 /*
- * A socket that listens on address and port, which may be "0". shared: other
- * loops will listen there, too. Returns it, or -1 after a message.
+ * Return a socket that listens on address and port, or -1 after printing a
+ * message. The port may be "0". shared: sockets of other loops will listen on
+ * the same port.
  */
 int listener_open(const char *address, const char *port, bool shared);
 
-/* "127.0.0.1:8080", with what port 0 became. */
+/* Write "127.0.0.1:8080", with the port that the kernel chose for 0. */
 void listener_name(int fd, char *name, size_t size);
 
-/* The port alone. */
+/* Write the port alone. */
 void listener_port(int fd, char *port, size_t size);
 
 void listener_init(struct listener *listener, struct clients *clients, int fd);
 
-/* Accept, as far as there is room for clients. The worker has its loop. */
+/* Accept while there is room for clients. The worker's loop must exist. */
 void listener_resume(struct listener *listener);
 
-/* A client has gone: there is room, and a descriptor. */
+/* A connection was closed: its room and its descriptor are free. */
 void listener_freed(struct listener *listener);
 
 void listener_close(struct listener *listener);

@@ -9,10 +9,10 @@
 
 struct exchange;
 
-/* Begin the answer: the folder is open. */
+/* Begin the answer. The folder is open. */
 void listing_start(struct exchange *x);
 
-/* Go on with the answer: names were read. */
+/* Continue the answer with the names that were read. */
 void listing_loaded(struct exchange *x, int64_t ret);
 
 #endif /* SERVE_LISTING_H */

@@ -11,7 +11,7 @@
 #include "message.h"
 #include "transfer.h"
 
-/* The file has become shorter since statx. */
+/* Handle a file that has become shorter since statx(). */
 static void cut_short(struct exchange *x)
 {
 	if (x->response.status != 200) {
@@ -26,7 +26,10 @@ static void cut_short(struct exchange *x)
 		transfer_head(x, 0);
 }
 
-/* The next answer with this file needn't load it, if this was all of it. */
+/*
+ * If this part is the whole file, map it, so that the next answer needn't load
+ * it.
+ */
 static void answer_loaded(struct exchange *x)
 {
 	if (x->file->cached && x->have == x->file->size)

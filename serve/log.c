@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The access log of one worker; runs on its thread. One buffer collects lines while the
- * other is written. A buffer is written LATENCY after its first line, or earlier. The
- * file is open for appending, so that buffers of several workers don't mix. When a write
- * fails, its lines are dropped and counted, one message reports that, and the next
- * buffer is tried again.
+ * The access log of one worker; runs on its thread. One buffer collects lines
+ * while the other one is written. A buffer is written LATENCY after its first
+ * line, or earlier. The file is opened for appending, so the buffers of several
+ * workers don't overwrite each other. When a write fails, its lines are dropped
+ * and counted, the first failure is reported by a message, and the next buffer
+ * is tried again.
  *
- * Each worker has a descriptor of its own. After the file was reopened, the worker uses
- * the new descriptor as soon as no buffer is being written.
+ * Each worker has its own descriptor. After a reopen, the worker uses the new
+ * descriptor as soon as no buffer is being written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +24,9 @@
 #include "http/text.h"
 
 #define LATENCY		(CLOCK_SECOND / 5)
-#define ENOUGH		(LOG_BUFFER / 4)	/* written at once */
-#define TARGET_MAX	4096			/* bytes of it, unescaped */
+#define ENOUGH		(LOG_BUFFER / 4)	/* a buffer with so much is written at once */
+#define TARGET_MAX	4096			/* longest logged target, in bytes
+						 * before escaping */
 #define LINE_MAX_SIZE	(256 + 4 * TARGET_MAX)
 
 #define HOW_TO_OPEN	(O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY)
@@ -54,7 +56,7 @@ static uint64_t count_lines(const char *p, size_t length)
 	return n;
 }
 
-/* Give up what was to be written. */
+/* Drop and count the lines of a failed write. */
 static void fail(struct log *log, int error)
 {
 	log->file->dropped += count_lines(log->out + log->out_at,
@@ -91,7 +93,7 @@ static void flush(struct log *log)
 	write_out(log);
 }
 
-/* Write the lines that wait, now or soon; not while others are written. */
+/* Write the collected lines, now or soon, unless a write is pending. */
 static void schedule(struct log *log)
 {
 	if (log->filled >= ENOUGH || (log->closing && log->filled))
@@ -101,7 +103,7 @@ static void schedule(struct log *log)
 						 LATENCY) == 0;
 }
 
-/* Use the reopened file, unless a buffer is being written to the old one. */
+/* Switch to the reopened file, unless a write to the old one is pending. */
 static void use_next(struct log *log)
 {
 	if (log->writing || log->next < 0)
@@ -133,7 +135,10 @@ static void on_timer(struct flexsc_cb *cb)
 	struct log *log = cb->arg;
 
 	log->waiting = false;
-	/* A buffer that was full has been written before its time. */
+	/*
+	 * Nothing is left to write if the buffer was full, and so was written
+	 * early.
+	 */
 	if (!log->writing && log->filled)
 		flush(log);
 }
@@ -160,7 +165,10 @@ static void on_opened(struct flexsc_cb *cb)
 
 void log_reopen(struct log *log)
 {
-	/* A pending open may find the file before it is renamed: open it once more. */
+	/*
+	 * The pending open may find the file before it was renamed, so open it
+	 * once more after that.
+	 */
 	log->again = log->opening;
 	if (log->opening || log->closing || !log_has_name(log->file))
 		return;
@@ -197,7 +205,9 @@ void log_file_close(struct log_file *file)
 	file->fd = -1;
 }
 
-/* At most four bytes for one; nobody can forge a line. */
+/*
+ * Escape text; at most four bytes per byte. Keeps clients from forging lines.
+ */
 static char *put_escaped(char *p, const char *text, size_t length)
 {
 	size_t i;
@@ -275,7 +285,7 @@ void log_close(struct log *log)
 
 void log_fini(struct log *log)
 {
-	/* Not of a worker that has failed before log_init(). */
+	/* NULL if the worker failed before log_init(). */
 	if (log->fill) {
 		close(log->fd);
 		if (log->next >= 0)

@@ -18,11 +18,11 @@
 
 struct flexsc_loop;
 
-/* What all workers share. */
+/* The part that all workers share. */
 struct log_file {
 	const char *name;
-	int fd;			/* until all workers have their own; or -1 */
-	_Atomic bool told;	/* that lines are being lost */
+	int fd;			/* open until all workers have their own; or -1 */
+	_Atomic bool told;	/* the loss of lines was reported */
 	_Atomic uint64_t dropped;
 };
 
@@ -32,15 +32,15 @@ struct log {
 	struct flexsc_cb write;
 	struct flexsc_cb timer;
 	struct flexsc_cb open;
-	int fd;			/* of this worker; -1: no log */
-	int next;		/* reopened, and used after the current write; or -1 */
+	int fd;			/* the worker's descriptor; -1: no log */
+	int next;		/* the reopened file, to use after the pending write; or -1 */
 	bool opening;
-	bool again;		/* it is to be opened once more after that */
+	bool again;		/* another open has to follow the pending one */
 	bool writing;
-	bool waiting;		/* the timer runs */
+	bool waiting;		/* the timer is pending */
 	bool closing;
-	char *fill;		/* lines that wait */
-	char *out;		/* lines being written */
+	char *fill;		/* collected lines */
+	char *out;		/* lines that are being written */
 	size_t filled;
 	size_t out_at;
 	size_t out_length;
@@ -49,41 +49,43 @@ struct log {
 struct log_line {
 	const char *peer;
 	const char *method;
-	const char *target;	/* as it came, or NULL */
+	const char *target;	/* as received, or NULL */
 	size_t target_length;
 	uint8_t minor;
 	int status;
-	uint64_t sent;		/* bytes of body */
+	uint64_t sent;		/* bytes of the body */
 };
 
-/* Open for appending; "-" is standard output. 0 or -errno. */
+/* Open the file for appending; "-" is standard output. Returns 0 or -errno. */
 int log_open(struct log_file *file, const char *name);
 
 int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop);
 
 /*
- * Close the file that log_open() opened, when every worker has called log_init(). Else a
- * file that is renamed and removed later would keep its blocks.
+ * Close the descriptor of log_open(), after every worker has called log_init().
+ * Otherwise a file that is renamed and removed later would keep its blocks.
  */
 void log_file_close(struct log_file *file);
 
-/* Never waits; a line that finds no room is counted and lost. */
+/* Never waits. A line for which there is no room is dropped and counted. */
 void log_write(struct log *log, const struct clock *clock,
 	       const struct log_line *line);
 
-/* Has the file a name, so that it can be reopened? */
+/* Does the file have a name, so that it can be reopened? */
 static inline bool log_has_name(const struct log_file *file)
 {
 	return file->name && strcmp(file->name, "-") != 0;
 }
 
 /*
- * The file was renamed: open one of its old name again, and go on there. A buffer that
- * is being written still goes to the renamed file.
+ * Open the file's name again, because the file was renamed, and continue there.
+ * A buffer that is being written still goes to the renamed file.
  */
 void log_reopen(struct log *log);
 
-/* Write what is there, within a second; nothing is posted after that. */
+/*
+ * Write the collected lines, within a second. Nothing may be posted after this.
+ */
 void log_close(struct log *log);
 
 void log_fini(struct log *log);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Answers that are a status and a sentence.
- */
+/* Answers that consist of a status and a sentence. */
 #ifndef SERVE_MESSAGE_H
 #define SERVE_MESSAGE_H
 
@@ -15,12 +13,10 @@ void message_send_with(struct exchange *x, int status,
 /* Send 503, without a buffer. */
 void message_send_busy(struct exchange *x);
 
-/*
- * Send the status that says that a call on a file has failed with this errno.
- */
+/* Send the status for a file's call that failed with this errno. */
 void message_send_error(struct exchange *x, int error);
 
-/* Send 301, to this path with a slash. */
+/* Redirect by 301 to the request's path with a slash at its end. */
 void message_redirect(struct exchange *x);
 
 #endif /* SERVE_MESSAGE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "flexsc serve": serves the files below a folder. The first worker runs on
- * the main thread, each other one on a thread of its own, and nothing is
- * shared between them on the way of a request.
+ * "flexsc serve": serves the files below a folder. The first worker runs on the
+ * main thread, each other one on a thread of its own. Workers share nothing
+ * while they handle requests.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,11 +24,14 @@
 #include "worker.h"
 #include "http/mime.h"
 
-/* Descriptors of a worker, of libc and of the shell. */
+/* Descriptors used by a worker, libc and the shell. */
 #define OWN_FDS		8
 #define OTHER_FDS	32
 
-/* Clients of a loop that are refused at once; the second if descriptors are short. */
+/*
+ * Most clients per loop that may be refused at the same time; the second limit
+ * applies if descriptors are few.
+ */
 #define REFUSED_MOST	64
 #define REFUSED_LEAST	8
 
@@ -37,10 +40,10 @@ struct team_member {
 	pthread_t thread;
 	const struct settings *settings;
 	int socket;
-	int core;		/* -1: any */
+	int core;		/* the processor; -1: any */
 	int rc;
-	sem_t ready;	/* posted by the member: it runs, or has failed */
-	sem_t leave;	/* posted to it: no thread will stop it any more */
+	sem_t ready;	/* posted by the member once it runs, or has failed */
+	sem_t leave;	/* posted to the member: no thread will stop it any more */
 };
 
 /* The nth processor that this process may use; -1 if there are fewer. */
@@ -65,7 +68,7 @@ static void pin(int core)
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(core, &set);
-	/* A pinned worker is merely faster: go on without. */
+	/* Pinning is only an optimisation, so ignore a failure. */
 	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
@@ -85,8 +88,8 @@ static void *run_member(void *arg)
 	if (m->rc == 0) {
 		m->rc = worker_run(&m->worker);
 		/*
-		 * Clients would wait at the worker's socket for ever: all
-		 * workers shall stop.
+		 * A member failed: stop all workers. Otherwise clients would
+		 * wait at the failed worker's socket for ever.
 		 */
 		if (m->rc)
 			kill(getpid(), SIGTERM);
@@ -96,7 +99,7 @@ static void *run_member(void *arg)
 	return NULL;
 }
 
-/* Open the members' sockets; the first one finds the port. */
+/* Open all sockets. The first one determines the port. */
 static bool open_sockets(struct team_member *team, const struct settings *s)
 {
 	const char *port = s->port;
@@ -115,7 +118,10 @@ static bool open_sockets(struct team_member *team, const struct settings *s)
 	return true;
 }
 
-/* Start members 1 and following; returns how many members there are then. */
+/*
+ * Start all members but the first; returns the number of members that exist
+ * then.
+ */
 static unsigned int start_others(struct team_member *team,
 				 const struct settings *s)
 {
@@ -167,7 +173,7 @@ static void announce(const struct team_member *team, const struct settings *s)
 		s->loops > 1 ? "s" : "");
 }
 
-/* Run all members; 0 or the first error. */
+/* Run all members; returns 0 or the first error. */
 static int run_team(struct team_member *team, const struct settings *s)
 {
 	unsigned int n, i;
@@ -217,8 +223,8 @@ static int serve(const struct settings *s)
 }
 
 /*
- * Each client needs a descriptor, and its request another one. With too few
- * descriptors, clients would be accepted and then told that files can't be
+ * Limit the clients by the descriptors: each client needs one, and its request
+ * another. Otherwise clients would be accepted, but their files couldn't be
  * opened.
  */
 static void fit_descriptors(struct settings *s)
@@ -287,7 +293,10 @@ int command_serve(int argc, char **argv)
 		return 1;
 	fit_descriptors(&settings);
 	mime_load();
-	/* The log may be a pipe. */
+	/*
+	 * If the log is a pipe whose reader has gone, a write must fail instead
+	 * of ending the server.
+	 */
 	signal(SIGPIPE, SIG_IGN);
 	rc = serve(&settings);
 	close_files(&settings);

@@ -62,7 +62,7 @@ static const struct option options[] = {
 	{ }
 };
 
-/* A number from min to max; name is the option's. */
+/* Parse a number from min to max; name is the option's name for messages. */
 static bool number(const char *name, const char *text, uint64_t min,
 		   uint64_t max, uint64_t *value)
 {
@@ -102,8 +102,8 @@ static bool seconds(const char *name, const char *text, uint64_t *value)
 }
 
 /*
- * Is the engine known, and not sync, which would wait for one client while
- * others have something to say?
+ * Is the engine usable? sync isn't: it would wait for one client while others
+ * send requests.
  */
 static bool known_engine(const char *option, const char *name)
 {
@@ -116,7 +116,7 @@ static bool known_engine(const char *option, const char *name)
 	return false;
 }
 
-/* Are the library's variables of the environment right? */
+/* Are the values of the library's environment variables valid? */
 static bool known_environment(void)
 {
 	const char *name = secure_getenv("FLEXSC_ENGINE");
@@ -168,7 +168,7 @@ static bool set(struct settings *s, int option, const char *value)
 		return number("--max-body", value, 0, UINT32_MAX,
 			      &s->limits.body);
 	default:
-		/* getopt_long() has said what is wrong. */
+		/* getopt_long() has printed the message. */
 		return false;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the command line asked for. Written before there are workers, read by
- * all of them.
+ * The settings from the command line. Written before any worker starts, read by
+ * all.
  */
 #ifndef SERVE_SETTINGS_H
 #define SERVE_SETTINGS_H
@@ -16,17 +16,20 @@ struct settings {
 	const char *root;
 	const char *address;
 	const char *port;
-	const char *engine;		/* NULL: the best that works */
+	const char *engine;		/* NULL: the best engine that works */
 	const char *cores;
 	const char *log;
-	bool all;			/* names with a dot in front, too */
+	bool all;			/* serve names that begin with a dot, too */
 	unsigned int loops;
 	unsigned int cache;
 	unsigned int max_connections;
 	uint64_t timeout;		/* nanoseconds */
 	uint64_t grace;
 	struct limits limits;
-	/* Beside max_connections, for each loop; by what descriptors there are. */
+	/*
+	 * Refused clients per loop, in addition to max_connections; limited by
+	 * descriptors.
+	 */
 	unsigned int max_refused;
 	/* Opened by command_serve(). */
 	int root_fd;
@@ -34,8 +37,8 @@ struct settings {
 };
 
 /*
- * -1 to go on, else the exit status: 0 after --help, 2 after one line about
- * what is wrong.
+ * Returns -1 to continue, or else the exit status: 0 after --help, 2 after a
+ * message of one line.
  */
 int settings_parse(struct settings *settings, int argc, char **argv);
 

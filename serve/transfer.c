@@ -2,10 +2,10 @@
 /*
  * Runs on the worker's thread.
  *
- * A file of one part is loaded, then sent with its head. Of a larger one the
- * first part is, and the kernel sends the rest by itself, which copies nothing.
- * A small file that the cache keeps isn't loaded again: it is mapped, and the
- * kernel takes it from there.
+ * A small file is loaded, then sent together with its head. Of a larger file
+ * only the first part is loaded; the kernel sends the rest without a copy. A
+ * small file that the cache keeps isn't loaded again: it is mapped, and sent
+ * from the mapping.
  */
 #include "transfer.h"
 
@@ -17,7 +17,7 @@
 
 #include "exchange.h"
 
-/* A send is posted; the client has so long to take something of it. */
+/* A send was posted. Its deadline is that of the client's next progress. */
 static void sending(struct exchange *x, int rc)
 {
 	x->stage = EXCHANGE_SEND;
@@ -44,7 +44,7 @@ static void send_out(struct exchange *x)
 				      flags, NULL, 0));
 }
 
-/* Have the rest of the file sent. */
+/* Post the sending of the file's rest. */
 static void send_rest(struct exchange *x)
 {
 	x->by_kernel = true;
@@ -122,7 +122,7 @@ void transfer_head(struct exchange *x, uint64_t length)
 	transfer_last(x, head, body - head, body - head);
 }
 
-/* The client took so many bytes. */
+/* Account for n bytes that the client has taken. */
 static void took(struct exchange *x, size_t n)
 {
 	x->sent += n;

@@ -12,31 +12,35 @@
 struct exchange;
 struct flexsc_cb;
 
-/* A file of so many bytes at most is sent in one part. */
+/* Files of up to so many bytes are sent in one part. */
 #define TRANSFER_WHOLE	32768
 /*
- * Bytes of the first part of any other. Less keeps the client's window small
- * for long: 8 KiB took twice the time for 1 MiB. More is copied for nothing.
+ * Size of the first part of a larger file, in bytes. With less the client's
+ * window stays small for long: with 8 KiB, 1 MiB took twice the time. With
+ * more, bytes are copied without need.
  */
 #define TRANSFER_FIRST	16384
 
-/* Go on loading the first part. */
+/* Continue to load the first part. */
 void transfer_load(struct exchange *x);
 
-/* Send the file's head and its first part, which is loaded; then the rest. */
+/* Send the file's head and its first part, which was loaded; then the rest. */
 void transfer_file(struct exchange *x);
 
-/* Send the head, and length bytes of the file's contents, which are mapped. */
+/* Send the head and length bytes of the file's mapped contents. */
 void transfer_mapped(struct exchange *x, uint64_t length);
 
-/* Send the head alone, of a file of which length bytes would follow. */
+/* Send only the head of a file whose body would have length bytes. */
 void transfer_head(struct exchange *x, uint64_t length);
 
-/* Send length bytes at out, the last ones, of which head are no body. */
+/*
+ * Send the last length bytes of an answer, at out; the first "head" of them are
+ * no body.
+ */
 void transfer_last(struct exchange *x, const char *out, size_t head,
 		   size_t length);
 
-/* The callback of a send. */
+/* The callback of each send. */
 void transfer_on_send(struct flexsc_cb *cb);
 
 #endif /* SERVE_TRANSFER_H */

@@ -2,13 +2,13 @@
 /*
  * The life of a worker; runs on its thread, except worker_ask_stop().
  *
- *	running		until SIGTERM, SIGINT or worker_ask_stop(); SIGHUP and
- *			SIGUSR1 reopen the log
- *	stopping	nobody is accepted, idle clients are gone, the others
- *			get their answers; until the last has left, "grace" is
- *			over, or a second signal comes
- *	closing		the log is written; the loop ends by itself, as nothing
- *			is pending any more
+ * 	running		until SIGTERM, SIGINT or worker_ask_stop(); SIGHUP and
+ * 			SIGUSR1 reopen the log
+ * 	stopping	no client is accepted, idle ones are dropped, the others
+ * 			get their answers; until the last one has left, "grace"
+ * 			is over, or a second signal comes
+ * 	closing		the log is written; the loop ends when nothing is
+ * 			pending any more
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,13 +26,18 @@
 
 static const int signals[WORKER_SIGNALS] = { SIGTERM, SIGINT, SIGUSR1, SIGHUP };
 
-/* Without a log that has a name SIGHUP ends the process, as a terminal does. */
+/*
+ * Without a named log SIGHUP keeps its default action, so a closed terminal
+ * ends the process.
+ */
 static unsigned int signals_of(const struct worker *w)
 {
 	return WORKER_SIGNALS - !log_has_name(w->env.settings->log_file);
 }
 
-/* Nothing of this worker's shall be pending any more. */
+/*
+ * Cancel the worker's pending calls and write the log, so that the loop ends.
+ */
 static void close_worker(struct worker *w)
 {
 	unsigned int i;
@@ -80,7 +85,7 @@ static void on_signal(struct flexsc_cb *cb)
 		log_reopen(&w->env.log);
 	else
 		stop(w);
-	/* Wait for the next signal, unless the worker is at its end. */
+	/* Wait for the next signal, unless the worker has finished. */
 	if (w->clients.count || !w->clients.stopping)
 		flexsc_loop_signal(w->env.loop, cb, cb->ret);
 }
@@ -107,17 +112,17 @@ static void worker_left(struct clients *clients)
 }
 
 /*
- * io_uring looks at files on a kernel thread that inherits this policy. Woken
- * for each file it would run at once, two context switches a request; a batch
- * thread waits until the loop sleeps, and then looks at all files.
+ * io_uring opens files on a kernel thread that inherits this policy. By default
+ * that thread preempts the loop for each file, at two context switches per
+ * request. Under SCHED_BATCH it waits until the loop sleeps, and then opens all
+ * files.
  */
 static void run_in_batches(void)
 {
 	const struct sched_param none = { 0 };
 
 	/*
-	 * The policy is merely faster; and one that somebody else chose is
-	 * respected.
+	 * The policy is only an optimisation; one that the user chose is kept.
 	 */
 	if (sched_getscheduler(0) == SCHED_OTHER)
 		sched_setscheduler(0, SCHED_BATCH, &none);
@@ -154,8 +159,9 @@ static void init_how(struct environment *env)
 	};
 
 	/*
-	 * Opening a pipe shall not wait for a writer. io_uring doesn't wait,
-	 * and would have to make plain calls on what was opened with this flag.
+	 * O_NONBLOCK keeps an open of a pipe from waiting for a writer.
+	 * io_uring's open doesn't wait, and with this flag io_uring would have
+	 * to make plain calls on the file.
 	 */
 	if (strcmp(flexsc_loop_engine(env->loop), "uring") != 0)
 		flags[0] |= O_NONBLOCK;
@@ -199,7 +205,9 @@ int worker_init(struct worker *w, const struct settings *s, int socket)
 	if (rc)
 		return rc;
 	init_how(&w->env);
-	/* io_uring opens files whatever a filter of system calls forbids. */
+	/*
+	 * io_uring opens files even if a system-call filter forbids openat2().
+	 */
 	if (strcmp(flexsc_loop_engine(w->env.loop), "uring") != 0)
 		w->env.no_openat2 = beneath_needed(s->root_fd);
 	w->env.cache.close = close_posted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker: one loop with everything that runs on it. Workers share nothing
- * but the settings and the log's file.
+ * A worker: one loop and everything that runs on it. Workers share only the
+ * settings and the log's file.
  */
 #ifndef SERVE_WORKER_H
 #define SERVE_WORKER_H
@@ -12,7 +12,7 @@
 #include "environment.h"
 #include "listener.h"
 
-/* SIGTERM, SIGINT, SIGUSR1, and SIGHUP if there is a log to be reopened. */
+/* SIGTERM, SIGINT, SIGUSR1, and SIGHUP if the log can be reopened. */
 #define WORKER_SIGNALS	4
 
 struct worker {
@@ -21,25 +21,28 @@ struct worker {
 	struct listener listener;
 	struct flexsc_cb signals[WORKER_SIGNALS];
 	struct flexsc_cb grace;
-	struct flexsc_cb ask;		/* worker_ask_stop() */
+	struct flexsc_cb ask;		/* posted by worker_ask_stop() */
 };
 
 /*
- * Make a loop for the calling thread, and begin to accept from socket, which
- * becomes the worker's, even on failure. 0, or -errno after a message.
+ * Make a loop for the calling thread, and begin to accept from socket. The
+ * worker owns the socket from now on, even on failure. Returns 0, or -errno
+ * after a message.
  */
 int worker_init(struct worker *worker, const struct settings *settings,
 		int socket);
 
-/* Serve until told to stop. 0, or -errno after a message. */
+/* Serve until stopped. Returns 0, or -errno after a message. */
 int worker_run(struct worker *worker);
 
-/* End a worker, on the thread that made it, whether that succeeded or not. */
+/*
+ * End a worker, on the thread that called worker_init(), even if that failed.
+ */
 void worker_fini(struct worker *worker);
 
 /*
- * Stop a worker as SIGTERM does. From any thread, before the worker's own
- * begins to end it.
+ * Stop a worker as SIGTERM does. Any thread may call this until the worker's
+ * own thread begins to end it.
  */
 void worker_ask_stop(struct worker *worker);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the distribution's nginx was configured, as far as its headers ask: what
+ * The distribution's nginx configuration, as far as its headers need it: what
  * its "configure" would write for 64-bit Linux and "--with-compat", without the
- * half minute that takes. nginx compares these with its own when it loads a
- * module, and refuses one that differs as "not binary compatible".
+ * half minute that takes. nginx compares these values with its own when it
+ * loads a module, and refuses a module that differs as "not binary compatible".
  */
 
-/* What is there to be used. */
+/* Available features. */
 #define NGX_COMPILER			"cc"
 #define NGX_CONFIGURE			""
 #define NGX_DEBUG			1
@@ -58,7 +58,7 @@
 #define NGX_SIZE_T_LEN			(sizeof("-9223372036854775808") - 1)
 #define NGX_TIME_T_LEN			(sizeof("-9223372036854775808") - 1)
 
-/* What nginx itself can do, which is fields of its structures. */
+/* Compiled-in features of nginx, which add fields to its structures. */
 #define NGX_COMPAT			1
 #define NGX_CRYPT			1
 #define NGX_HTTP_CACHE			1
