@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The extension: its sources, and where pkg-config says that libflexsc is."""
+"""Builds the extension; pkg-config finds libflexsc."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pkg_config(what: str) -> list[str]:
 
 
 class Build(build_ext):
-    """Looks for the library when something is compiled, and not before."""
+    """Look for the library only when something is compiled."""
 
     def build_extension(self, ext: Extension) -> None:
         ext.extra_compile_args += ["-std=gnu11", *pkg_config("--cflags")]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a coroutine waits for: calls and their results, deadlines, stop tokens,
- * work, timers, signals, and events that other threads set.
+ * Awaiting calls: their results, deadlines, stop tokens, work, timers, signals,
+ * and events that other threads set.
  */
 #include "harness.hpp"
 
@@ -15,7 +15,9 @@
 
 static unsigned int allocated;
 
-/* Not inline, or the compiler sees malloc() and delete for one piece of memory. */
+/*
+ * noinline: otherwise the compiler optimises pairs of malloc() and delete away.
+ */
 __attribute__((noinline)) void *operator new(size_t size)
 {
 	allocated++;
@@ -80,7 +82,10 @@ static task<> fail(loop &loop)
 	CHECK_EQ((result{ 5 }).error(), 0);
 	CHECK_EQ((result{ 5 }).value_or_throw(), 5);
 
-	/* Refused, which is thrown; then all goes on. */
+	/*
+	 * Posting is refused, which throws; after that the loop must work as
+	 * before.
+	 */
 	for (int i = 0; i < 3; i++) {
 		uint32_t woken = 0;
 		int code = 0;
@@ -92,7 +97,7 @@ static task<> fail(loop &loop)
 		}
 		CHECK_EQ(code, EOPNOTSUPP);
 		CHECK_EQ((co_await loop.call<FLEXSC_NR_getppid>()).ret, getppid());
-		/* The kernel looks at fewer arguments than the call may have. */
+		/* The kernel reads fewer arguments than the call may have. */
 		CHECK_EQ((co_await loop.call<FLEXSC_NR_futex>(&woken, FUTEX_WAKE, 1))
 				 .ret,
 			 0);
@@ -155,7 +160,7 @@ TEST(sockets_are_used)
 
 static task<> call_often(loop &loop, unsigned int &allocations)
 {
-	/* The library's own memory grows with the first ones. */
+	/* The first calls allocate memory of the library itself. */
 	for (int i = 0; i < 200; i++) {
 		if (i == 100)
 			allocations = allocated;
@@ -253,7 +258,7 @@ static task<> race(loop &loop, unsigned int rounds, std::stop_source *stops,
 			completed++;
 			continue;
 		}
-		/* Not by the stop of an earlier round, whose awaiter was here. */
+		/* Cancelled, but not by the stop token of an earlier round. */
 		CHECK(is_cancelled(got.error()) && stops[i].stop_requested());
 		CHECK_EQ(read(tube.fd[0], byte.data(), 1), 1);
 	}
@@ -289,7 +294,7 @@ static task<> work(loop &loop)
 {
 	auto owner = std::this_thread::get_id();
 	bool elsewhere = false, caught = false;
-	/* Not in the co_await: see loop::work(). */
+	/* Outside the co_await: see loop::work(). */
 	auto make = [n = std::make_unique<int>(7)]() mutable {
 		return movable{ std::move(n) };
 	};
@@ -329,7 +334,7 @@ static task<> work_late(loop &loop, unsigned int &late)
 	} catch (const std::system_error &error) {
 		code = error.code().value();
 	}
-	/* What a thread has begun isn't interrupted. */
+	/* A thread that has started work isn't interrupted. */
 	CHECK_EQ(code, begun ? 0 : ETIME);
 	late += !begun;
 }
@@ -343,7 +348,7 @@ TEST(work_that_waits_for_a_thread_may_be_late)
 	for (int i = 0; i < 3; i++)
 		loop.spawn(work_late(loop, late));
 	loop.run();
-	/* One thread runs work; it may be late even for the first. */
+	/* Only one thread runs work, so even the first work may time out. */
 	CHECK(late >= 2);
 }
 
@@ -368,7 +373,7 @@ TEST(signals)
 static task<> await_events(event &event, const unsigned int &written,
 			   unsigned int rounds, std::atomic<unsigned int> &seen)
 {
-	/* One wait may answer several. */
+	/* One wait may consume several set()s. */
 	while (seen != rounds) {
 		CHECK_EQ((co_await event).ret, 0);
 		seen = __atomic_load_n(&written, __ATOMIC_RELAXED);
@@ -388,7 +393,7 @@ TEST(events_by_another_thread)
 		for (unsigned int i = 1; i <= rounds; i++) {
 			__atomic_store_n(&written, i, __ATOMIC_RELAXED);
 			event.set();
-			/* Now and then it is awaited before it is set. */
+			/* Sometimes await the event before it is set. */
 			while (i % 16 == 0 && seen < i)
 				std::this_thread::yield();
 		}

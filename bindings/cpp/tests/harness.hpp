@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/harness/harness.h for C++, and what the programs here have in common. */
+/* tests/harness/harness.h for C++, and helpers shared by the programs here. */
 #ifndef FLEXSC_TESTS_HARNESS_HPP
 #define FLEXSC_TESTS_HARNESS_HPP
 
@@ -24,13 +24,16 @@ using flexsc::result;
 using flexsc::task;
 using flexsc::when_all;
 
-/* How often something happened, for a coroutine's end: a count of one more. */
+/* Counts how often coroutines have ended: its destructor adds one. */
 struct counted {
 	unsigned int &n;
 	~counted() { n++; }
 };
 
-/* The code that function() throws as std::system_error; 0 if it doesn't. */
+/*
+ * The code of the std::system_error that function() throws; 0 if it throws
+ * none.
+ */
 template <class Function> int thrown_by(Function function)
 {
 	try {
@@ -41,7 +44,7 @@ template <class Function> int thrown_by(Function function)
 	return 0;
 }
 
-/* A pipe; its reading end never has anything, unless a test writes it. */
+/* A pipe. Its read end stays empty unless a test writes to it. */
 struct tube {
 	int fd[2];
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tasks: how they nest, throw, run beside each other, and end with their loop.
- */
+/* Tasks: nesting, exceptions, concurrency, and their end with their loop. */
 #include "harness.hpp"
 
 #include <csignal>
@@ -36,7 +34,7 @@ TEST(thousands_at_once)
 	CHECK_EQ(ended, n);
 }
 
-/* A broken rule ends the process, before what it would do instead of that. */
+/* A broken rule must end the process before any harm is done. */
 static void dies(task<> (*breaks)(loop &))
 {
 	pid_t child = fork();
@@ -99,19 +97,22 @@ TEST(a_task_is_awaited_once)
 	dies(gathers_moved);
 }
 
-/* Where the stack is, roughly. */
+/* The approximate stack pointer. */
 static __attribute__((noinline)) const char *stack()
 {
 	return static_cast<const char *>(__builtin_frame_address(0));
 }
 
-/* How far is the stack from there? In bytes. */
+/* How much the stack has grown since "from", in bytes. */
 static size_t grown(const char *from)
 {
 	return static_cast<size_t>(std::abs(stack() - from));
 }
 
-/* On the way down the stack is compared with its beginning, and back with the loop's. */
+/*
+ * On the way down the stack is compared with its beginning, and on the way back
+ * with the loop's.
+ */
 static task<unsigned int> nest(loop &loop, unsigned int depth, const char *&from)
 {
 	unsigned int below = 0;
@@ -142,7 +143,7 @@ static task<> go_deep(loop &loop, unsigned int depth, unsigned int &ended)
 
 TEST(tasks_nest_deeply)
 {
-	/* Where the compiler makes no tail calls they take stack. */
+	/* Without tail calls, nested tasks take stack. */
 	unsigned int depth = FLEXSC_TAIL_CALLS ? 100000 : 1000, ended = 0;
 	loop loop;
 
@@ -292,7 +293,7 @@ static task<> use_when_all(loop &loop)
 	co_await same(value) = 5;
 	CHECK_EQ(value, 5);
 
-	/* All end before the first one's exception is seen. */
+	/* All must end before the first one's exception is thrown. */
 	voids.push_back(live(loop, ended));
 	voids.push_back(throw_at_once());
 	voids.push_back(throw_below(loop, 3, ended));
@@ -369,7 +370,7 @@ static task<> wait_for_ever(loop &loop, int fd, event &event,
 	CHECK_EQ(slept.error(), ECANCELED);
 	CHECK_EQ(set.error(), ECANCELED);
 	CHECK_EQ(stopped.error(), ECANCELED);
-	/* It doesn't go round for ever. */
+	/* The body must not run for ever. */
 	for (;;)
 		co_await loop.sleep_for(forever);
 }
@@ -453,7 +454,7 @@ TEST(a_forked_child_leaves_the_loop_alone)
 	CHECK_EQ(ended, 1);
 }
 
-/* Awaitables of the program's own, which are given handles. */
+/* Awaitables of the program itself, which receive coroutine handles. */
 struct handle_keeper {
 	std::coroutine_handle<> &handle;
 
@@ -465,7 +466,7 @@ struct handle_keeper {
 	void await_resume() const noexcept {}
 };
 
-/* A coroutine whose frame is anybody's. */
+/* A coroutine whose frame has no owner. */
 struct loose {
 	struct promise_type {
 		loose get_return_object() noexcept
@@ -491,7 +492,7 @@ static task<> wait_elsewhere(std::coroutine_handle<> &handle)
 	co_await handle_keeper{ handle };
 }
 
-/* Does what() end the process with this message? */
+/* Check that what() ends the process with this message. */
 template <class Function> static void ends(Function what, const char *message)
 {
 	char said[256] = "";

@@ -45,7 +45,7 @@ static int call_give(struct call *call)
 	return 0;
 }
 
-/* Count the call as pending. The next turn starts what the library was given. */
+/* Count the call as pending. The next turn starts the posted calls. */
 static PyObject *call_pend(struct call *call)
 {
 	Py_INCREF(call);
@@ -133,7 +133,7 @@ int call_raise(struct call *call, int err)
 	return -1;
 }
 
-/* What was raised becomes the call's. */
+/* Make the exception that was raised the call's. */
 static void call_fail(struct call *call)
 {
 	PyObject *type, *trace;
@@ -173,7 +173,10 @@ bool call_complete(struct call *call)
 	if (ret >= 0 || call->stays)
 		state = call->finish(call, ret);
 	else if (!call->cancelled)
-		/* Only file_end_calls() interrupts such a call. */
+		/*
+		 * -EINTR means cancelled here: only file_end_calls() interrupts
+		 * such a call.
+		 */
 		state = call_raise(call, ret == -EINTR ? ECANCELED : (int)-ret);
 	if (state > 0)
 		return false;
@@ -188,7 +191,7 @@ bool call_complete(struct call *call)
 	return true;
 }
 
-/* Give the context to the outer loop's exception handler, and drop it. */
+/* Pass the context to the outer loop's exception handler, and drop it. */
 static void call_handle(struct call *call, PyObject *context, PyObject *what)
 {
 	PyObject *done = NULL;
@@ -215,7 +218,7 @@ void call_report_lost(struct call *call)
 	PyErr_Restore(type, value, trace);
 }
 
-/* What a callback raised, as asyncio's handles deal with it. */
+/* Report a callback's exception as asyncio's handles do. */
 static int call_report(struct call *call, PyObject *callback)
 {
 	PyObject *type, *error, *trace;
@@ -261,7 +264,10 @@ static int call_run(struct call *call, PyObject *callback, PyObject *context)
 	PyObject *done;
 
 	if (PyContext_Enter(context)) {
-		/* It is in use: by what runs the outer loop, perhaps. */
+		/*
+		 * Ignore an error: the code that runs the outer loop may be
+		 * using it.
+		 */
 		PyErr_Clear();
 		call_run_later(call, callback, context);
 		return 0;
@@ -275,7 +281,7 @@ static int call_run(struct call *call, PyObject *callback, PyObject *context)
 	return 0;
 }
 
-/* Those after the first; seldom are there any. */
+/* Run the callbacks after the first one; most calls have only one. */
 static void call_wake_more(struct call *call)
 {
 	PyObject *more = call->more;

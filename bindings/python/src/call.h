@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A posted call: its life from posting to waking those who wait. What Python
- * sees of it is future.h's.
+ * A posted call: its life from posting to waking those who wait. future.h has
+ * its Python interface.
  *
  * The library holds a reference from posting to completion, and a call holds
- * its buffer, its path names and its file. So nothing that the kernel may write
- * to is freed or moved, whatever the program forgets meanwhile. A call that is
- * cancelled is done when the kernel has let go of it, and not before.
+ * its buffer, its path names and its file. So memory that the kernel may write
+ * to is never freed or moved, even if the program drops its references. A
+ * cancelled call is done only when the kernel has released its memory.
  *
- *	new, post	the library has it
- *	complete	finish() makes the result, or posts the rest
- *	wake		callbacks run: the tasks that wait go on
+ * 	new, post	the library has it
+ * 	complete	finish() makes the result, or posts the rest
+ * 	wake		callbacks run: the tasks that wait go on
  */
 #ifndef CALL_H
 #define CALL_H
@@ -21,81 +21,93 @@ struct call {
 	PyObject_HEAD
 	struct flexsc_cb cb;
 	struct loop *loop;
-	struct call *next;		/* complete, and not woken */
+	struct call *next;		/* complete calls, to be woken */
 
 	/*
-	 * Makes the result of ret, which is negative only if the call stays.
-	 * 0; 1: posted again, for the rest; -1: raised.
+	 * Convert ret to the call's result; ret is negative only if "stays" is
+	 * set. Returns 0; 1: the rest was posted; -1: raised.
 	 */
 	int (*finish)(struct call *call, int64_t ret);
-	int64_t (*work)(void *call);	/* instead of a system call */
+	int64_t (*work)(void *call);	/* called instead of a system call */
 	unsigned int nr;
 	uint64_t args[5];
-	uint64_t total;			/* bytes of what was posted before */
+	uint64_t total;			/* bytes transferred by earlier parts */
 
-	PyObject *path[2];		/* what the kernel reads, or NULL */
-	PyObject *name[2];		/* what errors say, or NULL */
-	PyObject *file;			/* whose descriptor it uses, or NULL */
-	bool *busy;			/* of file's, until it ends; or NULL */
-	void (*ended)(PyObject *file);	/* the file's count of calls, or NULL */
-	PyObject *bytes;		/* that it fills, or NULL */
-	Py_buffer buffer;		/* obj == NULL: none */
-	void *memory;			/* of its own, or NULL */
-	void (*free)(void *memory);	/* what memory points to, or NULL */
+	PyObject *path[2];		/* paths that the kernel reads, or NULL */
+	PyObject *name[2];		/* names for error messages, or NULL */
+	PyObject *file;			/* the file whose descriptor it uses, or NULL */
+	bool *busy;			/* the file's flag, cleared when the call
+					 * ends; or NULL */
+	void (*ended)(PyObject *file);	/* updates the file's count of calls, or NULL */
+	PyObject *bytes;		/* the bytes object that it fills, or NULL */
+	Py_buffer buffer;		/* obj == NULL: no buffer */
+	void *memory;			/* memory of its own, or NULL */
+	void (*free)(void *memory);	/* frees what memory points to, or NULL */
 
-	PyObject *callback, *context;	/* the first */
-	PyObject *more;			/* a list of pairs of them, or NULL */
-	PyObject *result, *error;	/* when done: one of them, or cancelled */
-	PyObject *message;		/* of the cancellation */
+	PyObject *callback, *context;	/* the first callback */
+	PyObject *more;			/* list of further callbacks with their
+					 * contexts, or NULL */
+	PyObject *result, *error;	/* set when done, unless it was cancelled */
+	PyObject *message;		/* message of the cancellation */
 	bool done;
-	bool cancelled;			/* asked for; when done: it was */
-	bool retrieved;			/* the program has seen the error */
-	bool stays;			/* it runs even if that is cancelled */
-	bool blocking;			/* asyncio's: a task starts to wait */
+	bool cancelled;			/* cancellation was requested; when done: it
+					 * was cancelled */
+	bool retrieved;			/* the program has retrieved the error */
+	bool stays;			/* it continues even if cancelled */
+	bool blocking;			/* asyncio's flag: a task is about to wait */
 };
 
-/* A call that isn't posted, with its finish. NULL: raised. */
+/* Make a call, with its finish function, but don't post it. NULL: raised. */
 struct call *call_new(PyTypeObject *type, struct loop *loop, unsigned int nr,
 		      int (*finish)(struct call *call, int64_t ret));
 
-/* Post it, or else drop it. What the program gets; NULL: raised. */
+/*
+ * Post the call; drop it on failure. Returns the object for the program. NULL:
+ * raised.
+ */
 PyObject *call_post(struct call *call);
 
-/* Post the rest of it, from finish(). 1, or -1: raised. */
+/* Post the rest of a call; used by finish(). Returns 1, or -1: raised. */
 int call_post_rest(struct call *call);
 
-/* Count a call as pending that call_post_late() will post. */
+/* Count a call as pending that call_post_late() will post later. */
 PyObject *call_wait(struct call *call);
 
-/* Post it, or complete it with -ECANCELED if it can't be posted. */
+/* Post such a call. If that fails, complete it with -ECANCELED. */
 void call_post_late(struct call *call);
 
-/* Complete: it has a result, or its rest is posted (false). */
+/* Complete a call. True: it has a result; false: its rest was posted. */
 bool call_complete(struct call *call);
 
-/* Runs its callbacks. 0; -1: raised, by what ends a program. */
+/*
+ * Run its callbacks. Returns 0; -1: an exception that ends the program was
+ * raised.
+ */
 int call_wake(struct call *call);
 
-/* The same, by the outer loop, or not at all if that is closed. */
+/* Let the outer loop run its callbacks; drop them if that loop is closed. */
 void call_wake_later(struct call *call);
 
-/* Has the outer loop call callback soon. */
+/* Let the outer loop call callback soon. */
 void call_run_later(struct call *call, PyObject *callback, PyObject *context);
 
-/* Report an error that the program never retrieved to the outer loop's handler. */
+/*
+ * Report an error that the program never retrieved to the outer loop's
+ * exception handler.
+ */
 void call_report_lost(struct call *call);
 
-/* Frees what the kernel used. */
+/* Free the memory that the kernel used. */
 void call_let_go(struct call *call);
 
-/* Raises an OSError with the call's names. -1. */
+/* Raise an OSError with the call's names. Returns -1. */
 int call_raise(struct call *call, int err);
 
-/* Ends that many have. */
+/* finish() of the calls that return None. */
 int call_finish_none(struct call *call, int64_t ret);
 int call_finish_int(struct call *call, int64_t ret);
 
-/* 0, or -1: raised. */
+/* Returns 0, or -1: raised. */
 int call_init(void);
 
 #endif /* CALL_H */

@@ -10,7 +10,7 @@
 #include "future.h"
 #include "status.h"
 
-/* What reading until the end begins with. */
+/* Initial buffer size of a read until the end. */
 #define CHUNK	65536
 #define CHUNK_MOST	(64 << 20)
 
@@ -22,14 +22,18 @@ struct file {
 	PyObject *name;
 	int fd;				/* -1: closed */
 	bool regular;
-	bool appends;			/* and is not read */
-	bool busy;			/* a call uses the position */
-	unsigned int calls;		/* that aren't done, without the close */
-	struct call *closing;		/* waits for these calls, or NULL */
-	int64_t position;		/* -1: the kernel's, or none */
+	bool appends;			/* opened for appending, not for reading */
+	bool busy;			/* a call is using the position */
+	unsigned int calls;		/* pending calls, without the close */
+	struct call *closing;		/* the close that waits for these calls, or NULL */
+	int64_t position;		/* -1: the kernel keeps the position, or
+					 * there is none */
 };
 
-/* A call of the file's has ended. The last one posts the close that waits for it. */
+/*
+ * Handle the end of one of the file's calls. The last one posts a waiting
+ * close.
+ */
 static void file_call_ended(PyObject *self)
 {
 	struct file *file = (struct file *)self;
@@ -47,7 +51,7 @@ static PyObject *file_raise_closed(void)
 	return NULL;
 }
 
-/* A call that uses the file's descriptor as its first argument. */
+/* Make a call with the file's descriptor as its first argument. */
 static struct call *file_call(struct file *file, unsigned int nr,
 			      int (*finish)(struct call *call, int64_t ret))
 {
@@ -68,7 +72,10 @@ static struct call *file_call(struct file *file, unsigned int nr,
 	return call;
 }
 
-/* One that uses the position, if there is one here; or else nr's. */
+/*
+ * Make a call at the file's position, if the position is kept here; else call
+ * nr.
+ */
 static struct call *file_call_on(struct file *file, unsigned int nr,
 				 unsigned int nr_at,
 				 int (*finish)(struct call *call, int64_t ret))
@@ -90,7 +97,7 @@ static struct call *file_call_on(struct file *file, unsigned int nr,
 	return call;
 }
 
-/* Such a call has read or written n bytes. A closed file has no position. */
+/* Advance the position by n. A closed file has no position. */
 static void file_move(struct call *call, int64_t n)
 {
 	struct file *file = (struct file *)call->file;
@@ -105,7 +112,7 @@ static PyObject *drop(struct call *call)
 	return NULL;
 }
 
-/* Bytes that the kernel fills from "from" on, "size" in all. */
+/* Set up "size" bytes that the kernel fills, beginning at "from". */
 static int file_room(struct call *call, Py_ssize_t from, Py_ssize_t size)
 {
 	if (call->bytes)
@@ -136,9 +143,9 @@ static int file_read_end(struct call *call, int64_t ret)
 }
 
 /*
- * Post a call again for what is left. The descriptor is open until the call has
- * ended. A pipe's call doesn't go on when the program has closed the pipe, because
- * it might wait for ever, as the close would.
+ * Post a call again for the rest. The descriptor stays open until the call has
+ * ended. After the program has closed a pipe, its call isn't continued, because
+ * it might wait for ever, and the close with it.
  */
 static int file_post_rest(struct call *call)
 {
@@ -149,7 +156,7 @@ static int file_post_rest(struct call *call)
 	return call_post_rest(call);
 }
 
-/* Only a read of nothing is the end of a file. */
+/* Only a read of 0 bytes means the end of the file. */
 static int file_read_all_end(struct call *call, int64_t ret)
 {
 	Py_ssize_t size = PyBytes_GET_SIZE(call->bytes), more = size;
@@ -210,7 +217,10 @@ static PyObject *file_pread(PyObject *self, PyObject *args)
 	return call_post(call);
 }
 
-/* Post call, if there is one, with object's data, which stays until it ends. */
+/*
+ * Post call, unless it is NULL, with object's data, which is kept until the
+ * call ends.
+ */
 static PyObject *file_post(struct call *call, PyObject *object, int flags)
 {
 	if (!call)
@@ -218,7 +228,7 @@ static PyObject *file_post(struct call *call, PyObject *object, int flags)
 	if (PyObject_GetBuffer(object, &call->buffer, flags))
 		return drop(call);
 	if (((struct file *)call->file)->fd < 0) {
-		/* The object's __buffer__() has closed it. */
+		/* The object's __buffer__() has closed the file. */
 		file_raise_closed();
 		return drop(call);
 	}
@@ -240,7 +250,7 @@ static PyObject *file_readinto(PyObject *self, PyObject *object)
 			 object, PyBUF_WRITABLE);
 }
 
-/* All is written, unless the kernel takes no more. */
+/* Continue until all is written, or the kernel takes no more. */
 static int file_write_end(struct call *call, int64_t ret)
 {
 	uint64_t done = (uint64_t)ret;
@@ -276,7 +286,7 @@ static PyObject *file_pwrite(PyObject *self, PyObject *args)
 	return file_post(call, object, PyBUF_SIMPLE);
 }
 
-/* lseek() found a place. */
+/* Handle the end of lseek(). */
 static int file_seek_end(struct call *call, int64_t ret)
 {
 	struct file *file = (struct file *)call->file;
@@ -298,7 +308,7 @@ static PyObject *file_lseek(struct file *file, int64_t offset, int whence)
 	return call_post(call);
 }
 
-/* A call that has ended with the position. */
+/* Return a completed call whose result is the position. */
 static PyObject *file_place(struct file *file)
 {
 	PyObject *position = PyLong_FromLongLong(file->position), *told;
@@ -380,7 +390,7 @@ void file_close_plainly(int fd)
 	close(fd);
 }
 
-/* A loop that ends may cancel it before it starts. */
+/* A loop that is destroyed may cancel the close before it starts. */
 static int file_close_end(struct call *call, int64_t ret)
 {
 	if (ret == -ECANCELED)
@@ -391,8 +401,8 @@ static int file_close_end(struct call *call, int64_t ret)
 }
 
 /*
- * Cancel the calls of a pipe or a terminal, which may wait forever. Those of a regular
- * file end by themselves, and a write that was posted is made.
+ * Cancel the calls of a pipe or a terminal, which may wait for ever. Calls of a
+ * regular file end by themselves, and its posted writes are made.
  */
 static void file_end_calls(struct file *file)
 {
@@ -404,7 +414,10 @@ static void file_end_calls(struct file *file)
 	flexsc_loop_cancel_fd(flexsc, file->fd);
 }
 
-/* Post the close, or have the file's last call post it: it must not overtake a call. */
+/*
+ * Post the close, or let the file's last call post it, because the close must
+ * not overtake a call.
+ */
 static PyObject *file_close_post(struct file *file, struct call *call)
 {
 	if (!file->calls)
@@ -428,7 +441,10 @@ static PyObject *file_close(PyObject *self, PyObject *unused)
 	if (!call)
 		return NULL;
 	call->args[0] = (uint64_t)file->fd;
-	/* After a cancellation, no other call could close the descriptor. */
+	/*
+	 * The close must happen even if cancelled: no other call could close
+	 * the descriptor.
+	 */
 	call->stays = true;
 	posted = file_close_post(file, call);
 	if (posted || file->closing) {
@@ -564,8 +580,8 @@ PyTypeObject file_type = {
 };
 
 /*
- * Learn of what kind it is, without asking a server, and say so to the library,
- * which has to ask otherwise.
+ * Determine the file's kind, without a request to a server, and pass it to the
+ * library, which would have to find out otherwise.
  */
 static void file_look(struct file *file, uint64_t flags)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An open file; nothing is buffered here. io_uring and the kernel's position of
- * a file don't go together, so a regular file's position is kept here, and what
- * uses it is posted with an offset, one call at a time. A pipe has no position,
- * and a file that is appended to and read has the kernel's.
+ * An open file, without buffering. io_uring can't use a position that the
+ * kernel keeps. So this struct keeps a regular file's position, and calls at
+ * that position are posted with an offset, one at a time. A pipe has no
+ * position. If a file is opened for appending and reading, the kernel keeps its
+ * position.
  */
 #ifndef FILE_H
 #define FILE_H
@@ -12,10 +13,16 @@
 
 extern PyTypeObject file_type;
 
-/* A file of fd, which was opened with these flags. NULL: raised. */
+/*
+ * Make a file of descriptor fd, which was opened with these flags. NULL:
+ * raised.
+ */
 PyObject *file_new(struct loop *loop, PyObject *name, int fd, uint64_t flags);
 
-/* For a descriptor whose loop has ended, or whose file is forgotten. */
+/*
+ * Close a descriptor whose loop has been destroyed, or whose file object was
+ * dropped.
+ */
 void file_close_plainly(int fd);
 
 #endif /* FILE_H */

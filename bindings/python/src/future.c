@@ -17,7 +17,7 @@ PyObject *future_of(struct loop *loop, PyObject *result)
 	return (PyObject *)call;
 }
 
-/* asyncio.gather() has it as well. */
+/* asyncio.gather() calls it too. */
 static PyObject *method_make_error(PyObject *self, PyObject *unused)
 {
 	struct call *call = (struct call *)self;
@@ -27,7 +27,7 @@ static PyObject *method_make_error(PyObject *self, PyObject *unused)
 	return PyObject_CallNoArgs(cancelled_error);
 }
 
-/* And this. */
+/* asyncio.gather() reads this, too. */
 static PyObject *future_get_message(PyObject *self, void *unused)
 {
 	PyObject *message = ((struct call *)self)->message;
@@ -47,7 +47,7 @@ static PyObject *future_raise_cancelled(struct call *call)
 	return NULL;
 }
 
-/* A new reference; NULL: raised. */
+/* Returns a new reference; NULL: raised. */
 static PyObject *future_result(struct call *call)
 {
 	if (!call->done) {
@@ -186,7 +186,7 @@ static PyObject *method_add(PyObject *self, PyObject *const *args, Py_ssize_t n,
 	Py_RETURN_NONE;
 }
 
-/* How many of "more" were callback; -1: raised. */
+/* Remove callback from "more". Returns how often it was there; -1: raised. */
 static Py_ssize_t future_remove_more(struct call *call, PyObject *callback)
 {
 	Py_ssize_t n = 0;
@@ -324,7 +324,7 @@ static int future_traverse(PyObject *self, visitproc visit, void *arg)
 	return 0;
 }
 
-/* Garbage isn't posted: the library has no reference to it. */
+/* A garbage call isn't posted, because the library holds no reference to it. */
 static int future_clear(PyObject *self)
 {
 	struct call *call = (struct call *)self;
@@ -338,7 +338,7 @@ static int future_clear(PyObject *self)
 	return 0;
 }
 
-/* An await was forgotten: an error that nothing shows would be lost. */
+/* The program never retrieved the error: report it, or it would be lost. */
 static void future_finalize(PyObject *self)
 {
 	struct call *call = (struct call *)self;
@@ -409,7 +409,7 @@ PyTypeObject call_type = {
 	.tp_getset = future_members,
 };
 
-/* "async with" of a file that is being opened: its close. */
+/* The exit of "async with" on a file that is being opened: close it. */
 static PyObject *opening_exit(PyObject *self, PyObject *args)
 {
 	PyObject *file = future_result((struct call *)self), *closing;

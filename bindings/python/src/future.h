@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Python sees of a call: for asyncio's own code it is a future, and it is a
- * coroutine too, so that a task can be made of it.
+ * The Python interface of a call. For asyncio's code a call is a future. It is
+ * also a coroutine, so that a task can be made of it.
  */
 #ifndef FUTURE_H
 #define FUTURE_H
 
 #include "call.h"
 
-/* Call, and Opening: a call that opens a file. */
+/* Call, and Opening, which is the Call that opens a file. */
 extern PyTypeObject call_type, opening_type;
 
-/* A call that is done, with this result. NULL: raised. */
+/* Return a completed call with this result. NULL: raised. */
 PyObject *future_of(struct loop *loop, PyObject *result);
 
-/* 0, or -1: raised. */
+/* Returns 0, or -1: raised. */
 int future_init(void);
 
 #endif /* FUTURE_H */

@@ -6,8 +6,9 @@
 #include "turn.h"
 
 /*
- * What the outer loop calls when the descriptor is readable. For a turn soon,
- * or after a time, it calls the loop.
+ * The object that the outer loop calls when the descriptor is readable. For a
+ * turn that is due soon or after a time, the outer loop calls the loop object
+ * itself.
  */
 struct reader {
 	PyObject_HEAD
@@ -58,7 +59,7 @@ static PyObject *reader_call(PyObject *self, PyObject *const *args, size_t n,
 	struct loop *loop = ((struct reader *)self)->loop;
 	int err;
 
-	/* A callback may end the reader. */
+	/* The turn's callbacks may drop the reader. */
 	Py_INCREF(loop);
 	err = turn_make(loop, true);
 	Py_DECREF(loop);
@@ -107,7 +108,7 @@ static void loop_unlink(struct loop *loop)
 		*at = loop->next;
 }
 
-/* 0, or -1: raised. */
+/* Returns 0, or -1: raised. */
 static int loop_close(struct loop *loop)
 {
 	struct flexsc_loop *flexsc = loop->flexsc;
@@ -169,7 +170,7 @@ static PyTypeObject reader_type = {
 	.tp_vectorcall_offset = offsetof(struct reader, vectorcall),
 };
 
-/* Give the outer loop a reader. 0, or -1: raised. */
+/* Add a reader to the outer loop. Returns 0, or -1: raised. */
 static int loop_attach(struct loop *loop)
 {
 	int fd = flexsc_loop_fd(loop->flexsc);
@@ -197,7 +198,7 @@ static int loop_attach(struct loop *loop)
 	return done ? 0 : -1;
 }
 
-/* Why an engine isn't to be had. */
+/* Raise an error that explains why an engine isn't available. */
 static PyObject *loop_raise_engine(int err, const char *engine)
 {
 	char why[256] = "";
@@ -219,7 +220,7 @@ static struct loop *loop_find(PyObject *outer)
 	return loop;
 }
 
-/* A new reference; NULL: raised. */
+/* Returns a new reference; NULL: raised. */
 static struct loop *loop_new(PyObject *outer, const char *engine,
 			     unsigned int max_threads)
 {
@@ -255,7 +256,7 @@ static struct loop *loop_new(PyObject *outer, const char *engine,
 	return loop;
 }
 
-/* A new reference; NULL: raised. */
+/* Returns a new reference; NULL: raised. */
 static PyObject *outer_running(void)
 {
 	PyObject *outer = PyObject_CallNoArgs(get_running_loop);
@@ -278,7 +279,7 @@ struct loop *loop_running(void)
 	loop = loop_find(outer);
 	if (!loop) {
 		loop = loop_new(outer, NULL, 0);
-		/* The outer loop keeps it. */
+		/* The outer loop holds the reference. */
 		Py_XDECREF(loop);
 	}
 	Py_DECREF(outer);
@@ -388,7 +389,7 @@ static void loop_dealloc(PyObject *self)
 
 	PyObject_GC_UnTrack(self);
 	if (loop->flexsc) {
-		/* It has had no reader, so no calls. */
+		/* It never had a reader, and so no calls. */
 		loop_unlink(loop);
 		flexsc_loop_destroy(loop->flexsc);
 	}

@@ -59,7 +59,7 @@ static int module_add(PyObject *to)
 	return PyModule_AddType(to, &file_type);
 }
 
-/* Calls end before the interpreter does. */
+/* Ends all calls before the interpreter exits. */
 static int module_at_exit(PyObject *of)
 {
 	PyObject *atexit = PyImport_ImportModule("atexit");

@@ -28,7 +28,10 @@ static PyObject *drop(struct call *call)
 	return NULL;
 }
 
-/* A call of a path that is its second argument, after the current folder. */
+/*
+ * Make a call whose first argument is the current folder, and whose second one
+ * is a path.
+ */
 static struct call *name_call(PyObject *path, unsigned int nr,
 			      int (*finish)(struct call *call, int64_t ret))
 {
@@ -95,7 +98,7 @@ static PyObject *name_rmdir(PyObject *module, PyObject *path)
 	return call_post(call);
 }
 
-/* A call of two paths, which args has. */
+/* Make a call with two paths, which are parsed from args. */
 static struct call *two_call(PyObject *args, const char *format,
 			     unsigned int nr)
 {
@@ -142,7 +145,7 @@ static PyObject *name_symlink(PyObject *module, PyObject *args)
 	return call_post(call);
 }
 
-/* As os has it: bytes for a path of bytes. */
+/* Convert a name as the module os does: to bytes if the path was bytes. */
 static PyObject *name_of(const struct call *call, const char *name, size_t n)
 {
 	if (PyBytes_Check(call->name[0]))
@@ -172,7 +175,7 @@ static PyObject *name_readlink(PyObject *module, PyObject *path)
 	return call_post(call);
 }
 
-/* Names that a syscall thread found, each with its end. */
+/* The names that a syscall thread read, each with its terminating zero. */
 struct listing {
 	size_t size, room;
 	char *names;
@@ -211,7 +214,7 @@ static int listing_read(struct listing *list, DIR *folder)
 	return err;
 }
 
-/* On a syscall thread, without Python. */
+/* Runs on a syscall thread, without Python. */
 static int64_t listdir_work(void *arg)
 {
 	struct call *call = arg;

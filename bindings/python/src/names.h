@@ -5,7 +5,10 @@
 
 #include "call.h"
 
-/* Sets the name of call's path i. 0, or -1: raised. */
+/*
+ * Set the call's path i and the name for its error messages. Returns 0, or -1:
+ * raised.
+ */
 int names_set(struct call *call, int i, PyObject *path);
 
 extern PyMethodDef names_methods[];

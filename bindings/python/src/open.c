@@ -8,7 +8,10 @@
 #include "future.h"
 #include "names.h"
 
-/* A descriptor that nobody will get, as the call was cancelled. */
+/*
+ * Close a descriptor that the program won't get, because the call was
+ * cancelled.
+ */
 static void open_undo(struct call *call, int fd)
 {
 	struct flexsc_loop *flexsc = call->loop->flexsc;
@@ -32,7 +35,7 @@ static int open_end(struct call *call, int64_t ret)
 	return -1;
 }
 
-/* The flags of a mode like "rb+"; -1: raised. */
+/* The open(2) flags of a mode such as "rb+"; -1: raised. */
 static int open_flags(const char *mode)
 {
 	static const char letters[] = "rwax";

@@ -27,7 +27,7 @@ PyObject *status_post(struct call *call, int fd, int flags)
 	return call_post(call);
 }
 
-/* Nanoseconds, which fit into 64 bits until the year 2262. */
+/* In nanoseconds, which fit into 64 bits until the year 2262. */
 static PyObject *nanoseconds(const struct statx_timestamp *time)
 {
 	PyObject *seconds, *factor, *rest, *product = NULL, *sum = NULL;
@@ -48,7 +48,7 @@ static PyObject *nanoseconds(const struct statx_timestamp *time)
 	return sum;
 }
 
-/* A time is three fields: whole seconds, seconds, nanoseconds. */
+/* Set a time's three fields: whole seconds, seconds as a float, nanoseconds. */
 static void set_time(PyObject *to, int i, const struct statx_timestamp *time)
 {
 	double seconds = (double)time->tv_sec + 1e-9 * time->tv_nsec;

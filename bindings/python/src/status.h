@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A file's attributes, as os.stat() has them. */
+/* A file's attributes, as os.stat() returns them. */
 #ifndef STATUS_H
 #define STATUS_H
 
 #include "call.h"
 
-/* Posts a statx() of call's path[0], or of fd. Drops call if it fails. */
+/* Post a statx() of call's path[0], or of fd. On failure call is dropped. */
 PyObject *status_post(struct call *call, int fd, int flags);
 
 int status_finish(struct call *call, int64_t ret);
 
-/* 0, or -1: raised. */
+/* Returns 0, or -1: raised. */
 int status_init(void);
 
 #endif /* STATUS_H */

@@ -35,7 +35,7 @@ void turn_stop(struct loop *loop)
 	Py_CLEAR(loop->timer);
 }
 
-/* Have one after ns, and not before. 0, or -1: raised. */
+/* Schedule a turn after ns, and none before. Returns 0, or -1: raised. */
 static int turn_after(struct loop *loop, uint64_t ns)
 {
 	PyObject *seconds;
@@ -71,7 +71,9 @@ static struct call *turn_take(struct loop *loop)
 	return call;
 }
 
-/* Callbacks of what is complete; they may post, and close the loop. */
+/*
+ * Run the callbacks of complete calls. They may post calls, and close the loop.
+ */
 static int turn_wake(struct loop *loop)
 {
 	struct call *call;
@@ -108,7 +110,9 @@ static int turn_harvest(struct loop *loop)
 	return n;
 }
 
-/* The outer loop may sleep, until the descriptor is readable. */
+/*
+ * Prepare the loop for the outer loop's sleep until the descriptor is readable.
+ */
 static int turn_prepare(struct loop *loop)
 {
 	uint64_t ns;
@@ -121,7 +125,7 @@ static int turn_prepare(struct loop *loop)
 	return turn_after(loop, ns);
 }
 
-/* Have another turn, although something was raised. -1. */
+/* Schedule another turn after an exception. Returns -1. */
 static int turn_again(struct loop *loop)
 {
 	PyObject *type, *value, *trace;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests share: the engines that work here, and a way to run with one."""
+"""Fixtures of all tests: the engines that work here, and a way to run with one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE = 20.0
 
 
 async def bounded(main: Main[T], engine: str) -> T:
-    """main(), with the engine, and not for ever."""
+    """Run main() with the engine, with a time limit."""
     loop = flexsc.Loop(engine=engine)
     assert loop.engine == engine
     return await asyncio.wait_for(main(), PATIENCE)
@@ -26,7 +26,7 @@ async def bounded(main: Main[T], engine: str) -> T:
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
-    """Each engine that works here."""
+    """Every engine that works here."""
     name = str(request.param)
 
     async def tried() -> None:
@@ -47,6 +47,6 @@ def run(engine: str) -> Run:
 
 @pytest.fixture
 def waits(engine: str) -> None:
-    """For tests of calls that wait: sync makes them on the loop's own thread."""
+    """For tests of calls that wait: the engine sync would block the loop's thread."""
     if engine == "sync":
         pytest.skip("sync waits itself")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Calls as futures and coroutines; cancelling them, and what they keep alive."""
+"""Calls as futures and coroutines: cancelling them, and the objects that they keep
+alive."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from conftest import Run
 
 @asynccontextmanager
 async def quiet_pipe(folder: Path) -> AsyncIterator[flexsc.AsyncFile]:
-    """One that nobody writes to, but whoever has it open."""
+    """A pipe to which only its opener writes."""
     path = folder / "pipe"
     if not path.exists():
         os.mkfifo(path)
@@ -159,7 +160,7 @@ def test_a_cancelled_task_ends_its_call(run: Run, waits: None, tmp_path: Path) -
             with pytest.raises(asyncio.CancelledError):
                 await call
             assert call.cancelled()
-            # Nothing was read by those.
+            # The cancelled reads have consumed nothing.
             await pipe.write(b"still here")
             assert await pipe.read(100) == b"still here"
 
@@ -253,7 +254,7 @@ def test_nothing_is_left_behind(run: Run, tmp_path: Path) -> None:
         gc.collect()
         assert (sys.getrefcount(data), sys.getrefcount(path)) == references
         assert len(gc.get_objects()) < objects + 100
-        # Python's own caches of free objects take some.
+        # Python's own caches of free objects take some memory.
         assert tracemalloc.get_traced_memory()[0] - before < 60_000
 
     tracemalloc.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What file calls do: as the built-ins, whatever the engine."""
+"""File calls behave as the built-ins do, with every engine."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_a_forgotten_file_is_closed_with_a_warning(run: Run, tmp_path: Path) -> 
     async def main() -> None:
         file = await flexsc.open(tmp_path / "file", "wb")
         number = file.fileno()
-        # Until then its opening is what woke this task.
+        # Until then this task waits for the completion of its opening.
         await asyncio.sleep(0)
         with pytest.warns(ResourceWarning, match="unclosed file"):
             del file
@@ -341,7 +341,8 @@ def test_a_pipe_gives_what_it_has(run: Run, waits: None, tmp_path: Path) -> None
             assert not read.done()
             await sink.write(b"short")
             assert await read == b"short"
-            # More than a pipe holds: all is written, however many calls it takes.
+            # More data than a pipe holds: all is written, however many calls that
+            # takes.
             data = os.urandom(1 << 20)
             written = sink.write(data)
             got = b""
@@ -378,7 +379,8 @@ def test_close_ends_a_read_that_waits(run: Run, waits: None) -> None:
 
 @pytest.mark.parametrize("mode", ["wb", "ab", "wb+", "ab+", "xb+"])
 def test_close_lets_what_was_posted_happen(run: Run, tmp_path: Path, mode: str) -> None:
-    """Before the close is done: a close that overtakes the write ends it by EBADF."""
+    """Posted writes happen before the close: a close that overtook a write would end it
+    with EBADF."""
 
     async def main() -> None:
         file = await flexsc.open(tmp_path / "f", mode)
@@ -397,7 +399,8 @@ def test_close_lets_what_was_posted_happen(run: Run, tmp_path: Path, mode: str) 
 
 
 def test_a_closing_file_is_read_to_the_end(run: Run, tmp_path: Path) -> None:
-    """Also by the parts that are posted after close()."""
+    """A file that is being closed is still read to its end, also by parts posted after
+    close()."""
 
     async def main() -> None:
         data = os.urandom(3_000_000)
@@ -437,7 +440,7 @@ def test_a_cancelled_close_waits_and_closes(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_closing_file_s_loop_closes(run: Run, tmp_path: Path) -> None:
-    """Then nothing can post the close."""
+    """Nothing can post the close after this."""
 
     async def main() -> None:
         file = await flexsc.open(tmp_path / "f", "ab+")
@@ -454,7 +457,7 @@ def test_a_closing_file_s_loop_closes(run: Run, tmp_path: Path) -> None:
 
 def test_a_buffer_may_close_the_file(run: Run, tmp_path: Path) -> None:
     class Closes:
-        """Its bytes are asked for after the file was found open."""
+        """Its bytes are requested after the check that the file is open."""
 
         def __init__(self, file: flexsc.AsyncFile) -> None:
             self.file = file

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Loop's life: with its event loop's, threads, forks, signals, the exit."""
+"""A Loop's life: event loops, threads, forks, signals, and the interpreter's exit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def descriptors() -> int:
 
 
 def python(program: str, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run a program of its own, which has to end."""
+    """Run a Python program, with a time limit."""
     return subprocess.run(
         [sys.executable, "-X", "dev", "-c", program, *map(str, words)],
         capture_output=True,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Finds libflexsc by pkg-config, and has what links with it link with the library.
+//! Finds libflexsc by pkg-config, and makes dependent crates link with it.
 //!
-//! `DEP_FLEXSC_INCLUDE` tells the build scripts of dependent crates where the
-//! headers are. The documentation is built without the library.
+//! `DEP_FLEXSC_INCLUDE` passes the headers' folders to the build scripts of dependent
+//! crates. The documentation is built without the library.
 
 use std::path::Path;
 use std::process::{self, Command};
 use std::{env, fs};
 
 const VERSION: &str = "0.1";
-/// Those that declare more than inline functions; events have no declarations here.
+/// Headers that declare more than inline functions; events have no declarations here.
 const HEADERS: [&str; 7] = [
     "call.h",
     "default.h",
@@ -33,7 +33,7 @@ fn pkg_config(question: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// The words of an answer that begin with this option.
+/// The words of pkg-config's answer that begin with this option.
 fn operands<'a>(answer: &'a str, option: &'a str) -> impl Iterator<Item = &'a str> {
     answer
         .split_whitespace()
@@ -66,7 +66,7 @@ fn find() -> Result<(), String> {
     write("headers.rs", &declarations(&without_comments(&text?)))
 }
 
-/// `FLEXSC_NR_*` of the machine that is compiled for, in the form of `lib.rs`.
+/// The target machine's `FLEXSC_NR_*`, in the form that `lib.rs` expects.
 fn numbers(header: &str) -> String {
     let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let condition = format!("defined(__{machine}__)");
@@ -87,7 +87,7 @@ fn without_comments(text: &str) -> String {
     first + &after.map(|(_, code)| code).collect::<String>()
 }
 
-/// What the headers declare, as Rust.
+/// The headers' declarations, as Rust.
 fn declarations(code: &str) -> String {
     let constants = code.lines().filter_map(constant);
     let plain: Vec<&str> = code.lines().filter(|line| !line.starts_with('#')).collect();
@@ -111,7 +111,7 @@ fn declarations(code: &str) -> String {
     )
 }
 
-/// `#define NAME 0x1U`, and the like.
+/// Parses `#define NAME 0x1U` and similar lines.
 fn constant(line: &str) -> Option<String> {
     let mut words = line.strip_prefix("#define ")?.split_whitespace();
     let (name, value) = (words.next()?, words.next()?);
@@ -126,7 +126,8 @@ fn constant(line: &str) -> Option<String> {
     ))
 }
 
-/// Is it a declaration, and no member or part of an inline function's body?
+/// Is it a function's declaration, and not a member or a part of an inline function's
+/// body?
 fn is_function(item: &str) -> bool {
     let kinds = ["int", "unsigned", "void", "const", "struct"];
     let (first, _) = item.split_once(' ').unwrap_or_default();

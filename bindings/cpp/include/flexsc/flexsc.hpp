@@ -94,7 +94,10 @@ namespace flexsc
 namespace detail
 {
 
-/* The fewest arguments of a call: with some operations, some calls need fewer. */
+/*
+ * The smallest number of arguments of a call. Some calls need fewer with some
+ * of their operations.
+ */
 constexpr int fewest_arguments(unsigned int nr)
 {
 	switch (nr) {
@@ -121,7 +124,7 @@ constexpr int fewest_arguments(unsigned int nr)
 	}
 }
 
-/* A coroutine that begins at once, and whose end frees it. */
+/* A coroutine that starts at once and frees itself at its end. */
 struct detached {
 	struct promise_type {
 		detached get_return_object() const noexcept { return {}; }
@@ -134,7 +137,7 @@ struct detached {
 
 } // namespace detail
 
-/* How a loop is made: struct flexsc_options in <flexsc/loop.h>. */
+/* Options of a new loop: struct flexsc_options in <flexsc/loop.h>. */
 struct options {
 	const char *engine = nullptr;
 	const char *kernel_cores = nullptr;
@@ -144,14 +147,14 @@ struct options {
 };
 
 /*
- * A loop, and the scope of the coroutines that are spawned on it. Owned by the
- * thread that makes it. May be moved while no coroutine refers to it.
+ * A loop, and the scope of the coroutines spawned on it. It belongs to the
+ * thread that makes it. It may be moved while no coroutine refers to it.
  */
 class loop {
 	struct state {
 		flexsc_loop *native = nullptr;
-		size_t spawned = 0;	/* that haven't ended */
-		std::vector<std::exception_ptr> thrown;	/* by spawned tasks */
+		size_t spawned = 0;	/* number of tasks that haven't ended */
+		std::vector<std::exception_ptr> thrown;	/* exceptions of spawned tasks */
 	};
 
 	template <class Post> auto event_post(Post how)
@@ -160,7 +163,7 @@ class loop {
 	}
 
 public:
-	/* Throws what flexsc_loop_create() fails with. */
+	/* Throws the error of flexsc_loop_create(). */
 	explicit loop(const options &with = {}) : self(new state)
 	{
 		const flexsc_options own = {
@@ -178,17 +181,21 @@ public:
 	loop &operator=(loop &&) = delete;
 
 	/*
-	 * Cancels what is pending and runs all coroutines to their ends. Their
-	 * calls end with ECANCELED, EINTR or the true result, and to await
-	 * another one throws ESHUTDOWN. What spawned tasks throw is dropped. If a
-	 * task waits for something that isn't the loop's, or this is called by a
-	 * coroutine of the loop's, the process is ended with a message.
+	 * Cancels all pending calls and runs all coroutines to their ends.
+	 * Their calls end with ECANCELED, EINTR or the true result; awaiting
+	 * another call throws ESHUTDOWN. Exceptions of spawned tasks are
+	 * dropped. The process is ended with a message if a task waits for
+	 * something that doesn't belong to the loop, or if a coroutine of the
+	 * loop calls this.
 	 */
 	~loop()
 	{
 		if (!self)
 			return;
-		/* A forked child's copies of coroutines just stay. */
+		/*
+		 * In a forked child the copies of coroutines are never
+		 * destroyed.
+		 */
 		bool forked = flexsc_loop_submit(self->native) == -ESTALE;
 
 		if (flexsc_loop_destroy(self->native))
@@ -200,10 +207,10 @@ public:
 	}
 
 	/*
-	 * Run until all spawned tasks have ended, and what was posted through
-	 * native(), or until stop(). Throws the first exception of a spawned task
-	 * at once; the other tasks go on in the next run. Throws what
-	 * flexsc_loop_run() fails with, too.
+	 * Run until all spawned tasks and all posts through native() have
+	 * ended, or until stop(). Throws the first exception of a spawned task
+	 * at once; the other tasks continue in the next run. Also throws the
+	 * error of flexsc_loop_run().
 	 */
 	void run()
 	{
@@ -221,24 +228,30 @@ public:
 		std::rethrow_exception(first);
 	}
 
-	/* End one run: as flexsc_loop_stop(). Any thread, any signal handler. */
+	/*
+	 * End one run, like flexsc_loop_stop(). Any thread, any signal handler.
+	 */
 	void stop() noexcept { flexsc_loop_stop(self->native); }
 
 	/*
-	 * Begin a task that nobody awaits: at once, as far as it goes without
-	 * waiting, the rest in run(). What it returns is dropped.
+	 * Start a task that no coroutine awaits. It runs at once until it has
+	 * to wait, and then in run(). Its return value is dropped.
 	 */
 	template <class T> void spawn(task<T> begun)
 	{
 		root(*self, std::move(begun));
 	}
 
-	/* For the functions of <flexsc/flexsc.h>; it stays this object's. */
+	/*
+	 * The loop for functions of <flexsc/flexsc.h>. It still belongs to this
+	 * object.
+	 */
 	flexsc_loop *native() const noexcept { return self->native; }
 
 	/*
-	 * What a C function posts as flexsc_loop_read() does: how(flexsc_loop *,
-	 * flexsc_cb *) calls it, and returns 0 or -errno.
+	 * Await whatever a C function posts in the manner of
+	 * flexsc_loop_read(): how(flexsc_loop *, flexsc_cb *) calls that
+	 * function, and returns 0 or -errno.
 	 */
 	template <class Post> auto post(Post how)
 	{
@@ -246,9 +259,9 @@ public:
 	}
 
 	/*
-	 * Any system call: loop.call<FLEXSC_NR_unlinkat>(AT_FDCWD, path, 0). The
-	 * compiler checks the number of arguments; post() with a typed C function
-	 * checks their types, too.
+	 * Await any system call: loop.call<FLEXSC_NR_unlinkat>(AT_FDCWD, path,
+	 * 0). The compiler checks the number of arguments. post() with a typed
+	 * C function checks their types as well.
 	 */
 	template <unsigned int NR, class... Args> auto call(Args... args)
 	{
@@ -275,8 +288,8 @@ public:
 	}
 
 	/*
-	 * To be awaited. Each is the system call of that name, and the co_await
-	 * returns its result.
+	 * System calls to be awaited, by their names. The co_await returns the
+	 * call's result.
 	 */
 	auto read(int fd, std::span<std::byte> to)
 	{
@@ -338,13 +351,14 @@ public:
 	}
 
 	/*
-	 * Run function() on a syscall thread, as flexsc_loop_work() does: returns
-	 * what it returns, and throws what it throws; or std::system_error of
-	 * ECANCELED or ETIME if it was cancelled or late before it started.
+	 * Run function() on a syscall thread, like flexsc_loop_work(). Returns
+	 * what it returns and throws what it throws. If it was cancelled or
+	 * timed out before it started, throws std::system_error with ECANCELED
+	 * or ETIME.
 	 *
-	 * g++ before 13 destroys the captures of a lambda twice that is written
-	 * inside a co_await. There, a function that isn't trivial has to have a name:
-	 * work(name) copies it, work(std::ref(name)) doesn't.
+	 * g++ before 13 destroys the captures of a lambda twice if the lambda
+	 * is written inside a co_await. There, a function that isn't trivial
+	 * needs a name: work(name) copies it, work(std::ref(name)) doesn't.
 	 */
 #if defined(__GNUC__) && __GNUC__ < 13 && !defined(__clang__)
 	template <class Function> auto work(Function &&function)
@@ -366,7 +380,10 @@ public:
 	}
 #endif
 
-	/* A timer, as flexsc_loop_timer(): never early; the result is 0. */
+	/*
+	 * A timer, like flexsc_loop_timer(). It never expires early. The result
+	 * is 0.
+	 */
 	template <class Rep, class Period>
 	auto sleep_for(std::chrono::duration<Rep, Period> time)
 	{
@@ -376,7 +393,10 @@ public:
 		});
 	}
 
-	/* The next signal of this number, as flexsc_loop_signal(): its number. */
+	/*
+	 * The next signal of this number, like flexsc_loop_signal(). The result
+	 * is the number.
+	 */
 	auto signal(int signo)
 	{
 		return event_post([signo](auto *on, auto *cb) {
@@ -404,8 +424,8 @@ private:
 };
 
 /*
- * Told by any thread, awaited by one coroutine of the loop: co_await event, or
- * wait(). The result is 0, and what was written before set() is visible then.
+ * Set by any thread, awaited by one coroutine of the loop: co_await event, or
+ * wait(). The result is 0. Whatever was written before set() is visible then.
  */
 class event {
 public:
@@ -420,7 +440,7 @@ public:
 	{
 		if (self->waits)
 			detail::die("an event was destroyed that a coroutine awaits");
-		/* A wake-up that is on its way has the last use of the memory. */
+		/* If a wake-up is pending, its callback frees the memory. */
 		if (self->woken)
 			self->orphan = true;
 		else
@@ -428,19 +448,20 @@ public:
 	}
 
 	/*
-	 * End the wait, or the next one; any number of times before that are as
-	 * good as once. Any thread, any signal handler.
+	 * End the current wait, or else the next one. Several calls before that
+	 * count as one. Any thread, any signal handler.
 	 */
 	void set() noexcept
 	{
 		if (!self->woken.exchange(true) &&
 		    flexsc_loop_wake(self->loop, self))
-			self->woken = false;	/* the loop ends */
+			self->woken = false;	/* the loop is being destroyed */
 	}
 
 	/*
-	 * To be awaited: for so long, after which the error is ETIME; with until()
-	 * it may be ECANCELED. Throws EBUSY if a coroutine awaits it already.
+	 * Await the event for a limited time. The error is ETIME after that
+	 * time, and may be ECANCELED with until(). Throws EBUSY if a coroutine
+	 * awaits the event already.
 	 */
 	auto wait_for(std::chrono::nanoseconds time)
 	{
@@ -451,13 +472,13 @@ public:
 	auto operator co_await() { return wait(); }
 
 private:
-	/* The owner's, but for woken. */
+	/* Only the owner's thread uses it, except for "woken". */
 	struct shared : flexsc_cb {
 		flexsc_loop *loop = nullptr;
-		flexsc_cb *waits = nullptr;	/* the timer of who awaits it */
+		flexsc_cb *waits = nullptr;	/* the waiting coroutine's timer */
 		bool is_set = false;
-		bool orphan = false;		/* the event is gone */
-		std::atomic<bool> woken = false;	/* was_woken() is to come */
+		bool orphan = false;		/* the event was destroyed */
+		std::atomic<bool> woken = false;	/* was_woken() will be called */
 
 		shared() noexcept : flexsc_cb{ was_woken, nullptr, 0, 0, 0, 0, 0 } {}
 	};
@@ -466,7 +487,9 @@ private:
 	{
 		auto *self = static_cast<shared *>(cb);
 
-		/* Acquires what was written before set() that found it true. */
+		/*
+		 * Acquires what was written before the set() that stored true.
+		 */
 		self->woken.exchange(false);
 		self->is_set = true;
 		if (self->orphan)
@@ -475,7 +498,10 @@ private:
 			flexsc_loop_cancel(self->loop, self->waits);
 	}
 
-	/* A wait is a timer, so it can be late, cancelled, and end with the loop. */
+	/*
+	 * A wait is a timer, so it can time out, be cancelled, and end with the
+	 * loop.
+	 */
 	struct wait_post {
 		shared *self;
 		uint64_t ns;
@@ -496,7 +522,10 @@ private:
 
 		result take(int64_t ret) noexcept
 		{
-			/* Another coroutine may be the one that waits. */
+			/*
+			 * If the post failed, the timer may belong to another
+			 * coroutine's wait.
+			 */
 			if (!posted)
 				return { ret };
 			self->waits = nullptr;

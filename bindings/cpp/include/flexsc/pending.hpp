@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a coroutine waits for: a call, a timer, a signal. Made by the functions of
- * class loop in <flexsc/flexsc.hpp>, which tells of errors, threads and lifetimes.
+ * Awaitables: a call, a timer, a signal. The functions of class loop in
+ * <flexsc/flexsc.hpp> make them; that file describes errors, threads and
+ * lifetimes.
  */
 #ifndef FLEXSC_PENDING_HPP
 #define FLEXSC_PENDING_HPP
@@ -40,19 +41,22 @@ namespace detail
 
 } // namespace detail
 
-/* What became of a call: the kernel's result, or -errno. True if it worked. */
+/*
+ * The result of a call: the kernel's result, or -errno. Converts to true on
+ * success.
+ */
 struct result {
 	int64_t ret = 0;
 
 	constexpr explicit operator bool() const noexcept { return ret >= 0; }
 
-	/* The errno code, positive; 0 if it worked. */
+	/* The errno code, positive; 0 on success. */
 	constexpr int error() const noexcept
 	{
 		return ret < 0 ? static_cast<int>(-ret) : 0;
 	}
 
-	/* ret, or throws the error as std::system_error. */
+	/* Returns ret, or throws the error as std::system_error. */
 	int64_t value_or_throw() const
 	{
 		if (ret < 0)
@@ -64,7 +68,7 @@ struct result {
 namespace detail
 {
 
-/* Nanoseconds as the C functions have them: not below 0. */
+/* A time in nanoseconds for the C functions; negative times become 0. */
 template <class Rep, class Period>
 uint64_t nanoseconds(std::chrono::duration<Rep, Period> time)
 {
@@ -73,7 +77,7 @@ uint64_t nanoseconds(std::chrono::duration<Rep, Period> time)
 	return ns > 0 ? static_cast<uint64_t>(ns) : 0;
 }
 
-/* A system call's argument as a register has it. */
+/* Converts an argument of a system call to the value of its register. */
 template <class T> uint64_t argument(T value) noexcept
 {
 	static_assert(std::is_integral_v<T> || std::is_enum_v<T> ||
@@ -90,9 +94,10 @@ template <class T> uint64_t argument(T value) noexcept
 template <class Post, bool deadlines> class stoppable;
 
 /*
- * What loop's functions return, to be awaited at once. Posted by post(loop, cb),
- * which returns as the C functions do. It is its cb, so it stays where it is, in
- * the frame, while arg is the coroutine that waits; else that is NULL.
+ * The return type of loop's functions, to be awaited at once. post(loop, cb)
+ * posts it, and returns what the C functions return. The object is its own cb,
+ * so it must not move from the coroutine's frame. arg is the waiting coroutine,
+ * or NULL if none waits.
  */
 template <class Post, bool deadlines>
 class [[nodiscard]] pending : protected flexsc_cb {
@@ -112,8 +117,8 @@ public:
 	}
 
 	/*
-	 * A deadline of a system call, or of work: it is cancelled unless it
-	 * completes in this time, and its error is ETIME then.
+	 * Set a deadline for a system call or for work. If it doesn't complete
+	 * in this time it is cancelled, and its error is ETIME.
 	 */
 	template <class Rep, class Period>
 	pending within(std::chrono::duration<Rep, Period> time) &&
@@ -126,9 +131,9 @@ public:
 	}
 
 	/*
-	 * Cancelled when stop is requested: ends with the true result if it
-	 * completed first, else with EINTR or ECANCELED as flexsc_loop_cancel()
-	 * says. Comes last, after within().
+	 * Cancel it when stop is requested. It ends with the true result if it
+	 * completed before that, else with EINTR or ECANCELED, as described for
+	 * flexsc_loop_cancel(). Must come after within().
 	 */
 	stoppable<Post, deadlines> until(std::stop_token stop) &&
 	{
@@ -144,12 +149,15 @@ public:
 		if (err)
 			throw_error(err, "flexsc: posting");
 		arg = waits.address();
-		/* Without memory for its deadline it ends early. */
+		/*
+		 * Without memory for its deadline the call is cancelled at
+		 * once.
+		 */
 		if (deadline && flexsc_loop_deadline(loop, this, deadline))
 			flexsc_loop_cancel(loop, this);
 	}
 
-	/* A result; or what post makes of it. */
+	/* Returns a result, or what post makes of it. */
 	auto await_resume()
 	{
 		if constexpr (requires { post.take(ret); })
@@ -159,7 +167,7 @@ public:
 	}
 
 protected:
-	/* An exception can't go on into the library. */
+	/* noexcept: an exception must not unwind into the library. */
 	void go_on() noexcept
 	{
 		std::coroutine_handle<>::from_address(std::exchange(arg, nullptr))
@@ -179,9 +187,10 @@ private:
 };
 
 /*
- * The same with a stop token. Any thread may request the stop, but the owner
- * alone may cancel: the request wakes the loop, and the wake-up's callback
- * cancels. The coroutine goes on when both callbacks have run, if two are to come.
+ * The same with a stop token. Any thread may request the stop, but only the
+ * owner may cancel. So the request wakes the loop, and the wake-up's callback
+ * cancels. If both callbacks are to come, the coroutine continues after the
+ * second one.
  */
 template <class Post, bool deadlines>
 class [[nodiscard]] stoppable : public pending<Post, deadlines> {
@@ -199,7 +208,7 @@ public:
 	{
 	}
 
-	/* They would lose the token. */
+	/* Deleted, because it would lose the token. */
 	void within() = delete;
 	void until() = delete;
 
@@ -227,7 +236,10 @@ private:
 	{
 		auto *self = static_cast<stoppable *>(cb);
 
-		/* Waits for a request that is just waking: woken is settled. */
+		/*
+		 * Waits for a concurrent stop request to return; "woken"
+		 * doesn't change after that.
+		 */
 		self->on_stop.reset();
 		if (self->woken && !self->told)
 			self->over = true;
@@ -249,12 +261,12 @@ private:
 	std::stop_token stop;
 	std::optional<std::stop_callback<wake>> on_stop;
 	flexsc_cb waker{ was_woken, this, 0, 0, 0, 0, 0 };
-	bool woken = false;	/* the stopping thread's, until on_stop's end */
+	bool woken = false;	/* the stopping thread writes it */
 	bool told = false;	/* the wake-up's callback has run */
-	bool over = false;	/* the call's has */
+	bool over = false;	/* the call's callback has run */
 };
 
-/* A function for a syscall thread, and what it returned or threw. */
+/* A function for a syscall thread, and its return value or exception. */
 template <class Function> class work_post {
 	using value_type = std::invoke_result_t<Function>;
 

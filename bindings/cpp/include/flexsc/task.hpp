@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks: coroutines that other coroutines await. They know nothing of a loop,
+ * Tasks: coroutines that other coroutines await. They don't depend on a loop,
  * which is in <flexsc/flexsc.hpp>, and belong to one thread.
  *
- * Tasks that begin and end pass control on by symmetric transfer: however many
- * there are, nested or one after another, the stack doesn't grow. That takes tail
- * calls, which clang makes always and g++ by -foptimize-sibling-calls, a part of -O2,
- * but not for its sanitizers. In its builds without optimisation and in those of
- * the sanitizers, nested tasks take stack as functions do.
+ * Tasks that begin and end pass control by symmetric transfer. So any number of
+ * tasks, nested or in sequence, takes no additional stack. This needs tail
+ * calls. clang always makes them; g++ needs -foptimize-sibling-calls, a part of
+ * -O2, and makes none with sanitizers. Without tail calls, nested tasks take
+ * stack as functions do.
  */
 #ifndef FLEXSC_TASK_HPP
 #define FLEXSC_TASK_HPP
@@ -28,7 +28,10 @@
 #include <variant>
 #include <vector>
 
-/* Its value must be one in all files of a program: it changes inline functions. */
+/*
+ * Must have the same value in all files of a program, because it changes inline
+ * functions.
+ */
 #ifndef FLEXSC_TAIL_CALLS
 #if defined(__clang__) || (defined(__OPTIMIZE__) && \
 	!defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__))
@@ -46,17 +49,18 @@ template <class T = void> class task;
 namespace detail
 {
 
-/* A rule is broken, and to go on would be to use freed memory. */
+/* A rule is broken, and continuing would use freed memory. */
 [[noreturn]] inline void die(const char *why) noexcept
 {
 	std::fprintf(stderr, "flexsc: %s\n", why);
 	std::terminate();
 }
 
-/* What is common to the promises of all tasks. */
+/* The common part of the promises of all tasks. */
 struct promise_base {
-	std::coroutine_handle<> then;	/* goes on at the end, if it is known */
-	size_t *left = nullptr;		/* of when_all(): the last one goes on */
+	std::coroutine_handle<> then;	/* resumed at the end; may be unset */
+	size_t *left = nullptr;		/* for when_all(): the task that lowers it
+					 * to 0 resumes */
 	std::exception_ptr thrown;
 	bool begun = false;
 
@@ -117,10 +121,10 @@ template <> struct promise<void> : promise_base {
 } // namespace detail
 
 /*
- * A coroutine that returns a T: a value, an lvalue reference or nothing. It begins
- * when it is awaited, once: co_await f(), or co_await std::move(task). It lives
- * as long as the task, which is in the frame that awaits it. One that is never
- * awaited never begins.
+ * A coroutine that returns a T: a value, an lvalue reference or nothing. It
+ * starts when it is awaited, which is allowed once: co_await f(), or co_await
+ * std::move(task). It lives as long as the task object, which is in the
+ * awaiting frame. A task that is never awaited never starts.
  */
 template <class T> class [[nodiscard]] task {
 public:
@@ -155,7 +159,10 @@ public:
 			return frame;
 		}
 #else
-		/* One that ends at once returns here, and its awaiter goes on. */
+		/*
+		 * If the task ends at once, control returns here, and its
+		 * awaiter continues.
+		 */
 		bool await_suspend(std::coroutine_handle<> waits) const noexcept
 		{
 			frame.resume();
@@ -168,8 +175,8 @@ public:
 	awaiter operator co_await() && noexcept { return awaiter{ fresh() }; }
 
 	/*
-	 * For when_all(): begin. The task that lowers *left to 0 by its end resumes
-	 * waits. Afterwards take its value, or what it threw.
+	 * For when_all(): start the task. The task whose end lowers *left to 0
+	 * resumes waits. After that, take the task's value or exception.
 	 */
 	void begin(size_t *left, std::coroutine_handle<> waits) const noexcept
 	{
@@ -181,7 +188,7 @@ public:
 	T take() const { return frame.promise().take(); }
 
 private:
-	/* The coroutine, which hasn't begun. */
+	/* The coroutine, which must not have started. */
 	handle fresh() const noexcept
 	{
 		if (!frame)
@@ -209,7 +216,7 @@ inline task<void> promise<void>::get_return_object() noexcept
 	return task<void>(task<void>::handle::from_promise(*this));
 }
 
-/* Begin n tasks by each(begin), and wait for all. */
+/* Starts n tasks by each(begin), and waits for all. */
 template <class Each> class all {
 public:
 	all(size_t n, Each begin_each) noexcept
@@ -227,7 +234,7 @@ public:
 	}
 
 private:
-	size_t left;	/* tasks, and one until all have begun */
+	size_t left;	/* unfinished tasks, plus one until all have started */
 	Each each;
 };
 
@@ -258,23 +265,27 @@ template <class... T> task<std::tuple<or_unit<T>...>> all_of(task<T>... parts)
 	co_await all(sizeof...(parts), [&]([[maybe_unused]] auto begin) {
 		(begin(parts), ...);
 	});
-	/* In this order, so that the first one's exception is thrown. */
+	/*
+	 * Evaluated in this order, so that the first task's exception is
+	 * thrown.
+	 */
 	co_return std::tuple<or_unit<T>...>{ take(parts)... };
 }
 
 } // namespace detail
 
 /*
- * Tasks, calls, timers and so on, at the same time: begins all of them, waits
- * for all, and returns a tuple of their values (std::monostate for void). If
- * some throw, the first one's exception is thrown when all are over.
+ * Run tasks, calls, timers and so on concurrently: start all of them, wait for
+ * all, and return a tuple of their values (std::monostate for void). If some
+ * throw, the exception of the first one in the list is thrown when all have
+ * ended.
  */
 template <class... Awaitable> auto when_all(Awaitable... parts)
 {
 	return detail::all_of(detail::as_task(std::move(parts))...);
 }
 
-/* The same with a vector of tasks, which returns a vector. */
+/* The same for a vector of tasks; returns a vector. */
 template <class T>
 task<std::vector<detail::or_unit<T>>> when_all(std::vector<task<T>> parts)
 {

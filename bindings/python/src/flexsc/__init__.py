@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """asyncio's file calls by libflexsc, without a thread for each.
 
-A call is posted to a loop of FlexSC that is embedded in the running event loop,
-and awaited:
+A call is posted to a loop of FlexSC that is embedded in the running event loop, and
+awaited:
 
-    async with flexsc.open("file") as file:
-        data = await file.read()
-    size = (await flexsc.stat("file")).st_size
+async with flexsc.open("file") as file:
+    data = await file.read()
+size = (await flexsc.stat("file")).st_size
 
-What functions return is a Call: await it, once or more, make a task of it, or
-give it to asyncio.gather() and its kin. It is posted when it is made, and runs
+Functions return a Call. Await it, once or several times, make a task of it, or pass it
+to asyncio.gather() and similar functions. A Call is posted when it is made, and runs
 whether or not it is awaited.
 """
 
@@ -63,7 +63,7 @@ __all__ = [
 async def shutdown() -> None:
     """Cancel the running event loop's calls, and close its Loop.
 
-    Closing the event loop does that as well.
+    Closing the event loop does the same.
     """
     _close_running()
     await asyncio.sleep(0)

@@ -73,7 +73,7 @@ class AsyncFile:
 
 @final
 class Loop:
-    """The running event loop's loop of FlexSC, with options."""
+    """FlexSC's loop for the running event loop, with options."""
 
     def __new__(cls, *, engine: str | None = None, max_threads: int = 0) -> Self: ...
     @property
@@ -86,7 +86,7 @@ class Loop:
     def closed(self) -> bool: ...
     def close(self) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """A turn: for the event loop."""
+        """Make a turn; called by the event loop."""
 
 def running_loop() -> Loop: ...
 def open(

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! The declarations of libflexsc's headers, `<flexsc/*.h>`. The manual page of a
-//! function's name has what it does and what it asks of its caller.
+//! The declarations of libflexsc's headers, `<flexsc/*.h>`. Each function's manual page
+//! describes it and the obligations of its caller.
 //!
-//! `build.rs` makes functions, constants and [`flexsc_stats`] of the headers.
-//! What the headers define inline isn't here: the functions named after system
-//! calls (`flexsc_loop_call()` with a number of [`nr`] is what these do), those of
-//! `<flexsc/default.h>` (each is its namesake with `flexsc_loop_default()`), and
-//! `<flexsc/netdb.h>`.
+//! `build.rs` generates functions, constants and [`flexsc_stats`] from the headers.
+//! Inline functions of the headers are not available here: the functions named after
+//! system calls (use `flexsc_loop_call()` with a number of [`nr`]), those of
+//! `<flexsc/default.h>` (use the function of the same name with
+//! `flexsc_loop_default()`), and `<flexsc/netdb.h>`.
 #![allow(non_camel_case_types)]
 #![deny(missing_docs)]
 
 use std::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
-/// The numbers of Linux's system calls on the machine that is compiled for, as
-/// `FLEXSC_NR_*` of `<flexsc/syscalls.h>`, which `build.rs` reads.
+/// Linux's system call numbers on the target machine, as `FLEXSC_NR_*` of
+/// `<flexsc/syscalls.h>`, which `build.rs` reads.
 pub mod nr {
     use std::os::raw::c_uint;
 
@@ -25,7 +25,7 @@ pub mod nr {
                 pub const $name: c_uint = $number;
             )*
 
-            /// All of them, for what looks a number up by its name.
+            /// All numbers with their names, for looking up a number by name.
             pub const ALL: &[(&str, c_uint)] = &[$((stringify!($name), $number)),*];
         };
     }
@@ -33,41 +33,41 @@ pub mod nr {
     include!(concat!(env!("OUT_DIR"), "/numbers.rs"));
 }
 
-/// A loop. Opaque, of one thread.
+/// A loop. Opaque; belongs to one thread.
 #[repr(C)]
 pub struct flexsc_loop {
     _data: [u8; 0],
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// Memory that a loop receives into. Opaque, of one loop.
+/// Memory that a loop receives into. Opaque; belongs to one loop.
 #[repr(C)]
 pub struct flexsc_buffers {
     _data: [u8; 0],
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// What a call is posted with.
+/// The control block of a posted call.
 #[repr(C)]
 #[derive(Debug)]
 pub struct flexsc_cb {
-    /// Called at the end; `None`: only `ret` is set.
+    /// Called when the call has ended; `None`: only `ret` is set.
     pub callback: Option<unsafe extern "C" fn(cb: *mut flexsc_cb)>,
-    /// The caller's own.
+    /// For the caller's use.
     pub arg: *mut c_void,
     /// The result, or a negative error number.
     pub ret: i64,
-    /// The library's.
+    /// Used by the library.
     pub handle: u64,
-    /// Of a completion: [`FLEXSC_CB_MORE`] and [`FLEXSC_CB_BUFFER`].
+    /// Flags of a completion: [`FLEXSC_CB_MORE`] and [`FLEXSC_CB_BUFFER`].
     pub flags: u32,
-    /// The library's.
+    /// Used by the library.
     pub buffer: u32,
-    /// The library's.
+    /// Used by the library.
     pub reserved: u64,
 }
 
-/// How a loop is made: zero means the default everywhere but in `size`.
+/// Options of a new loop. Zero means the default for every field but `size`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct flexsc_options {
@@ -75,19 +75,19 @@ pub struct flexsc_options {
     pub size: usize,
     /// The engine's name, or null.
     pub engine: *const c_char,
-    /// Where syscall threads run, as `"2,4-6"`, or null.
+    /// Cores of syscall threads, such as `"2,4-6"`, or null.
     pub kernel_cores: *const c_char,
-    /// Calls executing at once.
+    /// Maximum number of executing calls.
     pub max_entries: u32,
-    /// Syscall threads.
+    /// Maximum number of syscall threads.
     pub max_threads: u32,
-    /// Microseconds of looking for work before sleeping.
+    /// How long to poll for work before sleeping, in microseconds.
     pub poll_us: u32,
-    /// None is defined: 0.
+    /// Must be 0; no flags are defined.
     pub flags: u32,
 }
 
-/// What a loop publishes for other processes.
+/// The counters that a loop publishes for other processes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct flexsc_stats_page {
@@ -95,7 +95,7 @@ pub struct flexsc_stats_page {
     pub magic: u64,
     /// The size of the whole structure.
     pub size: u32,
-    /// The owner thread.
+    /// Thread id of the owner.
     pub tid: i32,
     /// The engine's name.
     pub engine: [c_char; 16],
@@ -103,15 +103,16 @@ pub struct flexsc_stats_page {
     pub stats: flexsc_stats,
 }
 
-/// Argument `n` is the result of the call before it.
+/// Makes the result of the previous call argument `n` of this call.
 #[allow(non_snake_case)]
 pub const fn FLEXSC_CHAIN_ARG(n: c_uint) -> c_uint {
     n + 1
 }
 
-/// The name of the memfd that a loop's counters are in.
+/// The name of the memfd with a loop's counters.
 pub const FLEXSC_STATS_NAME: &str = "flexsc-stats";
-/// The version that this was written for, as `FLEXSC_VERSION` of the headers.
+/// The library version that this crate was written for, as `FLEXSC_VERSION` in the
+/// headers.
 pub const FLEXSC_VERSION: c_uint = 0x100;
 
 include!(concat!(env!("OUT_DIR"), "/headers.rs"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The declarations are those of the C headers: sizes, offsets, constants and call
-//! numbers. `cc` compiles a program of assertions.
+//! The declarations match the C headers: sizes, offsets, constants and call numbers.
+//! `cc` compiles a program of assertions.
 
 use flexsc_sys::*;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs, process, ptr};
 
-/// The C compiler's verdict on a text, with the headers' folders.
+/// Compile a text with the headers' folders; returns the compiler's output.
 fn compile(name: &str, text: &str, options: &[&str]) -> Output {
     let source = env::temp_dir().join(format!("flexsc-sys-{}-{name}.c", process::id()));
     fs::write(&source, text).unwrap();
@@ -35,7 +35,7 @@ fn must_compile(name: &str, text: &str) {
 
 const HEAD: &str = "#include <flexsc/default.h>\n#include <stddef.h>\n";
 
-/// Assertions on a structure; the fields listed have to be all.
+/// Assertions about a structure; all of its fields have to be listed.
 macro_rules! structure {
     ($text:expr, $name:ident, $($field:ident)*) => {{
         let name = stringify!($name);
@@ -46,7 +46,7 @@ macro_rules! structure {
         let place = MaybeUninit::<$name>::uninit();
         let base = place.as_ptr();
         $(
-            // SAFETY: The address is taken, nothing is read.
+            // SAFETY: Only the address is taken; the memory isn't read.
             let field = unsafe { std::ptr::addr_of!((*base).$field) };
             let field_name = stringify!($field);
             writeln!($text, "_Static_assert(offsetof(struct {name}, {field_name}) == {}, \"\");",
@@ -54,7 +54,7 @@ macro_rules! structure {
             writeln!($text, "_Static_assert(sizeof(((struct {name} *)0)->{field_name}) == {}, \"\");",
                      size_of_pointee(field)).unwrap();
         )*
-        // Exhaustive: a field that is missing here doesn't compile.
+        // Exhaustive: a missing field doesn't compile.
         #[allow(dead_code)]
         fn all(value: $name) {
             let $name { $($field: _),* } = value;
@@ -106,7 +106,7 @@ fn constants_have_the_values_of_c() {
     must_compile("constants", &text);
 }
 
-/// Where one of the headers is; without "-I" in the system's own folder.
+/// The folder of one header; without "-I" it is in the system's folder.
 fn path_of(header: &str) -> PathBuf {
     let folders = env!("FLEXSC_INCLUDE").split(':').map(Path::new);
     let mut paths = folders.map(|folder| folder.join("flexsc").join(header));
@@ -130,7 +130,7 @@ fn no_call_of_the_headers_is_missing() {
     let defined = header
         .lines()
         .filter_map(|line| line.strip_prefix("#define FLEXSC_NR_"));
-    // Those of the other machine have to be defined nowhere here.
+    // Numbers that exist only on the other machine must not be defined here.
     let mut text = HEAD.to_string();
     let mut n = 0;
     for name in defined.filter_map(|line| line.split_whitespace().next()) {
@@ -146,10 +146,10 @@ fn no_call_of_the_headers_is_missing() {
     must_compile("missing", &text);
 }
 
-/// Of each header one, so that it links: build.rs makes the declarations.
+/// Call one function of each header, which tests that build.rs's declarations link.
 #[test]
 fn functions_are_declared() {
-    // SAFETY: None of them needs a loop.
+    // SAFETY: None of these functions needs a loop.
     unsafe {
         assert_eq!(flexsc_loop_cancel(ptr::null_mut(), ptr::null_mut()), -6);
         assert_eq!(flexsc_loop_run(ptr::null_mut()), -6);
@@ -169,6 +169,6 @@ fn functions_are_declared() {
 
 #[test]
 fn the_library_is_of_this_version_or_later() {
-    // SAFETY: It asks nothing of its caller.
+    // SAFETY: It has no preconditions.
     assert!(unsafe { flexsc_version() } >= FLEXSC_VERSION);
 }

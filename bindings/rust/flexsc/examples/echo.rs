@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! A TCP server on the loopback interface, which sends back what it gets. It prints its
-//! address.
+//! A TCP server on the loopback interface, which sends back what it receives. It prints
+//! its address.
 //!
-//!     cargo run --example echo [PORT]
+//! cargo run --example echo [PORT]
 
 use flexsc::{File, Handle, Loop};
 use std::io;
@@ -24,7 +24,7 @@ async fn echo(connection: File) -> io::Result<()> {
 async fn serve(flexsc: Handle, listener: File) -> io::Result<()> {
     loop {
         let (connection, from) = listener.accept().await?;
-        // It goes on without its handle.
+        // The task continues without its handle.
         drop(flexsc.spawn(async move {
             if let Err(error) = echo(connection).await {
                 eprintln!("echo: {from:?}: {error}");

@@ -8,13 +8,13 @@ use std::sync::Arc;
 ///
 /// # Safety
 ///
-/// The memory that `stable_ptr` and `bytes` name is initialised, stays where it is and
-/// isn't written to while the value lives, also if the value is moved or forgotten:
-/// only dropping it, or a use of it, may end that.
+/// The memory that `stable_ptr` and `bytes` describe must be initialised, must not move
+/// and must not be written to while the value lives, even if the value is moved or
+/// forgotten. Only dropping the value, or a method call on it, may end that.
 pub unsafe trait IoBuf: 'static {
-    /// Where the bytes begin.
+    /// Address of the first byte.
     fn stable_ptr(&self) -> *const u8;
-    /// How many there are.
+    /// Number of bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -22,22 +22,22 @@ pub unsafe trait IoBuf: 'static {
 ///
 /// # Safety
 ///
-/// The memory that `stable_mut_ptr` and `room` name may be written to by this value
-/// alone, and stays where it is while the value lives, as for [`IoBuf`].
+/// The memory that `stable_mut_ptr` and `room` describe must be writable through this
+/// value only, and must not move while the value lives, as for [`IoBuf`].
 pub unsafe trait IoBufMut: 'static {
-    /// Where the room begins.
+    /// Address of the room.
     fn stable_mut_ptr(&mut self) -> *mut u8;
     /// How many bytes fit.
     fn room(&self) -> usize;
-    /// The kernel has filled the first `n` bytes.
+    /// Called after the kernel has filled the first `n` bytes.
     ///
     /// # Safety
     ///
-    /// They are initialised, and `n` isn't above `room`.
+    /// These bytes are initialised, and `n` is at most `room`.
     unsafe fn filled(&mut self, n: usize);
 }
 
-// SAFETY: A vector's memory is its own, on the heap.
+// SAFETY: A vector owns its memory, which is on the heap.
 unsafe impl IoBuf for Vec<u8> {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -47,7 +47,8 @@ unsafe impl IoBuf for Vec<u8> {
     }
 }
 
-/// Filled from its beginning up to its capacity; its length is then what was read.
+/// Filled from its beginning, up to its capacity. Its length is the number of bytes
+/// read.
 // SAFETY: As above.
 unsafe impl IoBufMut for Vec<u8> {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
@@ -57,12 +58,12 @@ unsafe impl IoBufMut for Vec<u8> {
         self.capacity()
     }
     unsafe fn filled(&mut self, n: usize) {
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller guarantees it.
         unsafe { self.set_len(n) }
     }
 }
 
-// SAFETY: A string's memory is its own, on the heap.
+// SAFETY: A string owns its memory, which is on the heap.
 unsafe impl IoBuf for String {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -72,7 +73,7 @@ unsafe impl IoBuf for String {
     }
 }
 
-// SAFETY: Nobody writes there, ever.
+// SAFETY: The memory is static and never written to.
 unsafe impl IoBuf for &'static [u8] {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -82,7 +83,7 @@ unsafe impl IoBuf for &'static [u8] {
     }
 }
 
-// SAFETY: Nobody writes there, ever.
+// SAFETY: The memory is static and never written to.
 unsafe impl IoBuf for &'static str {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()
@@ -92,7 +93,7 @@ unsafe impl IoBuf for &'static str {
     }
 }
 
-// SAFETY: What is shared is on the heap, and written to by a sole owner only.
+// SAFETY: Shared contents are on the heap, and only a sole owner can write to them.
 unsafe impl IoBuf for Rc<[u8]> {
     fn stable_ptr(&self) -> *const u8 {
         self.as_ptr()

@@ -16,21 +16,21 @@ use std::time::Duration;
 
 const ENOMEM: c_int = 12;
 
-/// What a call owns until its end, and what it gives then.
+/// The resources that a call owns until its end, and its output.
 pub trait Kind: Sized + 'static {
     type Output;
-    /// Dropping the future ends the call early.
+    /// Does dropping the future cancel the call?
     const CANCELS: bool = true;
 
-    /// The result is the kernel's, or a negative error number.
+    /// Make the output from the kernel's result or a negative error number.
     fn finish(self, ret: i64, room: &Room, driver: &Rc<Driver>) -> Self::Output;
 
-    /// The call was never posted.
+    /// Make the output of a call that was never posted.
     fn refused(self, error: i32, driver: &Rc<Driver>) -> Self::Output {
         self.finish(-i64::from(error), &[0; 32], driver)
     }
 
-    /// The call has ended after its future was dropped.
+    /// Called when the call ends after its future was dropped.
     fn forgotten(self, _ret: i64, _driver: &Rc<Driver>) {}
 }
 
@@ -42,37 +42,37 @@ impl<K: Kind> Abandoned for K {
 
 enum Stage {
     Posted(Ticket),
-    /// With this error number.
+    /// Not posted, because of this error.
     Refused(Rc<Driver>, i32),
     Over,
 }
 
-/// A call that was posted; its result, and its buffer, as a future.
+/// A posted call, as a future of its result and its buffer.
 ///
-/// Dropping it asks that the call ends early, and doesn't wait for that: what the call
-/// uses is kept until then.
+/// Dropping it requests cancellation, and doesn't wait for the call's end. Memory that
+/// the call uses is kept until then.
 #[must_use = "dropping a call cancels it"]
 pub struct Call<K: Kind> {
     stage: Stage,
-    // None when the result was given.
+    // None after the result was returned.
     kind: Option<K>,
 }
 
-// What the call owns is never pinned.
+// The resources of a call are never pinned.
 impl<K: Kind> Unpin for Call<K> {}
 
 impl<K: Kind> Call<K> {
     /// # Safety
     ///
-    /// As for [`Driver::post`]: what the arguments point to is the room or lives as
-    /// long as `kind`, wherever that is moved.
+    /// As for [`Driver::post`]: the arguments point to the room, or to memory that
+    /// lives as long as `kind`, even if `kind` is moved.
     pub(crate) unsafe fn post(
         driver: &Rc<Driver>,
         kind: K,
         function: impl FnOnce(*mut sys::flexsc_loop, *mut sys::flexsc_cb, *mut Room) -> c_int,
     ) -> Call<K> {
-        // SAFETY: The caller's promise. The kind is dropped or given back after the
-        // call's end only: see finish(), and drop(). A forgotten one is never dropped.
+        // SAFETY: The caller guarantees it. The kind is dropped or returned only after
+        // the call's end: see finish(), and drop(). A forgotten kind is never dropped.
         let stage = match unsafe { driver.post(function) } {
             Ok(ticket) => Stage::Posted(ticket),
             Err(error) => Stage::Refused(driver.clone(), error),
@@ -91,17 +91,19 @@ impl<K: Kind> Call<K> {
         }
     }
 
-    /// Ask that the call ends early. It gives its true result if it has completed
-    /// already, `EINTR` if it was interrupted, `ECANCELED` if it had no effect.
+    /// Request cancellation. The call's result is its true result if it has completed
+    /// already, `EINTR` if it was interrupted, and `ECANCELED` if it had no effect.
     pub fn cancel(&self) {
         if let Stage::Posted(ticket) = &self.stage {
             ticket.cancel();
         }
     }
 
-    /// Have the call end with `ETIME` unless it completes within this time from now.
+    /// Set a deadline: the call ends with `ETIME` unless it completes within this time
+    /// from now.
     ///
-    /// A timer ([`Handle::sleep`](crate::Handle::sleep)) has no deadline: nothing changes.
+    /// A timer ([`Handle::sleep`](crate::Handle::sleep)) has no deadline; this does
+    /// nothing for it.
     pub fn deadline(self, time: Duration) -> Call<K> {
         if let Stage::Posted(ticket) = &self.stage {
             if ticket.deadline(nanoseconds(time).max(1)) == -ENOMEM {
@@ -111,7 +113,7 @@ impl<K: Kind> Call<K> {
         self
     }
 
-    /// Let the call go on to its end without its future.
+    /// Let the call run to its end without its future.
     pub(crate) fn detach(mut self) {
         self.end(false);
     }
@@ -169,7 +171,7 @@ impl<K: Kind> Future for Call<K> {
     }
 }
 
-/// A result as Rust has it.
+/// Convert a result to Rust's form.
 pub fn outcome(ret: i64) -> io::Result<u64> {
     match u64::try_from(ret) {
         Ok(value) => Ok(value),
@@ -177,7 +179,7 @@ pub fn outcome(ret: i64) -> io::Result<u64> {
     }
 }
 
-/// A call that gives no more than that it was done.
+/// A call whose only output is success or an error.
 pub struct Done {
     pub(crate) _file: Rc<Fd>,
 }
@@ -190,7 +192,7 @@ impl Kind for Done {
     }
 }
 
-/// Any call.
+/// Any system call.
 pub struct Syscall<T: 'static>(pub(crate) T);
 
 impl<T> Kind for Syscall<T> {

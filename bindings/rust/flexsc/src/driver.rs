@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! The slots of a loop's calls. Run by the owner alone.
+//! The slots of a loop's calls. Used by the owner only.
 //!
-//! A slot has the cb of a call, and room for what the call's arguments point to. Its
-//! address never changes, and it is freed with the [`Driver`], when the loop is gone:
-//! so the library may use a cb for as long as it likes. A slot is
+//! A slot holds the cb of a call, and room for data that the call's arguments point to.
+//! Its address never changes. It is freed with the [`Driver`], after the loop was
+//! destroyed, so the library may use the cb at any time. A slot is
 //!
-//! - *free*, in the list of free ones;
-//! - *pending*: the library has it. What the call needs besides is the future's;
-//! - *abandoned*: pending, and the future was dropped. The slot has what it owned;
-//! - *done*: completed, and the future hasn't taken the result yet.
+//! - *free*: in the list of free slots;
+//! - *pending*: the library uses it. The future holds the call's other resources;
+//! - *abandoned*: pending, but the future was dropped. The slot holds its resources;
+//! - *done*: completed, but the future hasn't taken the result yet.
 //!
-//! The library's callback only puts a slot into the list of completed ones. What
-//! follows runs others' code (wakers, buffers' `drop`), after the library has returned.
+//! The library's callback only puts a slot into the list of completed ones. Foreign
+//! code (wakers, buffers' `drop`) runs after the library has returned.
 
 use crate::task::Tasks;
 use crate::wake::{Key, Shared};
@@ -26,14 +26,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// 256 bytes for a `struct statx`, the largest of all.
+/// 256 bytes, for the largest use, a `struct statx`.
 pub type Room = [u64; 32];
 
 pub const ECANCELED: i32 = 125;
 const EDEADLK: i32 = 35;
 pub const ESHUTDOWN: i32 = 108;
 
-/// What a dropped future leaves behind.
+/// The resources that a dropped future leaves to its slot.
 pub trait Abandoned {
     fn ended(self: Box<Self>, ret: i64, driver: &Rc<Driver>);
 }
@@ -45,30 +45,31 @@ enum State {
     Done,
 }
 
-/// Who waits for a pending call.
+/// The target that a completed call wakes.
 enum Wakes {
     Nobody,
-    /// A task of this loop, which is woken without the atomic operations of a waker.
+    /// A task of this loop; waking it needs no atomic operations.
     Task(Key),
     Other(Waker),
 }
 
 #[repr(C)]
 pub struct Slot {
-    // First: the library knows a slot by its cb.
+    // Must be the first field: the library identifies a slot by its cb.
     cb: sys::flexsc_cb,
     room: Room,
     driver: *const Driver,
     state: State,
     wakes: Wakes,
-    /// Of the list of free, or of completed slots.
+    /// Next in the list of free or of completed slots.
     next: *mut Slot,
 }
 
 pub struct Driver {
-    /// Null when the loop is gone.
+    /// Null after the loop was destroyed.
     raw: Cell<*mut sys::flexsc_loop>,
-    /// The library is at work, and may run a closure of the program's ("sync").
+    /// A function of the library is running; with "sync" it may run a closure of the
+    /// program.
     inside: Cell<bool>,
     pub running: Cell<bool>,
     /// The loop is being dropped.
@@ -81,11 +82,12 @@ pub struct Driver {
     pub shared: Arc<Shared>,
 }
 
-/// The library's callback. It can't panic.
+/// The library's callback. It must not panic.
 unsafe extern "C" fn complete(cb: *mut sys::flexsc_cb) {
     let slot = cb.cast::<Slot>();
-    // SAFETY: The cb is a slot's, posted with the address of all of the slot; the
-    // driver lives while it calls the library. Both are the owner's.
+    // SAFETY: The cb belongs to a slot, and was posted with a pointer to the whole
+    // slot. The driver lives while it calls the library. Both are used by the owner
+    // only.
     unsafe {
         let driver = &*(*slot).driver;
         (*slot).next = ptr::null_mut();
@@ -101,7 +103,7 @@ unsafe extern "C" fn complete(cb: *mut sys::flexsc_cb) {
 impl Driver {
     pub fn new(options: &sys::flexsc_options) -> io::Result<Rc<Driver>> {
         let mut raw = ptr::null_mut();
-        // SAFETY: The caller's options are whole.
+        // SAFETY: The caller's options are complete.
         let err = unsafe { sys::flexsc_loop_create(&mut raw, options) };
         if err < 0 {
             return Err(io::Error::from_raw_os_error(-err));
@@ -124,7 +126,7 @@ impl Driver {
         self.raw.get()
     }
 
-    /// Call the library, which mustn't be entered again meanwhile.
+    /// Call the library. It must not be entered again meanwhile.
     fn enter(&self, function: impl FnOnce(*mut sys::flexsc_loop) -> c_int) -> c_int {
         if self.raw.get().is_null() {
             return -ESHUTDOWN;
@@ -142,7 +144,7 @@ impl Driver {
     fn take_slot(&self) -> *mut Slot {
         let slot = self.free.get();
         if !slot.is_null() {
-            // SAFETY: A slot of the free list is nobody's.
+            // SAFETY: A slot of the free list isn't used by anything else.
             self.free.set(unsafe { (*slot).next });
             return slot;
         }
@@ -170,31 +172,31 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The slot is done, or was never posted, and its user forgets it.
+    /// The slot is done, or was never posted, and isn't used any more.
     unsafe fn free_slot(&self, slot: *mut Slot) {
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller guarantees it.
         unsafe {
             (*slot).state = State::Free;
             (*slot).next = self.free.replace(slot);
         }
     }
 
-    /// Post something by a slot; or the error number.
+    /// Post a call with a slot. Returns a ticket, or an error number.
     ///
     /// # Safety
     ///
-    /// `function` posts the cb it is given, or fails. What the call's arguments point
-    /// to is the room it is given, or lives until [`Ticket::take`] gives the result, or
-    /// is given to [`Ticket::abandon`].
+    /// `function` posts the cb that it receives, or fails. The call's arguments point
+    /// to the room that it receives, or to memory that lives until [`Ticket::take`]
+    /// returns the result, or that is passed to [`Ticket::abandon`].
     pub unsafe fn post(
         self: &Rc<Self>,
         function: impl FnOnce(*mut sys::flexsc_loop, *mut sys::flexsc_cb, *mut Room) -> c_int,
     ) -> Result<Ticket, i32> {
         let slot = self.take_slot();
         let err = self.enter(|raw| {
-            // SAFETY: The slot was free, so it is ours alone until it is posted.
+            // SAFETY: The slot was free, so nothing else uses it until it is posted.
             unsafe {
-                // What is told of a call that a forked child's loop forgets.
+                // The result in a forked child, whose loop drops the call.
                 (*slot).cb.ret = -i64::from(ECANCELED);
                 (*slot).cb.handle = 0;
                 (*slot).state = State::Pending;
@@ -202,7 +204,7 @@ impl Driver {
             }
         });
         if err < 0 {
-            // SAFETY: It wasn't posted.
+            // SAFETY: The slot wasn't posted.
             unsafe { self.free_slot(slot) };
             return Err(-err);
         }
@@ -214,47 +216,48 @@ impl Driver {
 
     // Turns.
 
-    /// How many tasks are to be polled.
+    /// Number of tasks that are to be polled.
     pub fn runnable(&self) -> usize {
-        // SAFETY: A driver is the owner's: it is neither Send nor Sync.
+        // SAFETY: Called by the owner: a driver is neither Send nor Sync.
         unsafe { self.shared.collect() }
     }
 
-    /// The next of them.
+    /// The next task to poll.
     pub fn next(&self) -> Option<Key> {
         // SAFETY: As above.
         unsafe { self.shared.pop() }
     }
 
     pub fn submit(&self) {
-        // SAFETY: A loop, of this thread. Fails in a forked child only, where
-        // nothing is to be submitted.
+        // SAFETY: The loop belongs to this thread. This fails only in a forked child,
+        // which has nothing to submit.
         self.enter(|raw| unsafe { sys::flexsc_loop_submit(raw) });
     }
 
     /// Sleep until there is something to collect.
     pub fn wait(&self) {
-        // SAFETY: A loop, of this thread.
+        // SAFETY: The loop belongs to this thread.
         let err = self.enter(|raw| unsafe { sys::flexsc_loop_wait(raw, sys::FLEXSC_FOREVER) });
         assert!(err >= 0, "flexsc: {}", io::Error::from_raw_os_error(-err));
     }
 
-    /// Start what was posted, and end what is complete.
+    /// Start posted calls, and end complete ones.
     pub fn collect(self: &Rc<Self>) {
-        // SAFETY: A loop, of this thread; its callbacks are complete().
+        // SAFETY: The loop belongs to this thread; its callbacks are complete().
         let err = self.enter(|raw| unsafe { sys::flexsc_loop_dispatch(raw) });
         assert!(err >= 0, "flexsc: {}", io::Error::from_raw_os_error(-err));
         self.end_completed();
     }
 
-    /// Panics with what wakers and buffers panic with; may then be called again.
+    /// Panics of wakers and of buffers are passed on; the function may be called again
+    /// after that.
     fn end_completed(self: &Rc<Self>) {
         loop {
             let slot = self.completed.get();
             if slot.is_null() {
                 return;
             }
-            // SAFETY: A completed slot is the owner's, and in no other list.
+            // SAFETY: A completed slot belongs to the owner, and is in no other list.
             unsafe {
                 self.completed.set((*slot).next);
                 self.end_slot(slot);
@@ -264,9 +267,9 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The slot is pending or abandoned, and the library has done with it.
+    /// The slot is pending or abandoned, and the library doesn't use it any more.
     unsafe fn end_slot(self: &Rc<Self>, slot: *mut Slot) {
-        // SAFETY: The caller's promise. The slot isn't used after others' code has
+        // SAFETY: The caller guarantees it. The slot isn't used after foreign code has
         // begun to run.
         unsafe {
             let ret = (*slot).cb.ret;
@@ -285,10 +288,10 @@ impl Driver {
         }
     }
 
-    // The end.
+    // Close.
 
-    /// Drop all tasks, end the loop, and give every call its end. The first panic of
-    /// what was dropped goes on afterwards.
+    /// Drop all tasks, end the loop, and complete every call. After that, the first
+    /// panic of a dropped value is resumed.
     pub fn close(self: &Rc<Self>) {
         let mut first = None;
         let mut all = |function: &dyn Fn() -> bool| loop {
@@ -303,11 +306,11 @@ impl Driver {
         self.closing.set(true);
         all(&|| self.tasks.drop_one());
         self.shared.close();
-        // SAFETY: The owner's last use of the loop; nobody is inside it, because a
-        // closure that it runs can't drop the loop, which is borrowed.
+        // SAFETY: This is the owner's last use of the loop. No function of the loop is
+        // running: a closure that the loop runs can't drop the loop, which is borrowed.
         let err = self.enter(|raw| unsafe { sys::flexsc_loop_destroy(raw) });
         if err < 0 {
-            // It goes on, so all that it may use has to stay.
+            // The loop couldn't be destroyed, so leak everything that it may use.
             mem::forget(self.clone());
         }
         self.raw.set(ptr::null_mut());
@@ -329,7 +332,7 @@ impl Driver {
     fn complete_forgotten(&self) {
         for slot in self.slots.borrow().iter() {
             let slot = slot.as_ptr();
-            // SAFETY: The loop is gone, and the list of completed slots empty.
+            // SAFETY: The loop is destroyed, and the list of completed slots is empty.
             unsafe {
                 if matches!((*slot).state, State::Pending | State::Abandoned(_)) {
                     complete(slot.cast());
@@ -342,33 +345,33 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         for slot in self.slots.get_mut() {
-            // SAFETY: The loop is gone: its owner closed it, or else has leaked a
-            // reference to this driver. The last ticket is gone, too.
+            // SAFETY: The loop is destroyed, or its owner has leaked a reference to
+            // this driver. No ticket is left.
             drop(unsafe { Box::from_raw(slot.as_ptr()) });
         }
     }
 }
 
-/// A pending or completed slot, as its future knows it.
+/// A future's reference to a pending or completed slot.
 pub struct Ticket {
     slot: *mut Slot,
     pub driver: Rc<Driver>,
 }
 
 impl Ticket {
-    /// The result, if the call is done; then `read` may look at the room.
+    /// Take the result if the call is done; `read` may then read the room.
     ///
-    /// The ticket isn't to be used any more after that.
+    /// After that the ticket must not be used any more.
     pub fn take<T>(
         &self,
         context: &mut Context<'_>,
         read: impl FnOnce(i64, &Room) -> T,
     ) -> Poll<T> {
-        // SAFETY: The ticket's slot, on the owner's thread. No reference to the state
-        // or the waker lives while others' code runs.
+        // SAFETY: The ticket's slot is used on the owner's thread. No reference to the
+        // state or the waker exists while foreign code runs.
         unsafe {
             if let State::Done = (*self.slot).state {
-                // Should this panic, the slot is never used again.
+                // If this panics, the slot is leaked.
                 let result = read((*self.slot).cb.ret, &(*self.slot).room);
                 self.driver.free_slot(self.slot);
                 return Poll::Ready(result);
@@ -383,9 +386,9 @@ impl Ticket {
         Poll::Pending
     }
 
-    /// Ask that the call ends early.
+    /// Request cancellation.
     pub fn cancel(&self) {
-        // SAFETY: The cb is readable; one that isn't pending is refused.
+        // SAFETY: The cb is readable; the library ignores one that isn't pending.
         unsafe {
             if let State::Pending | State::Abandoned(_) = (*self.slot).state {
                 let cb = self.slot.cast();
@@ -394,7 +397,8 @@ impl Ticket {
         }
     }
 
-    /// End the call by -ETIME unless it completes before. 0, or an error number.
+    /// End the call with -ETIME unless it completes before. Returns 0, or an error
+    /// number.
     pub fn deadline(&self, ns: u64) -> c_int {
         let cb = self.slot.cast();
         // SAFETY: As above.
@@ -402,9 +406,9 @@ impl Ticket {
             .enter(|raw| unsafe { sys::flexsc_loop_deadline(raw, cb, ns) })
     }
 
-    /// The future is dropped: the slot keeps what it owned until the call's end.
+    /// The future is dropped: the slot keeps its resources until the call's end.
     pub fn abandon(self, left: Box<dyn Abandoned>, cancel: bool) {
-        // SAFETY: The ticket's slot, on the owner's thread.
+        // SAFETY: The ticket's slot is used on the owner's thread.
         unsafe {
             if let State::Done = (*self.slot).state {
                 let ret = (*self.slot).cb.ret;
@@ -424,7 +428,7 @@ impl Ticket {
     }
 }
 
-/// An argument of a call.
+/// Convert a pointer to a call's argument.
 pub fn address<T: ?Sized>(pointer: *const T) -> u64 {
     pointer.cast::<c_void>() as usize as u64
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Open files, and their calls. Owner alone.
+//! Open files, and their calls. Used by the owner only.
 //!
-//! The calls of a file own it together with its [`File`]: the descriptor is closed
-//! after the last of them, so its number is no other file's while one is pending.
+//! A file's calls share its ownership with its [`File`]. The descriptor is closed after
+//! the last of them, so another file can't get its number while a call is pending.
 
 use crate::buf::{IoBuf, IoBufMut};
 use crate::call::{outcome, Call, Done, Kind};
@@ -43,12 +43,12 @@ const O_CLOEXEC: i32 = 0o2000000;
 
 const GIVEN_AWAY: RawFd = -1;
 
-/// A descriptor was closed, or its `O_NONBLOCK` or time limits were changed, by other
-/// code than this crate's, and its number is used by [`Handle::syscall`] or a [`File`]
-/// next: the library is to ask what it is. A [`File`] made of a descriptor is asked
-/// about in any case.
+/// Announce that code outside this crate has closed a descriptor, or changed its
+/// `O_NONBLOCK` flag or its time limits. Call this before [`Handle::syscall`] or a
+/// [`File`] uses that number again: the library then reads its properties anew. It
+/// always does so for a [`File`] that is made of a descriptor.
 pub fn forget(descriptor: RawFd) {
-    // SAFETY: It takes any number.
+    // SAFETY: Every number is allowed.
     unsafe { sys::flexsc_fd_forget(descriptor) }
 }
 
@@ -58,7 +58,7 @@ fn close_plainly(raw: RawFd) {
     forget(raw);
 }
 
-/// A descriptor, closed when its file and all its calls are gone.
+/// A descriptor, closed when its file and all of its calls are dropped.
 pub struct Fd {
     driver: Rc<Driver>,
     raw: Cell<RawFd>,
@@ -82,7 +82,7 @@ impl Drop for Fd {
     }
 }
 
-/// `close()`, which always happens.
+/// `close()`. It happens even if it is cancelled.
 pub struct Close {
     raw: RawFd,
 }
@@ -93,7 +93,7 @@ impl Kind for Close {
 
     fn finish(self, ret: i64, _: &Room, _: &Rc<Driver>) -> io::Result<()> {
         if ret == -i64::from(ECANCELED) {
-            // It never started: the loop ended, or there was no thread.
+            // It never started, because the loop ended or no thread could be made.
             close_plainly(self.raw);
             return Ok(());
         }
@@ -112,10 +112,10 @@ impl Kind for Close {
 
 fn close(driver: &Rc<Driver>, raw: RawFd) -> Call<Close> {
     if driver.closing.get() {
-        // The loop's end might cancel it.
+        // The end of the loop might cancel it.
         return Call::refused(driver, Close { raw }, ESHUTDOWN);
     }
-    // SAFETY: The caller owns the descriptor; the call points to nothing.
+    // SAFETY: The caller owns the descriptor; the call has no pointers.
     unsafe {
         Call::post(driver, Close { raw }, |raw_loop, cb, _| {
             sys::flexsc__call3(raw_loop, cb, nr::CLOSE, raw as u64, 0, 0)
@@ -123,7 +123,7 @@ fn close(driver: &Rc<Driver>, raw: RawFd) -> Call<Close> {
     }
 }
 
-/// Waits for the last of a file's calls, then for its close.
+/// Waits for the last of a file's calls, and then for its close.
 #[derive(Default)]
 struct Closing {
     call: RefCell<Option<Call<Close>>>,
@@ -156,11 +156,11 @@ impl Future for Closed {
     }
 }
 
-/// An open file: of a filesystem, a pipe, a socket. Dropping it closes it, after its
+/// An open file: a regular file, a pipe, or a socket. Dropping it closes it, after its
 /// pending calls.
 ///
-/// Reads and writes wait if the descriptor is blocking, which is how all is that this
-/// crate opens: the loop goes on meanwhile. A nonblocking one answers `WouldBlock`.
+/// If the descriptor is blocking, as all that this crate opens are, reads and writes
+/// wait while the loop continues. If it is nonblocking they fail with `WouldBlock`.
 pub struct File {
     fd: Rc<Fd>,
 }
@@ -179,13 +179,13 @@ impl AsRawFd for File {
 
 impl AsFd for File {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: It is open as long as the file is borrowed.
+        // SAFETY: It stays open while the file is borrowed.
         unsafe { BorrowedFd::borrow_raw(self.fd.raw.get()) }
     }
 }
 
 impl File {
-    /// A file of the loop's: of a descriptor that a call of it has made.
+    /// Make a file of a descriptor that a call of the loop has opened.
     fn made(driver: &Rc<Driver>, raw: RawFd) -> File {
         let fd = Fd {
             driver: driver.clone(),
@@ -199,7 +199,7 @@ impl File {
         self.fd.raw.get() as u64
     }
 
-    /// Post a call of this file's, with arguments after the descriptor.
+    /// Post a call of this file. `rest` are the arguments after the descriptor.
     ///
     /// # Safety
     ///
@@ -207,7 +207,7 @@ impl File {
     unsafe fn call<K: Kind>(&self, kind: K, number: c_uint, rest: [u64; 5]) -> Call<K> {
         let raw = self.raw();
         let [b, c, d, e, f] = rest;
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller guarantees it.
         unsafe {
             Call::post(&self.fd.driver, kind, |raw_loop, cb, _| {
                 sys::flexsc_loop_call(raw_loop, cb, number, raw, b, c, d, e, f)
@@ -218,56 +218,58 @@ impl File {
     fn fill<B: IoBufMut>(&self, mut buffer: B, number: c_uint, last: u64) -> Call<Read<B>> {
         let (to, room) = (address(buffer.stable_mut_ptr()), buffer.room() as u64);
         let _file = self.fd.clone();
-        // SAFETY: The buffer is the kernel's alone until the end, by IoBufMut.
+        // SAFETY: By IoBufMut, only the kernel writes to the buffer until the call's
+        // end.
         unsafe { self.call(Read { buffer, _file }, number, [to, room, last, 0, 0]) }
     }
 
     fn take<B: IoBuf>(&self, buffer: B, number: c_uint, last: u64) -> Call<Write<B>> {
         let (from, length) = (address(buffer.stable_ptr()), buffer.bytes() as u64);
         let _file = self.fd.clone();
-        // SAFETY: The buffer stays as it is until the end, by IoBuf.
+        // SAFETY: By IoBuf, the buffer doesn't change until the call's end.
         unsafe { self.call(Write { buffer, _file }, number, [from, length, last, 0, 0]) }
     }
 
     fn plain(&self, number: c_uint, argument: u64) -> Call<Done> {
         let _file = self.fd.clone();
-        // SAFETY: The callers' calls point to nothing.
+        // SAFETY: The callers make only calls without pointers.
         unsafe { self.call(Done { _file }, number, [argument, 0, 0, 0, 0]) }
     }
 
-    /// `read()`: as much as there is, up to the buffer's room. 0 is the end.
+    /// `read()`: as many bytes as are available, up to the buffer's room. 0 is the end.
     pub fn read<B: IoBufMut>(&self, buffer: B) -> Call<Read<B>> {
         self.fill(buffer, nr::READ, 0)
     }
 
-    /// `pread()`: the same, from an offset.
+    /// `pread()`: like read(), but from an offset.
     pub fn pread<B: IoBufMut>(&self, buffer: B, offset: u64) -> Call<Read<B>> {
         self.fill(buffer, nr::PREAD64, offset)
     }
 
-    /// `write()`: to a blocking pipe or socket all of it, to a file as much as fits.
+    /// `write()`: to a blocking pipe or socket all bytes, to a regular file as many as
+    /// fit.
     pub fn write<B: IoBuf>(&self, buffer: B) -> Call<Write<B>> {
         self.take(buffer, nr::WRITE, 0)
     }
 
-    /// `pwrite()`: the same, at an offset.
+    /// `pwrite()`: like write(), but at an offset.
     pub fn pwrite<B: IoBuf>(&self, buffer: B, offset: u64) -> Call<Write<B>> {
         self.take(buffer, nr::PWRITE64, offset)
     }
 
-    /// `recv()`, with flags like `MSG_PEEK`; `MSG_TRUNC` is ignored, because it counts
-    /// bytes that aren't in the buffer.
+    /// `recv()`, with flags such as `MSG_PEEK`. `MSG_TRUNC` is ignored, because it
+    /// would count bytes that aren't in the buffer.
     pub fn recv<B: IoBufMut>(&self, buffer: B, flags: i32) -> Call<Read<B>> {
         self.fill(buffer, nr::RECVFROM, (flags & !MSG_TRUNC) as u64)
     }
 
-    /// `send()`, which never raises `SIGPIPE`.
+    /// `send()`, without `SIGPIPE`.
     pub fn send<B: IoBuf>(&self, buffer: B, flags: i32) -> Call<Write<B>> {
         self.take(buffer, nr::SENDTO, (flags | MSG_NOSIGNAL) as u64)
     }
 
-    /// `accept()`: a connection, and where it is from, if that is an address of the
-    /// Internet's.
+    /// `accept()`: a connection, and the peer's address if it is an IPv4 or IPv6
+    /// address.
     pub fn accept(&self) -> Call<Accept> {
         let raw = self.raw();
         let kind = Accept {
@@ -329,7 +331,8 @@ impl File {
         statx(&self.fd.driver, fd, vec![0], AT_EMPTY_PATH, file)
     }
 
-    /// Close the file, after its pending calls. It is closed, too, if nobody polls this.
+    /// Close the file, after its pending calls. It is closed even if this future is
+    /// never polled.
     pub async fn close(self) -> io::Result<()> {
         let closing = Rc::new(Closing::default());
         *self.fd.closing.borrow_mut() = Some(closing.clone());
@@ -345,19 +348,19 @@ impl File {
     pub fn into_fd(self) -> Result<OwnedFd, File> {
         let fd = Rc::try_unwrap(self.fd).map_err(|fd| File { fd })?;
         let raw = fd.raw.replace(GIVEN_AWAY);
-        // SAFETY: It is open, and no longer ours.
+        // SAFETY: It is open, and this object gave up its ownership.
         Ok(unsafe { OwnedFd::from_raw_fd(raw) })
     }
 }
 
-/// The kernel's four bytes of a length, in a word.
+/// A length as the kernel's four bytes, in a word.
 fn length_bytes(length: u32) -> [u8; 8] {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&length.to_ne_bytes());
     bytes
 }
 
-/// A call that fills a buffer: gives the result, and the buffer.
+/// A call that fills a buffer. Its output is the result and the buffer.
 pub struct Read<B: IoBufMut> {
     buffer: B,
     _file: Rc<Fd>,
@@ -369,14 +372,14 @@ impl<B: IoBufMut> Kind for Read<B> {
     fn finish(mut self, ret: i64, _: &Room, _: &Rc<Driver>) -> Self::Output {
         let result = outcome(ret).map(|n| n as usize);
         if let Ok(n) = result {
-            // SAFETY: The kernel has written so many.
+            // SAFETY: The kernel has written so many bytes.
             unsafe { self.buffer.filled(n) };
         }
         (result, self.buffer)
     }
 }
 
-/// A call that reads from a buffer: gives the result, and the buffer.
+/// A call that reads from a buffer. Its output is the result and the buffer.
 pub struct Write<B: IoBuf> {
     buffer: B,
     _file: Rc<Fd>,
@@ -390,7 +393,8 @@ impl<B: IoBuf> Kind for Write<B> {
     }
 }
 
-/// `accept()`. A connection that comes after the future was dropped is closed.
+/// `accept()`. If the future was dropped, a connection that is accepted later is
+/// closed.
 pub struct Accept {
     _listener: Rc<Fd>,
 }
@@ -408,10 +412,12 @@ impl Kind for Accept {
     }
 }
 
-/// A call that opens a file. One that is opened after the future was dropped is closed.
+/// A call that opens a file. If the future was dropped, a file that is opened later is
+/// closed.
 pub struct Open {
     _folder: Option<Rc<Fd>>,
-    // Ends with a zero. A vector, as that may be moved while the kernel reads it.
+    // Ends with a zero. It is a vector, because a vector may be moved while the kernel
+    // reads its contents.
     _path: Vec<u8>,
 }
 
@@ -427,8 +433,8 @@ impl Kind for Open {
     }
 }
 
-/// A path as the kernel reads it. One with a zero inside is none: the kernel answers
-/// to an empty one with ENOENT.
+/// A path in the kernel's form. A path that contains a zero becomes the empty path, for
+/// which the kernel returns ENOENT.
 fn path_bytes(path: &Path) -> Vec<u8> {
     CString::new(path.as_os_str().as_bytes())
         .unwrap_or_default()
@@ -448,7 +454,7 @@ fn statx(
         _file: file,
         _path: path,
     };
-    // SAFETY: The path is the kind's, and the structure is in the room.
+    // SAFETY: The kind owns the path, and the structure is in the room.
     unsafe {
         Call::post(driver, kind, |raw, cb, room| {
             let (folder, flags, to) = (folder as u64, flags as u64, address(room));
@@ -475,7 +481,7 @@ impl Handle {
             _path: path,
         };
         let flags = (flags | O_CLOEXEC) as u64;
-        // SAFETY: The path is the kind's.
+        // SAFETY: The kind owns the path.
         unsafe {
             Call::post(&self.driver, kind, |raw, cb, _| {
                 let (at, mode) = (at as u64, mode.into());
@@ -484,32 +490,32 @@ impl Handle {
         }
     }
 
-    /// Open a file to read it.
+    /// Open a file for reading.
     pub fn open(&self, path: impl AsRef<Path>) -> Call<Open> {
         OpenOptions::new().read(true).open(self, path)
     }
 
-    /// Open a file to write it: a new one, or an old one that is emptied.
+    /// Create a file, or truncate an existing one, and open it for writing.
     pub fn create(&self, path: impl AsRef<Path>) -> Call<Open> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
         options.open(self, path)
     }
 
-    /// `statx()` of what a path names.
+    /// `statx()` of a path.
     pub fn statx(&self, path: impl AsRef<Path>) -> Call<Stat> {
         statx(&self.driver, AT_FDCWD, path_bytes(path.as_ref()), 0, None)
     }
 
-    /// Have the loop make a descriptor's calls: of a listener or a stream of the
-    /// standard library, for instance.
+    /// Let the loop make the calls of a descriptor, for instance of a listener or a
+    /// stream of the standard library.
     pub fn adopt(&self, descriptor: impl Into<OwnedFd>) -> File {
         let raw = descriptor.into().into_raw_fd();
         forget(raw);
         File::made(&self.driver, raw)
     }
 
-    /// A TCP connection.
+    /// Open a TCP connection.
     pub async fn connect(&self, to: &SocketAddr) -> io::Result<File> {
         let family = match to {
             SocketAddr::V4(_) => net::AF_INET,
@@ -519,7 +525,7 @@ impl Handle {
             _folder: None,
             _path: Vec::new(),
         };
-        // SAFETY: The call points to nothing.
+        // SAFETY: The call has no pointers.
         let socket = unsafe {
             Call::post(&self.driver, kind, |raw, cb, _| {
                 let how = (SOCK_STREAM | SOCK_CLOEXEC) as u64;
@@ -532,7 +538,7 @@ impl Handle {
     }
 }
 
-/// How a file is opened, as [`std::fs::OpenOptions`].
+/// Options for opening a file, like [`std::fs::OpenOptions`].
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     read: bool,
@@ -548,7 +554,7 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// To read, unless something else is said.
+    /// Read-only, until options are set.
     pub fn new() -> OpenOptions {
         OpenOptions {
             read: false,
@@ -566,51 +572,51 @@ impl OpenOptions {
         self
     }
 
-    /// To read it.
+    /// Open for reading.
     pub fn read(&mut self, set: bool) -> &mut OpenOptions {
         self.read = set;
         self
     }
 
-    /// To write it.
+    /// Open for writing.
     pub fn write(&mut self, set: bool) -> &mut OpenOptions {
         self.write = set;
         self
     }
 
-    /// To write at its end.
+    /// Write at the end of the file.
     pub fn append(&mut self, set: bool) -> &mut OpenOptions {
         self.write = set;
         self.flag(O_APPEND, set)
     }
 
-    /// Empty it.
+    /// Truncate the file.
     pub fn truncate(&mut self, set: bool) -> &mut OpenOptions {
         self.flag(O_TRUNC, set)
     }
 
-    /// Make it if there is none.
+    /// Create the file if it doesn't exist.
     pub fn create(&mut self, set: bool) -> &mut OpenOptions {
         self.flag(O_CREAT, set)
     }
 
-    /// Make it; fail if there is one.
+    /// Create the file; fail if it exists.
     pub fn create_new(&mut self, set: bool) -> &mut OpenOptions {
         self.flag(O_CREAT | O_EXCL, set)
     }
 
-    /// More flags of open(2).
+    /// Additional flags of open(2).
     pub fn custom_flags(&mut self, flags: i32) -> &mut OpenOptions {
         self.flag(flags, true)
     }
 
-    /// A new file's permissions, before the umask.
+    /// Permissions of a new file, before the umask is applied.
     pub fn mode(&mut self, mode: u32) -> &mut OpenOptions {
         self.mode = mode;
         self
     }
 
-    /// Open it.
+    /// Open the file.
     pub fn open(&self, handle: &Handle, path: impl AsRef<Path>) -> Call<Open> {
         let access = match (self.read, self.write) {
             (true, true) => O_RDWR,

@@ -11,18 +11,20 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::thread;
 
-/// The owner makes it; the syscall thread has it while it runs; then the owner again.
+/// Made by the owner, used by the syscall thread while it runs, and by the owner after
+/// that.
 struct Job<R> {
     closure: Option<Box<dyn FnOnce() -> R + Send>>,
     result: Option<thread::Result<R>>,
 }
 
-/// A closure of a syscall thread.
+/// A closure that runs on a syscall thread.
 pub struct Work<R: 'static>(NonNull<Job<R>>);
 
 impl<R> Drop for Work<R> {
     fn drop(&mut self) {
-        // SAFETY: From a box, and the call has ended: nobody else has it.
+        // SAFETY: It came from a box, and the call has ended, so no other thread uses
+        // it.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -31,7 +33,7 @@ impl<R: 'static> Kind for Work<R> {
     type Output = Result<R, JoinError>;
 
     fn finish(self, ret: i64, _: &Room, _: &Rc<Driver>) -> Self::Output {
-        // SAFETY: The call has ended: nobody else has the job.
+        // SAFETY: The call has ended, so no other thread uses the job.
         let result = unsafe { (*self.0.as_ptr()).result.take() };
         match result {
             Some(Ok(value)) => Ok(value),
@@ -41,10 +43,10 @@ impl<R: 'static> Kind for Work<R> {
     }
 }
 
-/// On a syscall thread. No panic leaves it.
+/// Runs on a syscall thread. Catches panics.
 unsafe extern "C" fn run<R>(job: *mut c_void) -> i64 {
     let job = job.cast::<Job<R>>();
-    // SAFETY: The job is this thread's until this function returns.
+    // SAFETY: Only this thread uses the job until this function returns.
     let job = unsafe { &mut *job };
     if let Some(closure) = job.closure.take() {
         job.result = Some(panic::catch_unwind(AssertUnwindSafe(closure)));
@@ -62,8 +64,8 @@ where
         result: None,
     });
     let job = NonNull::from(Box::leak(job));
-    // SAFETY: The job lives as long as the kind that names it, at one address. What is
-    // moved to the thread and back is Send.
+    // SAFETY: The job lives at one address as long as the kind that points to it. The
+    // values that move to the thread and back are Send.
     unsafe {
         Call::post(driver, Work(job), |raw, cb, _| {
             sys::flexsc_loop_work(raw, cb, Some(run::<R>), job.as_ptr().cast())

@@ -68,7 +68,7 @@ pub use stat::{Statx, Timestamp};
 pub use task::{JoinError, JoinHandle};
 pub use time::Timeout;
 
-/// What a [`Call`] is of: the types that its name has.
+/// The types of [`Call`]s: the parameters in the type's name.
 pub mod kind {
     pub use crate::call::{Done, Syscall};
     pub use crate::file::{Accept, Close, Open, Read, Write};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Socket addresses as the kernel has them.
+//! Conversion of socket addresses to and from the kernel's form.
 
 use crate::driver::Room;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 pub const AF_INET: u16 = 2;
 pub const AF_INET6: u16 = 10;
 
-/// Where the length is, behind the largest of addresses.
+/// The length's offset, behind the largest address.
 pub const LENGTH: usize = 16;
 /// The size of a `struct sockaddr_storage`.
 pub const MOST: u32 = 128;
@@ -34,7 +34,8 @@ pub fn encode(address: &SocketAddr) -> ([u8; 28], u32) {
     (bytes, length)
 }
 
-/// What `accept4()` has put into the room; None: no address of the Internet's.
+/// Decode the address that `accept4()` stored in the room. None: neither an IPv4 nor an
+/// IPv6 address.
 pub fn decode(room: &Room) -> Option<SocketAddr> {
     let mut bytes = [0; 32];
     for (to, from) in bytes.chunks_mut(8).zip(room) {

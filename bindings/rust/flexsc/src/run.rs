@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A loop, as its owner makes, runs and drops it.
+//! Making, running and dropping a loop, by its owner.
 
 use crate::call::{Call, Syscall};
 use crate::driver::Driver;
@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How a loop is made. What isn't set is the library's default.
+/// Options of a new loop. Options that aren't set have the library's defaults.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     engine: Option<String>,
@@ -38,46 +38,46 @@ impl Builder {
         Builder::default()
     }
 
-    /// `"uring"`, `"threads"`, `"kmod"` or `"sync"`, instead of what the environment
-    /// variable `FLEXSC_ENGINE` names, or the first that works.
+    /// The engine: `"uring"`, `"threads"`, `"kmod"` or `"sync"`. The default is the
+    /// environment variable `FLEXSC_ENGINE`, or else the first engine that works.
     pub fn engine(mut self, name: &str) -> Builder {
         self.engine = Some(name.to_string());
         self
     }
 
-    /// Where the loop's calls are executed, as `"2,4-6"`.
+    /// The cores on which the loop's calls are executed, such as `"2,4-6"`.
     pub fn kernel_cores(mut self, cores: &str) -> Builder {
         self.kernel_cores = Some(cores.to_string());
         self
     }
 
-    /// Calls executing at once.
+    /// Maximum number of executing calls.
     pub fn max_entries(mut self, n: u32) -> Builder {
         self.max_entries = n;
         self
     }
 
-    /// Syscall threads.
+    /// Maximum number of syscall threads.
     pub fn max_threads(mut self, n: u32) -> Builder {
         self.max_threads = n;
         self
     }
 
-    /// How long the owner and whoever executes calls look for work before they sleep.
-    /// With [`kernel_cores`](Builder::kernel_cores) and the engine uring, that is a
-    /// thread of the kernel.
+    /// How long the owner and the threads that execute calls poll for work before they
+    /// sleep. With [`kernel_cores`](Builder::kernel_cores) and the engine uring, a
+    /// kernel thread polls.
     pub fn poll(mut self, time: Duration) -> Builder {
         self.poll = time;
         self
     }
 
-    /// Make the loop, which is the calling thread's.
+    /// Make the loop, which belongs to the calling thread.
     ///
     /// # Errors
     ///
     /// `InvalidInput`: an unknown engine, or an option out of range; `EOPNOTSUPP`: the
-    /// engine doesn't work here, and [`probe`](Loop::probe) says why; or the system is
-    /// out of something.
+    /// engine doesn't work here, and [`probe`](Loop::probe) explains why; or a resource
+    /// of the system is exhausted.
     pub fn build(&self) -> io::Result<Loop> {
         let engine = self.engine.as_deref().map(CString::new).transpose()?;
         let cores = self.kernel_cores.as_deref().map(CString::new).transpose()?;
@@ -100,22 +100,22 @@ impl Builder {
     }
 }
 
-/// A loop of calls and tasks, of the thread that made it.
+/// A loop of calls and tasks, which belongs to the thread that made it.
 ///
 /// ```compile_fail
 /// let flexsc = flexsc::Loop::new().unwrap();
 /// std::thread::spawn(move || drop(flexsc));
 /// ```
 ///
-/// Dropping it drops all tasks, cancels all calls and waits for their ends. One that is
-/// forgotten ([`std::mem::forget`]) leaves all in place for good.
+/// Dropping it drops all tasks, cancels all calls and waits for their ends. A loop that
+/// is forgotten ([`std::mem::forget`]) leaks everything.
 pub struct Loop {
     handle: Handle,
     runs: Cell<u64>,
 }
 
-/// What posts calls and spawns tasks, for tasks to have. It may outlive its loop, and
-/// what it does then fails with `ESHUTDOWN`.
+/// Posts calls and spawns tasks; made for use in tasks. It may outlive its loop; its
+/// functions then fail with `ESHUTDOWN`.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) driver: Rc<Driver>,
@@ -143,7 +143,7 @@ impl fmt::Debug for Loop {
     }
 }
 
-/// The loop runs, until this is dropped.
+/// Marks the loop as running until this is dropped.
 struct Running<'a>(&'a Driver);
 
 impl<'a> Running<'a> {
@@ -159,28 +159,29 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.running.set(false);
-        // What was posted last, closes for instance, doesn't wait for the next run.
+        // Submit the last posts, such as closes, now: they must not wait for the next
+        // run.
         self.0.submit();
     }
 }
 
 impl Loop {
-    /// A loop with default options: see [`Builder::build`].
+    /// Make a loop with default options: see [`Builder::build`].
     pub fn new() -> io::Result<Loop> {
         Builder::new().build()
     }
 
-    /// Does this engine work here? Why it doesn't is the error's text.
+    /// Does this engine work here? The error's text explains why it doesn't.
     pub fn probe(engine: &str) -> Result<(), String> {
         let mut why = [0 as c_char; 256];
         let name = CString::new(engine).map_err(|error| error.to_string())?;
-        // SAFETY: A name, and as much room as is said.
+        // SAFETY: The name is valid, and the room has the size that is passed.
         let err = unsafe { sys::flexsc_engine_probe(name.as_ptr(), why.as_mut_ptr(), why.len()) };
         if err == 0 {
             return Ok(());
         }
-        // SAFETY: The array ends with a zero: it began with nothing else, and the
-        // library ends its lines.
+        // SAFETY: The array ends with a zero: it was zeroed, and the library terminates
+        // its text.
         let why = unsafe { CStr::from_ptr(why.as_ptr()) };
         match why.to_bytes() {
             [] => Err(io::Error::from_raw_os_error(-err).to_string()),
@@ -188,17 +189,17 @@ impl Loop {
         }
     }
 
-    /// Run the loop, with all its tasks, until this future has ended.
+    /// Run the loop and all of its tasks until this future has ended.
     ///
     /// # Panics
     ///
-    /// Inside a task of this loop; if the engine fails; in a forked child; and with
-    /// what the future panics with.
+    /// Panics if it is called inside a task of this loop, if the engine fails, in a
+    /// forked child, and if the future panics.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let driver = &self.driver;
         let _running = Running::new(driver);
         let mut future = future;
-        // SAFETY: The future is shadowed, and so never moved.
+        // SAFETY: The future is shadowed, so it is never moved.
         let mut future = unsafe { Pin::new_unchecked(&mut future) };
         self.runs.set(self.runs.get() + 1);
         let main = Key {
@@ -207,7 +208,8 @@ impl Loop {
         };
         let (waker, wake) = TaskWake::new(main, &driver.shared);
         loop {
-            // Those that wake up meanwhile have their turn after a look at the calls.
+            // Tasks that are woken meanwhile are polled after the next check for
+            // completed calls.
             for _ in 0..driver.runnable() {
                 let key = match driver.next() {
                     Some(key) => key,
@@ -232,7 +234,7 @@ impl Loop {
 }
 
 impl Handle {
-    /// Run a future beside others, while the loop runs.
+    /// Spawn a task: run a future concurrently while the loop runs.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
@@ -241,11 +243,11 @@ impl Handle {
         task::spawn(&self.driver, future)
     }
 
-    /// Run a closure on a syscall thread: what would stop the loop, because it computes
-    /// or blocks. With the engine `"sync"` it is run by the owner.
+    /// Run a closure on a syscall thread: one that would stall the loop, because it
+    /// computes or blocks. With the engine `"sync"` the owner runs it.
     ///
-    /// One that was dropped before it started doesn't run; one that runs goes on to its
-    /// end, and the loop's end waits for that.
+    /// A closure that is dropped before it started doesn't run. A closure that has
+    /// started runs to its end, and the end of the loop waits for that.
     pub fn work<F, R>(&self, closure: F) -> Call<Work<R>>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -254,26 +256,26 @@ impl Handle {
         job::work(&self.driver, closure)
     }
 
-    /// End after a time: never early, late by 66 microseconds at most besides what the
-    /// loop is busy with.
+    /// Sleep. It never ends early, and at most 66 microseconds late, plus the time for
+    /// which the loop is busy.
     pub fn sleep(&self, time: Duration) -> Call<Sleep> {
         time::sleep(&self.driver, time)
     }
 
-    /// Give a future a time, after which it is dropped. For a single call
-    /// [`Call::deadline`] costs less.
+    /// Limit a future's time; it is dropped after that. For a single call
+    /// [`Call::deadline`] is cheaper.
     pub fn timeout<F: Future>(&self, time: Duration, future: F) -> Timeout<F> {
         Timeout::new(self.sleep(time), future)
     }
 
-    /// Make any system call that libflexsc takes, by its number: [`sys::nr`]. `keep` is
-    /// what the arguments point to, which comes back with the result.
+    /// Make any system call that libflexsc supports, by its number: [`sys::nr`]. `keep`
+    /// owns the memory that the arguments point to, and is returned with the result.
     ///
     /// # Safety
     ///
-    /// The call does no harm with these arguments, whenever it is made. What they point
-    /// to stays where it is while `keep` lives, also if that is moved, as for
-    /// [`IoBuf`](crate::IoBuf); and nothing else uses it meanwhile.
+    /// The call is harmless with these arguments, whenever it is made. The memory that
+    /// they point to doesn't move while `keep` lives, even if `keep` is moved, as for
+    /// [`IoBuf`](crate::IoBuf). Nothing else uses that memory meanwhile.
     pub unsafe fn syscall<T: 'static>(
         &self,
         number: c_uint,
@@ -281,7 +283,7 @@ impl Handle {
         keep: T,
     ) -> Call<Syscall<T>> {
         let [a, b, c, d, e, f] = arguments;
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller guarantees it.
         unsafe {
             Call::post(&self.driver, Syscall(keep), |raw, cb, _| {
                 sys::flexsc_loop_call(raw, cb, number, a, b, c, d, e, f)
@@ -289,24 +291,24 @@ impl Handle {
         }
     }
 
-    /// The engine's name, or an empty one when the loop is gone.
+    /// The engine's name; empty after the loop was dropped.
     pub fn engine(&self) -> String {
-        // SAFETY: A loop or null.
+        // SAFETY: The pointer is a loop or null.
         let name = unsafe { sys::flexsc_loop_engine(self.driver.raw()) };
         text(name).unwrap_or_default()
     }
 
-    /// Why not a better engine: a line, if there is something to say.
+    /// A line that explains why a better engine isn't used, if so.
     pub fn why(&self) -> Option<String> {
-        // SAFETY: A loop or null.
+        // SAFETY: The pointer is a loop or null.
         text(unsafe { sys::flexsc_loop_why(self.driver.raw()) })
     }
 
-    /// What the loop has done; zeros when it is gone.
+    /// The loop's counters; zeros after it was dropped.
     pub fn stats(&self) -> sys::flexsc_stats {
         let mut stats = sys::flexsc_stats::default();
         let size = size_of::<sys::flexsc_stats>();
-        // SAFETY: A loop or null, and a whole structure.
+        // SAFETY: The pointer is a loop or null, and the structure has its full size.
         unsafe { sys::flexsc_loop_stats(self.driver.raw(), &mut stats, size) };
         stats
     }
@@ -316,7 +318,7 @@ fn text(line: *const c_char) -> Option<String> {
     if line.is_null() {
         return None;
     }
-    // SAFETY: A line of the library's, which lives as long as the loop.
+    // SAFETY: The line belongs to the library, and lives as long as the loop.
     let line = unsafe { CStr::from_ptr(line) };
     Some(line.to_string_lossy().into_owned())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What `statx()` says of a file.
+//! A file's attributes, as returned by `statx()`.
 
 use crate::call::{outcome, Kind};
 use crate::driver::{Driver, Room};
@@ -16,14 +16,14 @@ use std::time::{Duration, SystemTime};
 pub struct Timestamp {
     /// Seconds since 1970.
     pub tv_sec: i64,
-    /// And nanoseconds.
+    /// Nanoseconds of the second.
     pub tv_nsec: u32,
     #[doc(hidden)]
     pub __reserved: i32,
 }
 
 impl Timestamp {
-    /// The same as the standard library has it; None: out of its range.
+    /// The time in the standard library's form. None: out of its range.
     pub fn system_time(&self) -> Option<SystemTime> {
         let seconds = Duration::from_secs(self.tv_sec.unsigned_abs());
         let whole = match self.tv_sec < 0 {
@@ -34,7 +34,7 @@ impl Timestamp {
     }
 }
 
-/// The kernel's `struct statx`, as far as all kernels have it: statx(2).
+/// The fields of the kernel's `struct statx` that all kernels have: statx(2).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -65,7 +65,7 @@ pub struct Statx {
     pub __rest: [u64; 14],
 }
 
-// The kernel fills all of it.
+// The kernel fills the whole structure.
 const _: () = assert!(size_of::<Statx>() == size_of::<Room>());
 
 impl Statx {
@@ -80,7 +80,7 @@ impl Statx {
     }
 }
 
-/// `statx()`, with the file or the path that it looks at.
+/// `statx()`, with the file or the path that it queries.
 pub struct Stat {
     pub(crate) _file: Option<Rc<Fd>>,
     pub(crate) _path: Vec<u8>,
@@ -90,8 +90,8 @@ impl Kind for Stat {
     type Output = io::Result<Statx>;
 
     fn finish(self, ret: i64, room: &Room, _: &Rc<Driver>) -> io::Result<Statx> {
-        // SAFETY: Both are of one size, the room is aligned to eight bytes, and any
-        // bytes are such a structure.
+        // SAFETY: Both types have the same size, the room is aligned to eight bytes,
+        // and any bytes are a valid structure.
         outcome(ret).map(|_| unsafe { *(room as *const Room).cast::<Statx>() })
     }
 }

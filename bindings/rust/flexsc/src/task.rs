@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tasks: futures that run beside the one that the loop is run for. Owner alone.
+//! Tasks: futures that run concurrently with the future of block_on(). Used by the
+//! owner only.
 
 use crate::driver::{Driver, ECANCELED};
 use crate::wake::{Key, Shared, TaskWake};
@@ -16,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 
 type Body = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What is taken out while the task is polled.
+/// The part that is taken out while the task is polled.
 struct Task {
     body: Body,
     waker: Waker,
@@ -26,16 +27,16 @@ struct Task {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Free,
-    /// The entry has the task.
+    /// The entry holds the task.
     Waiting,
     Polled,
-    /// While it is polled: its end is near.
+    /// Aborted while it is being polled, so it ends after that.
     Aborted,
 }
 
 struct Entry {
     generation: u64,
-    /// It is in the queue, by wake().
+    /// wake() has put it into the queue.
     queued: bool,
     place: Place,
     task: Option<Task>,
@@ -49,13 +50,14 @@ struct Slab {
 
 #[derive(Default)]
 pub struct Tasks {
-    /// Not borrowed while others' code runs.
+    /// Not borrowed while foreign code runs.
     slab: RefCell<Slab>,
     /// The task that is being polled, and its waker.
     polled: Cell<Option<(Key, *const Waker)>>,
 }
 
-/// A task is being polled, until this is dropped: so the waker lives.
+/// Marks a task as being polled until this is dropped, so that its waker is valid until
+/// then.
 struct Polling<'a>(&'a Tasks);
 
 impl<'a> Polling<'a> {
@@ -111,7 +113,7 @@ impl Tasks {
         key
     }
 
-    /// Poll a task, unless it is over.
+    /// Poll a task, unless it has ended.
     pub fn poll(&self, key: Key) {
         let mut task = match self.take(key) {
             Some(task) => task,
@@ -120,7 +122,7 @@ impl Tasks {
         task.wake.unqueue();
         let polling = Polling::new(self, key, &task.waker);
         let mut context = Context::from_waker(&task.waker);
-        // Its panics are caught inside.
+        // The body catches its panics itself.
         let over = task.body.as_mut().poll(&mut context).is_ready();
         drop(polling);
         let slab = &mut *self.slab.borrow_mut();
@@ -131,7 +133,7 @@ impl Tasks {
         } else {
             slab.remove(key);
         }
-        // A task that is over is dropped after the borrow.
+        // A task that has ended is dropped after the borrow ends.
     }
 
     fn take(&self, key: Key) -> Option<Task> {
@@ -143,21 +145,21 @@ impl Tasks {
         Some(task)
     }
 
-    /// The task that is being polled, if this is its waker.
+    /// Return the task that is being polled, if this is its waker.
     pub fn polled_by(&self, waker: &Waker) -> Option<Key> {
         let (key, polled) = self.polled.get()?;
-        // SAFETY: It lives while it is there: see Polling.
+        // SAFETY: The pointer is valid while it is set: see Polling.
         let same = unsafe { (*polled).will_wake(waker) };
         same.then_some(key)
     }
 
-    /// Wake a task, from a call's end. What its waker does beside that is to have it
-    /// polled once more, which does no harm.
+    /// Wake a task at a call's end. If its waker wakes it too, the task is polled once
+    /// more, which is harmless.
     pub fn wake(&self, key: Key, shared: &Shared) {
         let slab = &mut *self.slab.borrow_mut();
         if let Some(entry) = slab.of(key).filter(|entry| !entry.queued) {
             entry.queued = true;
-            // SAFETY: The tasks are the owner's.
+            // SAFETY: Tasks are used by the owner only.
             unsafe { shared.push_own(key) };
         }
     }
@@ -177,7 +179,7 @@ impl Tasks {
         drop(removed);
     }
 
-    /// Drop one of them, as the loop ends; false: there was none.
+    /// Drop one task, because the loop ends. False: none is left.
     pub fn drop_one(&self) -> bool {
         let removed = {
             let slab = &mut *self.slab.borrow_mut();
@@ -196,11 +198,11 @@ impl Tasks {
     }
 }
 
-/// Why a task or a closure has no result.
+/// The reason why a task or a closure has no result.
 pub enum JoinError {
     /// It panicked with this.
     Panicked(Box<dyn Any + Send>),
-    /// It ended early, or never began: with `ECANCELED` where that was asked.
+    /// It ended early, or never started; with `ECANCELED` if that was requested.
     Ended(io::Error),
 }
 
@@ -230,7 +232,7 @@ impl JoinError {
     }
 }
 
-/// What a task and its handle share.
+/// State shared by a task and its handle.
 struct Join<T> {
     result: Option<Result<T, JoinError>>,
     waker: Option<Waker>,
@@ -251,9 +253,9 @@ fn finish<T>(join: &Joined<T>, result: Result<T, JoinError>) {
     }
 }
 
-/// A task's body: tells the handle what the future gave.
+/// A task's body, which passes the future's output to the handle.
 struct Spawned<F: Future> {
-    // None when it has ended or panicked.
+    // None after it has ended or panicked.
     future: Option<F>,
     join: Joined<F::Output>,
 }
@@ -262,8 +264,8 @@ impl<F: Future> Future for Spawned<F> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: The future is pinned with self: it is dropped in its place, by
-        // Pin::set(), and never moved. Nothing else of self is.
+        // SAFETY: The future is pinned with self: it is dropped in place, by
+        // Pin::set(), and never moved. No other field of self is pinned.
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: As above.
         let mut place = unsafe { Pin::new_unchecked(&mut this.future) };
@@ -301,8 +303,8 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Drop the task's future, which cancels its calls; the handle gives `ECANCELED`.
-    /// A task that has ended, or ends in the poll it is in, isn't concerned.
+    /// Drop the task's future, which cancels its calls; the handle returns `ECANCELED`.
+    /// A task that has ended, or that ends in the current poll, isn't affected.
     pub fn abort(&self) {
         if let Some(key) = self.key {
             self.driver.tasks.abort(key);
@@ -347,7 +349,7 @@ where
         future: Some(future),
         join: join.clone(),
     });
-    // A loop that ends takes no tasks.
+    // A loop that is being closed accepts no tasks.
     let key = match driver.closing.get() {
         true => None,
         false => Some(driver.tasks.add(body, &driver.shared)),

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// As much as the library takes for a time.
+/// A time in nanoseconds, limited to the library's maximum.
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos())
         .unwrap_or(u64::MAX)
@@ -31,7 +31,7 @@ impl Kind for Sleep {
 
 pub fn sleep(driver: &Rc<Driver>, time: Duration) -> Call<Sleep> {
     let ns = nanoseconds(time);
-    // SAFETY: A timer points to nothing.
+    // SAFETY: A timer has no pointers.
     unsafe {
         Call::post(driver, Sleep(()), |raw, cb, _| {
             sys::flexsc_loop_timer(raw, cb, ns)
@@ -39,7 +39,7 @@ pub fn sleep(driver: &Rc<Driver>, time: Duration) -> Call<Sleep> {
     }
 }
 
-/// A future with a time limit: its output, or `TimedOut`.
+/// A future with a time limit. Its output is the future's, or `TimedOut`.
 #[must_use = "it does nothing unless polled"]
 #[derive(Debug)]
 pub struct Timeout<F> {

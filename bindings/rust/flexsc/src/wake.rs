@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The part of a loop that any thread may touch: which tasks are to be polled.
+//! The part of a loop that any thread may use: the queues of tasks that are to be
+//! polled.
 //!
-//! The owner's own wakes go to a queue without a lock. Others' go to one with a lock,
-//! under which they wake the loop; the owner takes the lock before it destroys that.
+//! The owner's own wakes go to a queue without a lock. Other threads' wakes go to a
+//! queue with a lock, under which they wake the loop. The owner takes the lock before
+//! it destroys the loop.
 
 use flexsc_sys as sys;
 use std::cell::{Cell, UnsafeCell};
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-/// A task. Its place is reused, with another generation.
+/// Identifies a task. Its index is reused with another generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
     pub index: usize,
@@ -20,7 +22,7 @@ pub struct Key {
 }
 
 struct Others {
-    /// Null when the loop is going to be destroyed.
+    /// Null once the loop is being destroyed.
     raw: *mut sys::flexsc_loop,
     queue: Vec<Key>,
 }
@@ -29,17 +31,17 @@ pub struct Shared {
     owner: u64,
     own: UnsafeCell<VecDeque<Key>>,
     others: Mutex<Others>,
-    /// Something is in the others' queue.
+    /// The others' queue isn't empty.
     told: AtomicBool,
 }
 
-// SAFETY: "own" is used by the owner's thread alone, which thread_number() tells;
-// "raw" under the lock, for what any thread may do with a loop.
+// SAFETY: "own" is used by the owner's thread only, which thread_number() identifies.
+// "raw" is used under the lock, for functions that any thread may call.
 unsafe impl Send for Shared {}
 // SAFETY: As above.
 unsafe impl Sync for Shared {}
 
-/// A number of the calling thread's that no other thread ever has.
+/// A number that is unique to the calling thread.
 fn thread_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
@@ -81,34 +83,34 @@ impl Shared {
         others.queue.push(key);
         self.told.store(true, Ordering::Release);
         if others.queue.len() == 1 {
-            // SAFETY: The loop isn't destroyed while the lock is held: see close().
+            // SAFETY: The loop can't be destroyed while the lock is held: see close().
             unsafe { sys::flexsc_loop_wake(others.raw, ptr::null_mut()) };
         }
     }
 
     /// # Safety
     ///
-    /// By the owner.
+    /// Must be called by the owner.
     pub unsafe fn push_own(&self, key: Key) {
-        // SAFETY: The caller's promise; and nothing here calls others' code.
+        // SAFETY: The caller guarantees it, and no foreign code is called here.
         unsafe { (*self.own.get()).push_back(key) };
     }
 
-    /// The next to be polled.
+    /// The next task to poll.
     ///
     /// # Safety
     ///
-    /// By the owner.
+    /// Must be called by the owner.
     pub unsafe fn pop(&self) -> Option<Key> {
         // SAFETY: As in push_own().
         unsafe { (*self.own.get()).pop_front() }
     }
 
-    /// How many are to be polled, others' among them.
+    /// Number of tasks to poll, including those that other threads woke.
     ///
     /// # Safety
     ///
-    /// By the owner.
+    /// Must be called by the owner.
     pub unsafe fn collect(&self) -> usize {
         debug_assert_eq!(thread_number(), self.owner);
         // SAFETY: As in push_own().
@@ -121,7 +123,7 @@ impl Shared {
         own.len()
     }
 
-    /// Before the loop is destroyed: nobody wakes it from now on.
+    /// Called before the loop is destroyed: no thread can wake it any more.
     pub fn close(&self) {
         let mut others = self.others();
         others.raw = ptr::null_mut();
@@ -129,16 +131,16 @@ impl Shared {
     }
 }
 
-/// What a task is woken by.
+/// The target of a task's waker.
 pub struct TaskWake {
     key: Key,
-    /// It is in a queue.
+    /// The task is in a queue.
     queued: AtomicBool,
     shared: Arc<Shared>,
 }
 
 impl TaskWake {
-    /// A waker, and its task's end of it; the task is to be polled soon.
+    /// Make a waker and the task's side of it; the task is queued.
     pub fn new(key: Key, shared: &Arc<Shared>) -> (Waker, Arc<TaskWake>) {
         let wake = Arc::new(TaskWake {
             key,
@@ -149,8 +151,8 @@ impl TaskWake {
         (Waker::from(wake.clone()), wake)
     }
 
-    /// The task has left the queue and is going to be polled. It sees what a waker
-    /// wrote before that found it queued.
+    /// The task has left the queue and will be polled. It sees whatever a waker that
+    /// found it queued had written before.
     pub fn unqueue(&self) {
         if self.queued.load(Ordering::Relaxed) {
             self.queued.swap(false, Ordering::Acquire);
@@ -164,7 +166,7 @@ impl Wake for TaskWake {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Released to unqueue().
+        // Pairs with unqueue().
         if !self.queued.swap(true, Ordering::Release) {
             self.shared.push(self.key);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Calls of files, pipes and sockets give what the plain ones give.
+//! Calls on files, pipes and sockets return what plain system calls return.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn a_file_is_written_and_read() {
             let file = flexsc.open(&path).await.unwrap();
             let (n, buffer) = file.read(Vec::with_capacity(5)).await;
             assert_eq!((n.unwrap(), &buffer[..]), (5, &b"hello"[..]));
-            // What was there is replaced.
+            // Existing contents of the buffer are replaced.
             let (n, buffer) = file.pread(vec![b'x'; 100], 7).await;
             assert_eq!((n.unwrap(), &buffer[..]), (5, &b"world"[..]));
             let (n, buffer) = file.pread(buffer, 100).await;
@@ -117,7 +117,7 @@ fn errors_are_the_kernels() {
         flexsc.block_on(async {
             assert_eq!(error_of(flexsc.open("/nowhere/at/all").await), ENOENT);
             assert_eq!(error_of(flexsc.statx("").await), ENOENT);
-            // A path that C can't have.
+            // C can't represent this path.
             assert_eq!(error_of(flexsc.open("/dev\0/null").await), ENOENT);
         });
     });
@@ -168,7 +168,7 @@ fn connections_are_accepted_and_made() {
                 assert_eq!(client.recv(vec![0; 4], 0).await.0.unwrap(), 0);
                 drop(client);
                 assert_eq!(server.read(vec![0; 4]).await.0.unwrap(), 0);
-                // No SIGPIPE; the first may still be taken.
+                // No SIGPIPE is raised; the first send may still succeed.
                 server.send("x", 0).await.0.unwrap_err();
             });
         }
@@ -192,7 +192,7 @@ fn a_truncating_recv_shows_no_memory_that_was_not_filled() {
 fn any_call_is_made_by_its_number() {
     with(ALL, |flexsc| {
         flexsc.block_on(async {
-            // SAFETY: It asks for a number.
+            // SAFETY: It only returns a number.
             let (pid, kept) = unsafe { flexsc.syscall(nr::GETPID, [0; 6], "kept") }.await;
             assert_eq!((pid.unwrap(), kept), (std::process::id().into(), "kept"));
             // SAFETY: The library refuses it.
@@ -280,7 +280,7 @@ fn a_file_is_closed_after_its_pending_calls() {
             let (n, text) = read.await;
             assert_eq!((n.unwrap(), &text[..]), (4, &b"last"[..]));
             close.await.unwrap().unwrap();
-            // Nobody reads any more.
+            // The read end is closed.
             writer.write("x").await.0.unwrap_err();
         });
     });
@@ -343,11 +343,11 @@ fn a_number_that_is_another_files_is_asked_about() {
             let (reader, writer) = adopted_pipe(&flexsc);
             writer.write("x").await.0.unwrap();
             reader.read(vec![0]).await.0.unwrap();
-            // With the number of a blocking pipe comes a nonblocking one.
+            // A nonblocking pipe gets the number of a blocking one.
             let number = reader.into_fd().unwrap();
             let (other, _writer) = pipe();
             let (set_flags, nonblocking) = (4, 0o4000);
-            // SAFETY: Both are open, and stay so.
+            // SAFETY: Both descriptors are open, and stay open.
             unsafe {
                 assert_eq!(fcntl(other.as_raw_fd(), set_flags, nonblocking), 0);
                 assert!(dup3(other.as_raw_fd(), number.as_raw_fd(), 0) >= 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What is dropped while the kernel uses it is kept until the kernel has done with it.
+//! Memory that is dropped while the kernel uses it is kept until the kernel is done
+//! with it.
 
 mod common;
 
@@ -15,7 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fs, mem, thread};
 
-/// A buffer that counts how many there are.
+/// A buffer type that counts its live instances.
 struct Counted {
     bytes: Vec<u8>,
     alive: Rc<Cell<usize>>,
@@ -37,7 +38,7 @@ impl Drop for Counted {
     }
 }
 
-// SAFETY: The vector's memory.
+// SAFETY: The memory belongs to the vector.
 unsafe impl IoBufMut for Counted {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
         self.bytes.as_mut_ptr()
@@ -48,7 +49,7 @@ unsafe impl IoBufMut for Counted {
     unsafe fn filled(&mut self, _: usize) {}
 }
 
-// SAFETY: The vector's memory.
+// SAFETY: The memory belongs to the vector.
 unsafe impl IoBuf for Counted {
     fn stable_ptr(&self) -> *const u8 {
         self.bytes.as_ptr()
@@ -58,7 +59,7 @@ unsafe impl IoBuf for Counted {
     }
 }
 
-/// Poll a future once, and expect that it isn't over.
+/// Poll a future once, and expect it to be pending.
 struct Once<F>(F);
 
 impl<F: Future + Unpin> Future for Once<&mut F> {
@@ -78,7 +79,7 @@ fn the_buffer_of_a_dropped_read_lives_until_the_read_has_ended() {
             let (reader, writer) = adopted_pipe(&flexsc);
             let mut read = reader.read(Counted::new(&alive));
             Once(&mut read).await;
-            // The kernel has it.
+            // By now the kernel uses the buffer.
             flexsc.sleep(Duration::from_millis(2)).await.unwrap();
             drop(read);
             assert_eq!(alive.get(), 1, "freed before the call's end");
@@ -88,7 +89,7 @@ fn the_buffer_of_a_dropped_read_lives_until_the_read_has_ended() {
                 flexsc.sleep(Duration::from_micros(100)).await.unwrap();
             }
             assert!(others.iter().flatten().all(|byte| *byte == b'o'));
-            // What the cancelled read hasn't taken is there for the next one.
+            // Data that the cancelled read didn't consume is left for the next read.
             let next = reader.read(Vec::with_capacity(64));
             let (n, text) = next.deadline(Duration::from_millis(5)).await;
             assert!(n.map_or(true, |_| text == vec![b'!'; 64]));
@@ -113,13 +114,13 @@ fn dropping_a_loop_ends_its_pending_calls() {
         let handle = (*flexsc).clone();
         drop(flexsc);
         assert_eq!(alive.get(), 1, "all but the one that is kept");
-        // The one whose future is left gives its result, on any executor.
+        // The call whose future is left returns its result, on any executor.
         let other = Loop::new().unwrap();
         let (n, buffer) = other.block_on(kept);
         assert!(n.is_err());
         drop(buffer);
         assert_eq!(alive.get(), 0);
-        // And there are no more calls.
+        // After that no more calls are accepted.
         let (n, _) = other.block_on(reader.read(Counted::new(&alive)));
         assert_eq!(n.unwrap_err().raw_os_error(), Some(108));
         other.block_on(handle.sleep(Duration::ZERO)).unwrap_err();
@@ -164,15 +165,15 @@ fn descriptors_are_closed() {
                 drop(flexsc.open(&path));
                 let file = flexsc.open(&path).await.unwrap();
                 file.close().await.unwrap();
-                // Not polled.
+                // This future is never polled.
                 drop(flexsc.open(&path).await.unwrap().close());
             }
         });
-        // While the loop doesn't run.
+        // Dropped while the loop doesn't run.
         let file = flexsc.block_on(flexsc.open(&path)).unwrap();
         drop(file);
         drop(flexsc.open(&path));
-        // As the loop ends, and after that.
+        // Dropped while the loop ends, and after that.
         let handle = (*flexsc).clone();
         let task = path.clone();
         let join = flexsc.spawn(async move {
@@ -231,16 +232,17 @@ fn a_connection_for_a_dropped_accept_is_closed() {
             for round in 0..50 {
                 let accept = listener.accept();
                 if round % 3 > 0 {
-                    // It has started.
+                    // By now it has started.
                     flexsc.sleep(Duration::from_millis(1)).await.unwrap();
                 }
                 let mut client = std::net::TcpStream::connect(address).unwrap();
                 if round % 3 > 1 {
-                    // It has a connection, of which nobody has asked.
+                    // By now a connection has been accepted, but not requested.
                     flexsc.sleep(Duration::from_millis(2)).await.unwrap();
                 }
                 drop(accept);
-                // Nobody may have taken it yet; whoever does, it is closed.
+                // The connection may not have been accepted yet; in any case it must be
+                // closed.
                 let patience = Duration::from_millis(20);
                 client.set_read_timeout(Some(patience)).unwrap();
                 let mut tries = 0;
@@ -293,7 +295,8 @@ fn a_loop_that_is_forgotten_hurts_nobody() {
         });
         let waker = wake.recv().unwrap();
         alive.join().unwrap();
-        // The kernel may fill the buffer still, and the waker wake a loop of no thread.
+        // The kernel may still fill the buffer, and the waker may wake a loop without a
+        // thread.
         fs::File::from(writer).write_all(b"late").unwrap();
         waker.wake();
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tasks, wakers of other threads, closures on syscall threads, panics.
+//! Tasks, wakers on other threads, closures on syscall threads, and panics.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     text(&JoinError::Panicked(payload))
 }
 
-/// What a thread tells a task.
+/// A flag that a thread sets for a task.
 #[derive(Default)]
 struct Shared {
     value: Option<u32>,
@@ -219,7 +219,7 @@ fn a_closure_of_the_sync_engine_cannot_enter_its_loop() {
             let waker = Waker::from(Arc::new(Nobody));
             let mut context = Context::from_waker(&waker);
             assert!(call.as_mut().poll_is_error(&mut context));
-            // Its file is closed all the same.
+            // Its file must still be closed.
             drop(flexsc.adopt(std::fs::File::open("/dev/null").unwrap()));
             flexsc.block_on(async {});
         });
@@ -230,7 +230,7 @@ fn a_closure_of_the_sync_engine_cannot_enter_its_loop() {
     });
 }
 
-/// What a waker that does nothing wakes.
+/// A waker that does nothing.
 struct Nobody;
 
 impl Wake for Nobody {
@@ -307,7 +307,7 @@ fn an_aborted_task_is_dropped() {
     });
 }
 
-/// A buffer whose end panics.
+/// A buffer whose drop panics.
 struct Grumpy(Vec<u8>);
 
 impl Drop for Grumpy {
@@ -316,7 +316,7 @@ impl Drop for Grumpy {
     }
 }
 
-// SAFETY: The vector's memory.
+// SAFETY: The memory belongs to the vector.
 unsafe impl IoBufMut for Grumpy {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr()
@@ -344,7 +344,7 @@ fn a_buffer_that_panics_does_so_in_block_on_or_at_the_loops_end() {
         let handle = (*flexsc).clone();
         let end = catch_unwind(AssertUnwindSafe(|| drop(flexsc)));
         assert_eq!(panic_text(end.unwrap_err()), "panicked: a grumpy buffer");
-        // The loop has ended nevertheless.
+        // The loop must have ended nevertheless.
         assert!(handle.engine().is_empty());
         drop(left);
     });

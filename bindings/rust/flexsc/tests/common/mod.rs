@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the tests share: loops of every engine, pipes, and a folder.
+//! Helpers of all tests: loops of every engine, pipes, and a folder.
 #![allow(dead_code)]
 
 use flexsc::{Builder, File, Loop};
@@ -21,13 +21,13 @@ extern "C" {
     fn pipe2(fds: *mut c_int, flags: c_int) -> c_int;
 }
 
-/// Those that go on while a call waits.
+/// Engines whose loop continues while a call waits.
 pub const ASYNCHRONOUS: &[&str] = &["uring", "threads"];
 pub const ALL: &[&str] = &["uring", "threads", "sync"];
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// End the process when its tests have taken too long: one of them waits for ever.
+/// Ends the process when its tests take too long, because one of them waits for ever.
 fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -39,7 +39,7 @@ fn watch() {
     });
 }
 
-/// Do this with a loop of each engine that works here.
+/// Run a test with a loop of each engine that works here.
 pub fn with(engines: &[&str], mut test: impl FnMut(Loop)) {
     watch();
     let mut ran = 0;
@@ -56,10 +56,10 @@ pub fn with(engines: &[&str], mut test: impl FnMut(Loop)) {
     assert!(ran > 0, "no engine works here");
 }
 
-/// Close-on-exec.
+/// Both ends have close-on-exec set.
 pub fn pipe() -> (OwnedFd, OwnedFd) {
     let mut fds = [0; 2];
-    // SAFETY: Room for two descriptors, which are then ours.
+    // SAFETY: The array has room for two descriptors, which belong to us after that.
     unsafe {
         assert_eq!(pipe2(fds.as_mut_ptr(), 0o2000000), 0);
         (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
@@ -71,7 +71,7 @@ pub fn adopted_pipe(flexsc: &Loop) -> (File, File) {
     (flexsc.adopt(reader), flexsc.adopt(writer))
 }
 
-/// A folder that is removed in the end.
+/// A folder that is removed when this is dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -95,14 +95,14 @@ impl Drop for Folder {
     }
 }
 
-/// How many descriptors of this file the process has.
+/// Number of this process's descriptors of this file.
 pub fn descriptors_of(path: &Path) -> usize {
     let names = fs::read_dir("/proc/self/fd").unwrap();
     let targets = names.filter_map(|name| fs::read_link(name.unwrap().path()).ok());
     targets.filter(|target| target == path).count()
 }
 
-/// Let other tasks and completions have a turn.
+/// Lets other tasks and completions run first.
 pub struct Yield(pub usize);
 
 impl Future for Yield {
@@ -118,7 +118,7 @@ impl Future for Yield {
     }
 }
 
-/// std::future::poll_fn(), which is younger than the oldest compiler.
+/// Replaces std::future::poll_fn(), which the oldest supported compiler lacks.
 pub struct PollFn<F>(pub F);
 
 impl<T, F: FnMut(&mut Context<'_>) -> Poll<T> + Unpin> Future for PollFn<F> {
