@@ -19,14 +19,15 @@
 #include "command.h"
 
 static const char usage[] =
-	"usage: flexsc check [ENGINE]\n\n"
-	"Says for each engine, or for one, whether it works on this machine\n"
-	"for this user, and if not why. Programs get uring, or threads where\n"
-	"that doesn't work, unless FLEXSC_ENGINE or an option says otherwise.\n"
-	"Then the same of the backends of events: programs get kmod, or uring\n"
-	"where that doesn't work, unless FLEXSC_ECB or an option says otherwise.\n"
-	"Then flexsc run starts a program with a thread.\n"
-	"Exits with 0 if all but kmod (or the one named) work, else with 1.\n";
+	"usage: flexsc check [ENGINE]\n"
+	"\n"
+	"Tests each engine, or only ENGINE, on this machine and for this user, and\n"
+	"explains failures. Programs use uring, or threads if uring doesn't work,\n"
+	"unless FLEXSC_ENGINE or an option selects another engine.\n"
+	"Then tests the backends of events: programs use kmod, or uring if kmod\n"
+	"doesn't work, unless FLEXSC_ECB or an option selects another one.\n"
+	"Then tests flexsc run with a program that makes a thread.\n"
+	"The exit status is 0 if all but kmod (or the named ENGINE) work, else 1.\n";
 
 static void check_print(const char *what, const char *name, int err,
 			const char *why)
@@ -77,7 +78,7 @@ static int make_a_thread(void)
 	int err = pthread_create(&thread, NULL, nothing, NULL);
 
 	if (err) {
-		fprintf(stderr, "a thread can't be made: %s\n", strerror(err));
+		fprintf(stderr, "can't make a thread: %s\n", strerror(err));
 		return 1;
 	}
 	return pthread_join(thread, NULL) != 0;
@@ -106,8 +107,10 @@ static int print_status(FILE *lines, pid_t pid)
 	waitpid(pid, &status, 0);
 	works = WIFEXITED(status) && !WEXITSTATUS(status);
 	if (!works && !first[0])
-		snprintf(first, sizeof(first), WIFSIGNALED(status) ?
-			 "signal %d ended a program" : "exit status %d",
+		snprintf(first, sizeof(first),
+			 WIFSIGNALED(status) ?
+				 "the test program was ended by signal %d" :
+				 "the test program ended with status %d",
 			 WIFSIGNALED(status) ? WTERMSIG(status) :
 					       WEXITSTATUS(status));
 	check_print("", "run", works ? 0 : -EIO, line_text(first));

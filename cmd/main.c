@@ -13,9 +13,9 @@ static const struct {
 } commands[] = {
 	{ "run", command_run, "run a threaded program exception-less" },
 	{ "serve", command_serve, "serve a folder over HTTP" },
-	{ "check", command_check, "say which engines work here, and why not" },
+	{ "check", command_check, "test which engines work, and explain failures" },
 	{ "stat", command_stat, "show the counters of a live process" },
-	{ "top", command_top, "show all of them, again and again" },
+	{ "top", command_top, "monitor all FlexSC processes" },
 	{ "bench", command_bench, "measure calls, timers and the server" },
 #ifdef FLEXSC_STUDY
 	{ "study", command_study, "measure the papers' figures, and more" },
@@ -31,8 +31,8 @@ static int help(FILE *out, int status)
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-8s%s\n", commands[i].name,
 			commands[i].summary);
-	fputs("\nflexsc COMMAND --help says more; flexsc --version the "
-	      "version.\n", out);
+	fputs("\n"
+	      "See flexsc COMMAND --help; flexsc --version prints the version.\n", out);
 	return status;
 }
 
@@ -62,7 +62,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(name, commands[i].name))
 			return run(i, argc - 1, argv + 1);
-	fprintf(stderr, "flexsc: there is no command \"%s\"; see flexsc "
-		"--help\n", name);
+	fprintf(stderr, "flexsc: unknown command \"%s\"; see flexsc --help\n", name);
 	return 2;
 }

@@ -110,16 +110,16 @@ static const char *obstacle(const struct image *image)
 		return NULL;
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
 	    header->e_machine != MACHINE)
-		return "is made for another kind of machine";
+		return "is built for another architecture";
 	interp = segment(image, header, PT_INTERP);
 	if (!interp)
 		return "is statically linked, so nothing can be preloaded; "
 		       "link it dynamically";
 	if (has_other_libc(image, interp))
-		return "has another libc than glibc, musl for example, which "
+		return "is linked with another libc (musl, for example), which "
 		       "can't load the runtime; link it with glibc";
 	if (is_sanitized(image))
-		return "is built with a sanitizer, which doesn't know of user "
+		return "is built with a sanitizer, which doesn't support user "
 		       "threads; build it without";
 	return NULL;
 }
@@ -152,7 +152,8 @@ const char *program_obstacle(const char *path)
 		image.data = data;
 		if (gains_rights(path, &file))
 			why = "is set-user-ID, set-group-ID or has "
-			      "capabilities, so nothing is preloaded";
+			      "capabilities, so the dynamic loader preloads "
+			      "nothing";
 		else if (data != MAP_FAILED)
 			why = obstacle(&image);
 		if (data != MAP_FAILED)

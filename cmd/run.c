@@ -27,15 +27,16 @@ static const char help[] =
 "\n"
 "      --engine NAME   uring or threads (the first that works)\n"
 "  -c, --carriers N    kernel threads that run user threads (one per core)\n"
-"      --entries N     calls a carrier has executing at once, by 64 (131072)\n"
-"      --deep          reach the calls that libc makes for itself, too\n"
-"      --without NAME  don't have loops (event loops stay on their hosts), sticky\n"
+"      --entries N     most pending calls per carrier, in steps of 64 (131072)\n"
+"      --deep          also intercept calls that libc makes internally\n"
+"      --without NAME  disable loops (event loops stay on their hosts), sticky\n"
 "                      (so do threads that often wait there) or patch (of libc)\n"
-"      --stats         show what was counted, on standard error, at its end\n"
+"      --stats         print counters on standard error when a process ends\n"
 "  -h, --help          show this\n"
 "\n"
-"Needs a dynamically linked program and glibc. Programs it starts run the same\n"
-"way. Says on standard error what doesn't work, and then runs it without.\n";
+"The program must be linked dynamically with glibc. Programs that it starts run\n"
+"the same way. If the runtime doesn't work, flexsc run reports why on standard\n"
+"error, and the program runs without it.\n";
 
 enum { OPT_ENGINE = 256, OPT_ENTRIES, OPT_DEEP, OPT_STATS, OPT_WITHOUT };
 
@@ -217,8 +218,8 @@ static bool choose_engine(void)
 		return is_known_engine("FLEXSC_ENGINE=", chosen);
 	if (!flexsc_engine_probe("uring", why, sizeof(why)))
 		return true;
-	fprintf(stderr, "flexsc: run: syscall threads are used, as io_uring "
-		"doesn't work here: %s\n", why);
+	fprintf(stderr, "flexsc: run: using syscall threads, because io_uring "
+			"doesn't work here: %s\n", why);
 	return set("FLEXSC_ENGINE", "threads");
 }
 
@@ -263,8 +264,7 @@ int command_run(int argc, char **argv)
 			return 2;
 	}
 	if (optind == argc) {
-		fputs("flexsc: run: name a program to run; see flexsc run "
-		      "--help\n", stderr);
+		fputs("flexsc: run: missing program; see flexsc run --help\n", stderr);
 		return 2;
 	}
 	return run(argv + optind);

@@ -17,10 +17,11 @@
 #include "process.h"
 
 static const char usage[] =
-	"usage: flexsc stat PID\n\n"
-	"Prints what a live process has done so far: of a program under flexsc "
-	"run,\nits user threads and their calls; then each loop of its own "
-	"and of a carrier.\n";
+	"usage: flexsc stat PID\n"
+	"\n"
+	"Prints the counters of a live process: those of its user threads and\n"
+	"their calls, if it is under flexsc run, and those of each loop, its own\n"
+	"and the carriers'.\n";
 
 static const struct {
 	size_t offset;
@@ -31,7 +32,7 @@ static const struct {
 	{ offsetof(struct flexsc_stats, field), #field, meaning }
 	COUNTER(posted, "calls posted"),
 	COUNTER(completed, "calls whose result was consumed"),
-	COUNTER(cancelled, "of those, ended early on request"),
+	COUNTER(cancelled, "completed calls that were cancelled"),
 	COUNTER(failed_unseen, "calls without a callback that failed"),
 	COUNTER(waited, "calls that waited for an entry"),
 	COUNTER(by_inline, "calls run inline by the loop's thread"),
@@ -45,9 +46,9 @@ static const struct {
 	COUNTER(outstanding, "calls outstanding now"),
 	COUNTER(waiting, "calls waiting for an entry now"),
 	COUNTER(entries, "entries now"),
-	COUNTER(max_entries, "entries at most"),
+	COUNTER(max_entries, "maximum number of entries"),
 	COUNTER(threads, "syscall threads now"),
-	COUNTER(max_threads, "syscall threads at most"),
+	COUNTER(max_threads, "maximum number of syscall threads"),
 	COUNTER(bytes, "bytes of memory for calls"),
 };
 
@@ -74,7 +75,7 @@ static void print(const struct flexsc_stats_page *page)
 	}
 	printf("  %-14s %16.2f  calls a batch\n", "mean batch",
 	       ratio(stats->batched, stats->batches));
-	printf("  %-14s %16.4f  system calls a completed call\n", "switches",
+	printf("  %-14s %16.4f  system calls per completed call\n", "switches",
 	       ratio(stats->mode_switches, stats->completed));
 }
 
@@ -97,8 +98,11 @@ static int stat_process(const char *name, pid_t pid)
 	int err = process_read(pid, &process);
 
 	if (err) {
-		fprintf(stderr, "flexsc: process %s: %s\n", name,
-			err == -ENOENT ? "there is none" : strerror(-err));
+		if (err == -ENOENT)
+			fprintf(stderr, "flexsc: no such process: %s\n", name);
+		else
+			fprintf(stderr, "flexsc: process %s: %s\n", name,
+				strerror(-err));
 		return 1;
 	}
 	if (process.run)
@@ -108,10 +112,11 @@ static int stat_process(const char *name, pid_t pid)
 			print(&process.loops[i]);
 	err = !process.run && !process.loops_count;
 	if (err)
-		fprintf(stderr, "flexsc: process %s has no %s\n", name,
-			process_has_runtime(pid) ?
-				"user thread; its calls are made natively" :
-				"loop");
+		fprintf(stderr, process_has_runtime(pid) ?
+			"flexsc: process %s has no counters, because it has "
+			"made no threads\n" :
+			"flexsc: process %s has no counters, because it isn't "
+			"under flexsc run and has no loop\n", name);
 	process_free(&process);
 	return err;
 }

@@ -28,16 +28,16 @@
 
 static const char help[] =
 "usage: flexsc top [OPTION]...\n"
-"Show the live processes under flexsc run or with loops of their own, and what\n"
-"they do in a second: system calls, user threads run, returns to their host\n"
-"threads and what most of them were for, steals.\n"
+"Monitor all processes under flexsc run or with loops of their own. Shows rates\n"
+"per second: system calls, runs of user threads, returns to host threads with\n"
+"their most frequent cause, and steals.\n"
 "\n"
 "  -b, --batch          plain text, one table after the other\n"
-"  -n, --number N       end after so many tables (never)\n"
-"  -d, --delay SECONDS  between two of them, 1 to 3600 (1)\n"
+"  -n, --number N       exit after N tables (never)\n"
+"  -d, --delay SECONDS  time between tables, 1 to 3600 (1)\n"
 "  -h, --help           show this\n"
 "\n"
-"Other users' processes are shown to root only. q or Ctrl-C ends it.\n";
+"Only root sees other users' processes. q or Ctrl-C quits.\n";
 
 static const struct option options[] = {
 	{ "batch",	no_argument,		NULL, 'b' },
@@ -415,12 +415,12 @@ int command_top(int argc, char **argv)
 		}
 	}
 	if (right && optind < argc) {
-		fprintf(stderr, "flexsc: top: %s: it takes no arguments; see "
-			"flexsc top --help\n", argv[optind]);
+		fprintf(stderr, "flexsc: top: unexpected argument \"%s\"; see "
+				"flexsc top --help\n", argv[optind]);
 		right = false;
 	}
 	if (right && !settings.batch && !isatty(STDOUT_FILENO)) {
-		fputs("flexsc: top: standard output is no terminal; use "
+		fputs("flexsc: top: standard output isn't a terminal; use "
 		      "--batch\n", stderr);
 		right = false;
 	}

@@ -224,8 +224,8 @@ static uint32_t carriers_that_fit(uint32_t n)
 	fit = room > 1 ? (uint32_t)room - 1 : 1;
 	if (fit == n)
 		return n;
-	snprintf(what, sizeof(what), "%u of %u carriers", fit, n);
-	runtime_report(what, "RLIMIT_AS is low");
+	snprintf(what, sizeof(what), "using %u of %u carriers", fit, n);
+	runtime_report(what, "RLIMIT_AS is too low for more");
 	return fit;
 }
 
@@ -249,18 +249,18 @@ static bool start_carriers(unsigned int n)
 	}
 	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
 	if (other && !restart)
-		runtime_report("syscall threads are used", other);
+		runtime_report("using syscall threads", other);
 	started = (unsigned int)count;
 	if (count < (int)n) {
-		snprintf(what, sizeof(what), "%d of %u carriers", count, n);
+		snprintf(what, sizeof(what), "using %d of %u carriers", count, n);
 		runtime_report(what, why);
 	}
 	options.engine = flexsc_loop_engine(flexsc__runtime.carriers[0].loop);
 	if (spare)
 		err = flexsc__spares_start(&options);
 	if ((lacks || err) && !restart)
-		runtime_report("no spare carrier for calls that hang",
-			    !spare ? "RLIMIT_AS is low" :
+		runtime_report("no spare carrier to take over from a stuck one",
+			    !spare ? "RLIMIT_AS is too low" :
 			    lacks ? why : strerror(-err));
 	return true;
 }
@@ -317,8 +317,8 @@ static bool is_bypassed(void)
 
 	if (!name)
 		return false;
-	snprintf(why, sizeof(why), "libc can't be patched, and another library has "
-		 "a %s() of its own", name);
+	snprintf(why, sizeof(why), "libc can't be patched, and another library "
+				   "replaces %s()", name);
 	runtime_report("can't start", why);
 	return true;
 }
@@ -341,14 +341,16 @@ static bool start(void)
 	flexsc__runtime.sticky = !is_off("FLEXSC_STICKY");
 	engine = getenv("FLEXSC_ENGINE");
 	if (engine && !strcmp(engine, "sync")) {
-		runtime_report("can't start", "FLEXSC_ENGINE is sync, which blocks; give "
-			    "uring or threads");
+		runtime_report("can't start", "FLEXSC_ENGINE is sync, which "
+					      "blocks the caller; use uring or "
+					      "threads");
 		return false;
 	}
 	/* It switches stacks and base registers by itself. */
 	if (under_valgrind()) {
-		runtime_report("can't start", "valgrind runs threads by "
-			    "itself, so there are plain ones");
+		runtime_report("can't start", "valgrind schedules threads "
+					      "itself, so the program's stay "
+					      "plain threads");
 		return false;
 	}
 	if (has_shadow_stack()) {

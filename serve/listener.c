@@ -76,8 +76,10 @@ int listener_open(const char *address, const char *port, bool shared)
 		return fd;
 	complain(address, port, strerror(-fd),
 		 fd == -EADDRINUSE ? "; choose another one with -p" :
-		 fd == -EACCES ? "; ports below 1024 are the administrator's" :
-		 fd == -EADDRNOTAVAIL ? "; this machine doesn't have it" : "");
+		 fd == -EACCES ? "; ports below 1024 need root or "
+				 "CAP_NET_BIND_SERVICE" :
+		 fd == -EADDRNOTAVAIL ? "; this machine doesn't have that "
+					"address" : "");
 	return -1;
 }
 

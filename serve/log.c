@@ -63,8 +63,8 @@ static void fail(struct log *log, int error)
 					  log->out_length - log->out_at);
 	log->out_at = log->out_length;
 	if (!atomic_exchange(&log->file->told, true))
-		fprintf(stderr, "flexsc: access log %s: %s; lines are lost "
-			"while this lasts\n",
+		fprintf(stderr, "flexsc: access log %s: %s; lines are dropped "
+				"until writing works again\n",
 			log->file->name, strerror(error));
 }
 
@@ -150,8 +150,8 @@ static void on_opened(struct flexsc_cb *cb)
 	log->opening = false;
 	if (cb->ret < 0) {
 		if (!log->closing)
-			fprintf(stderr, "flexsc: access log %s can't be opened "
-				"again: %s; lines go to the old file\n",
+			fprintf(stderr, "flexsc: can't reopen access log %s: "
+					"%s; still writing to the old file\n",
 				log->file->name, strerror((int)-cb->ret));
 	} else {
 		if (log->next >= 0)

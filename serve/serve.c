@@ -134,7 +134,8 @@ static unsigned int start_others(struct team_member *team,
 		rc = pthread_create(&team[i].thread, NULL, run_member,
 				    &team[i]);
 		if (rc) {
-			fprintf(stderr, "flexsc: no thread: %s\n",
+			fprintf(stderr, "flexsc: serve: can't make a thread "
+					"for a loop: %s\n",
 				strerror(rc));
 			break;
 		}
@@ -157,16 +158,18 @@ static void announce(const struct team_member *team, const struct settings *s)
 	listener_name(team->socket, name, sizeof(name));
 	/* "uring: the reason" */
 	if (reason)
-		fprintf(stderr, "flexsc: engine %s, for %.*s doesn't work "
-			"here: %s\n", flexsc_loop_engine(loop),
+		fprintf(stderr, "flexsc: using engine %s, because %.*s doesn't "
+				"work here: %s\n", flexsc_loop_engine(loop),
 			(int)(reason - why), why, reason + 2);
 	if (s->cores && strcmp(flexsc_loop_engine(loop), "uring") == 0)
-		fprintf(stderr, "flexsc: --cores %s: io_uring makes its calls "
-			"on the loop's core; only syscall threads run there\n",
+		fprintf(stderr, "flexsc: --cores %s: no effect, because "
+				"io_uring executes calls on the loop's core; "
+				"it applies to syscall threads\n",
 			s->cores);
 	if (team->worker.env.no_openat2)
 		fprintf(stderr, "flexsc: openat2() doesn't work here (%s): "
-			"files are opened by a call for each part of a name\n",
+				"opening a file takes one call for each part "
+				"of its path\n",
 			strerror(team->worker.env.no_openat2));
 	fprintf(stderr, "serving %s on http://%s/ with engine %s, %u loop%s\n",
 		s->root, name, flexsc_loop_engine(loop), s->loops,
@@ -248,9 +251,9 @@ static void fit_descriptors(struct settings *s)
 		return;
 	most = limit.rlim_cur > others + 2 ? (limit.rlim_cur - others) / 2 : 1;
 	s->max_connections = most;
-	fprintf(stderr, "flexsc: %llu descriptors are enough for %u clients "
-		"at once; see ulimit -n\n",
-		(unsigned long long)limit.rlim_cur, s->max_connections);
+	fprintf(stderr, "flexsc: limited to %u clients, because only %llu "
+		"descriptors are allowed; raise ulimit -n\n",
+		s->max_connections, (unsigned long long)limit.rlim_cur);
 }
 
 static bool open_files(struct settings *s)

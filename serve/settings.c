@@ -16,18 +16,18 @@ static const char help[] =
 "Serve the files below DIR over HTTP.\n"
 "\n"
 "  -p, --port PORT          TCP port, 0 for any free one (8080)\n"
-"  -b, --bind ADDRESS       where to listen; 0.0.0.0 is everywhere (127.0.0.1)\n"
+"  -b, --bind ADDRESS       address to listen on; 0.0.0.0: all (127.0.0.1)\n"
 "  -j, --loops N            loops, each with a thread and a core of its own (1)\n"
 "  -l, --log FILE           access log, \"-\" for standard output (none)\n"
 "  -a, --all                serve names that begin with a dot, too\n"
 "      --cache N            keep up to N files open between requests (0)\n"
 "      --engine NAME        uring, threads (tried in this order) or kmod\n"
-"      --cores LIST         where syscall threads run, as 2,4-6\n"
-"      --timeout SECONDS    for a request, an idle client, a stuck one (30)\n"
-"      --grace SECONDS      for transfers under way when told to stop (10)\n"
-"      --max-connections N  clients at once (4096)\n"
-"      --max-header BYTES   of a request's head (16384)\n"
-"      --max-body BYTES     of a request's body, which is ignored (1048576)\n"
+"      --cores LIST         cores of syscall threads, such as 2,4-6\n"
+"      --timeout SECONDS    limit for a request, an idle or a stuck client (30)\n"
+"      --grace SECONDS      limit for pending transfers when stopping (10)\n"
+"      --max-connections N  most clients at the same time (4096)\n"
+"      --max-header BYTES   longest head of a request (16384)\n"
+"      --max-body BYTES     longest body of a request, not used (1048576)\n"
 "  -h, --help               show this\n"
 "\n"
 "SIGTERM and SIGINT stop it gracefully, a second one at once; SIGHUP and SIGUSR1\n"
@@ -111,7 +111,7 @@ static bool known_engine(const char *option, const char *name)
 	    strcmp(name, "threads") == 0)
 		return true;
 	fprintf(stderr, "flexsc: serve: %s%s: use uring, kmod or threads (sync "
-		"would wait for one client while others wait for it)\n",
+			"could serve only one client at a time)\n",
 		option, name);
 	return false;
 }
@@ -199,8 +199,8 @@ int settings_parse(struct settings *s, int argc, char **argv)
 	}
 	if (optind != argc - 1) {
 		fprintf(stderr, optind == argc ?
-			"flexsc: serve: which folder? Try flexsc serve .\n" :
-			"flexsc: serve: one folder, please, not %d\n",
+			"flexsc: serve: missing folder; try flexsc serve .\n" :
+			"flexsc: serve: expected one folder, but got %d\n",
 			argc - optind);
 		return 2;
 	}

@@ -54,7 +54,8 @@ static void on_grace(struct flexsc_cb *cb)
 
 	if (cb->ret < 0)
 		return;
-	fprintf(stderr, "flexsc: %u transfers were not over in time\n",
+	fprintf(stderr, "flexsc: grace period is over: cut off %u transfers; "
+			"see --grace\n",
 		w->clients.count);
 	clients_cut(&w->clients);
 }
@@ -144,9 +145,9 @@ static int create_loop(struct worker *w)
 	if (rc == -EOPNOTSUPP && s->engine)
 		flexsc_engine_probe(s->engine, why, sizeof(why));
 	if (rc == -EINVAL && s->cores)
-		snprintf(why, sizeof(why), "--cores %s can't be used",
+		snprintf(why, sizeof(why), "can't use these cores: --cores %s",
 			 s->cores);
-	fprintf(stderr, "flexsc: serve: no loop: %s\n",
+	fprintf(stderr, "flexsc: serve: can't make a loop: %s\n",
 		*why ? why : strerror(-rc));
 	return rc;
 }

@@ -62,7 +62,8 @@ void *flexsc__real(enum real which)
 	if (!function)
 		function = dlsym(RTLD_NEXT, names[which]);
 	if (!function) {
-		fprintf(stderr, "flexsc: run: no %s() in this program\n",
+		fprintf(stderr, "flexsc: run: this program's libraries lack "
+				"%s(), which it calls\n",
 			names[which]);
 		abort();
 	}

@@ -40,7 +40,9 @@ def library() -> gdb.Objfile:
     for objfile in gdb.objfiles():
         if LIBRARY in (objfile.filename or ""):
             return objfile
-    raise gdb.GdbError(f"there is no {LIBRARY}.so: is this under flexsc run?")
+    raise gdb.GdbError(
+        f"{LIBRARY}.so isn't loaded; was the program started by flexsc run?"
+    )
 
 
 def value_of(name: str) -> gdb.Value:
@@ -50,7 +52,9 @@ def value_of(name: str) -> gdb.Value:
     for symbol in symbols:
         if symbol is not None and symbol.symtab.objfile.filename == there.filename:
             return symbol.value()
-    raise gdb.GdbError(f"{there.filename} has no debug information: is it stripped?")
+    raise gdb.GdbError(
+        f"{there.filename} has no debug information; use an unstripped library"
+    )
 
 
 def carriers() -> list[gdb.Value]:
@@ -184,7 +188,7 @@ def first_saved() -> gdb.Frame:
     while frame is not None and stack_pointer(frame) == saved_context.innermost:
         frame = frame.older()
     if frame is None:
-        raise gdb.GdbError("what was saved of this user thread can't be read")
+        raise gdb.GdbError("can't read the saved registers of this user thread")
     return frame
 
 
@@ -202,7 +206,7 @@ def seen(uthread: Uthread) -> Iterator[int]:
         (t for t in gdb.selected_inferior().threads() if t.ptid[1] == lwp), None
     )
     if thread is None:
-        raise gdb.GdbError(f"gdb sees no kernel thread {lwp}")
+        raise gdb.GdbError(f"gdb doesn't list kernel thread {lwp}")
     try:
         thread.switch()
         frame = gdb.newest_frame()

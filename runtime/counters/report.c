@@ -204,7 +204,7 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	print_head(&out, page, now);
 	line(&out, "threads", total.started, "user threads made");
 	line(&out, "alive", total.started - total.ended,
-	     "of them alive at the moment");
+	     "user threads alive now");
 	line(&out, "calls", flexsc__report_calls(&total),
 	     "system calls of user threads, as follows");
 	for (unsigned int i = 0; i < WAYS; i++)
@@ -212,20 +212,20 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	line(&out, "loop_calls", loops, "system calls made by carriers' loops");
 	if (avoided >= 0)
 		line(&out, "avoided", (uint64_t)avoided,
-		     "mode switches fewer than natively");
+		     "mode switches saved, compared with native calls");
 	else
 		line(&out, "added", (uint64_t)-avoided,
-		     "mode switches more than natively");
+		     "mode switches added, compared with native calls");
 #define COUNTER(name, meaning) line(&out, #name, total.name, meaning);
 	RUN_COUNTERS(COUNTER)
 	line(&out, "spares", load32(&page->spares),
-	     "carriers made besides for that, one of them in advance");
+	     "spare carriers made, one of them in advance");
 	line(&out, "stuck", load32(&page->stuck),
-	     "carriers that are stuck at the moment");
+	     "carriers stuck in a call now");
 	line(&out, "departures", total.departures,
 	     "times a user thread left its own kernel thread");
 	line(&out, "returns", flexsc__report_returns(page),
-	     "times one went back to it, as follows");
+	     "times one returned to it, as follows");
 	print_causes(&out, page);
 	print_carriers(&out, page);
 	return out.length;

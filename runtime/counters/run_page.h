@@ -20,8 +20,8 @@
 
 /* How a user thread's call was made. Each call is counted once, at its end. */
 #define RUN_WAYS(WAY)							\
-	WAY(PLAINLY, "plainly", "made on the spot: they don't wait")	\
-	WAY(EXPOSED, "exposed", "made on the spot, where signals arrive") \
+	WAY(PLAINLY, "plainly", "made inline: they don't wait")	\
+	WAY(EXPOSED, "exposed", "made inline, where signals may interrupt them") \
 	WAY(POSTED, "posted", "posted to a carrier's loop")		\
 	WAY(FUTEX_WAIT, "futex_waits", "futex waits in user space")	\
 	WAY(FUTEX_WAKE, "futex_wakes", "futex wake-ups in user space")	\
@@ -29,9 +29,9 @@
 	WAY(SLEPT, "slept", "sleeps: timers of a carrier's loop")	\
 	WAY(ANSWERED, "answered", "answered without a system call")	\
 	WAY(KERNEL_WAIT, "kernel_waits", "futex waits in the kernel")	\
-	WAY(KERNEL_WAKE, "kernel_wakes", "futex wake-ups that asked the kernel") \
+	WAY(KERNEL_WAKE, "kernel_wakes", "futex wake-ups in the kernel") \
 	WAY(ON_HOST, "on_host", "made by the thread's own kernel thread") \
-	WAY(NATIVELY, "natively", "an event loop's, made there as natively")
+	WAY(NATIVELY, "natively", "made by event loops on their hosts")
 
 enum way {
 #define WAY(name, text, meaning) WAY_##name,
@@ -65,12 +65,12 @@ enum cause {
 /* What a carrier does. Each counter is a line of the report. */
 #define RUN_COUNTERS(COUNTER)						\
 	COUNTER(switches, "times a carrier ran a user thread")		\
-	COUNTER(given, "user threads handed to a carrier by others")	\
-	COUNTER(steals, "times a carrier took some from another")	\
-	COUNTER(stolen, "user threads taken so")			\
+	COUNTER(given, "user threads handed to a carrier")	\
+	COUNTER(steals, "times a carrier stole user threads")	\
+	COUNTER(stolen, "user threads stolen")			\
 	COUNTER(wakes, "carriers woken to share work")			\
-	COUNTER(spins, "times a carrier looked around before it slept") \
-	COUNTER(found, "of them found something to do")			\
+	COUNTER(spins, "times a carrier polled before it slept") \
+	COUNTER(found, "polls that found work")			\
 	COUNTER(sleeps, "times a carrier slept")			\
 	COUNTER(handovers, "times an event loop was found to hand over its events") \
 	COUNTER(adoptions, "times a carrier took over from one that was stuck " \

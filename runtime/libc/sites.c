@@ -554,7 +554,7 @@ static int find_in(struct dl_phdr_info *info, size_t size, void *arg)
 		return !fail(patch, "too many objects",
 			     (void *)info->dlpi_addr);
 	if (!describe(info, object))
-		return !fail(patch, "no table of functions",
+		return !fail(patch, "no unwind table",
 			     (void *)info->dlpi_addr);
 	patch->objects_count++;
 	return !site_find(patch, object);
@@ -692,7 +692,7 @@ static bool has_points(struct patch *patch)
 	if (n >= least && n <= 1)
 		return true;
 	snprintf(patch->why, patch->size,
-		 "glibc %s has %u places of cancellation points", version, n);
+		 "unsupported glibc %s: found %u places of cancellation points", version, n);
 	return false;
 }
 

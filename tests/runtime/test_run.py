@@ -360,7 +360,7 @@ thread.join()
 """
     done = run(sys.executable, "-S", "-c", script)
     assert (done.returncode, done.stdout) == (0, "right\n")
-    assert done.stderr.startswith("flexsc: run: syscall threads are used: uring: ")
+    assert done.stderr.startswith("flexsc: run: using syscall threads: uring: ")
     assert "a seccomp filter ends a process" in done.stderr
 
 
@@ -497,7 +497,7 @@ def test_a_wrong_number_of_carriers_is_named(value: str) -> None:
 def test_a_program_is_asked_for() -> None:
     done = run("-c", "2")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("flexsc: run: name a program to run")
+    assert done.stderr.startswith("flexsc: run: missing program")
     assert done.stderr.count("\n") == 1
 
 
@@ -541,7 +541,7 @@ def test_another_machine_s_program_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "mips"
     program.write_bytes(data)
     program.chmod(0o755)
-    refused(run(str(program)), 126, str(program), "another kind of machine")
+    refused(run(str(program)), 126, str(program), "another architecture")
 
 
 def test_a_program_that_gains_rights_is_refused() -> None:

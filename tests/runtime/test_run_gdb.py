@@ -216,6 +216,6 @@ def test_what_it_cannot_do_is_one_clear_line(live: Live, tmp_path: Path) -> None
     assert "usage: uthread TID COMMAND" in live.gdb("uthread bt")
     assert "no user thread 1; see info uthreads" in live.gdb("uthread 1 bt")
     text = gdb(commands=["info uthreads"])
-    assert "there is no libflexsc-runtime.so: is this under flexsc run?" in text
+    assert "libflexsc-runtime.so isn't loaded; was the program started" in text
     for output in (live.gdb("uthread 1 bt"), text):
         assert "Traceback" not in output
