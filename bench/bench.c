@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc bench: the measuring loops for one variant at a time (--raw), or
- * flexbench, the Python package that has them run alternately and compares.
+ * flexsc bench: runs the measuring loop of a single variant (--raw), or starts
+ * flexbench, the Python package that runs variants alternately and compares
+ * them.
  */
 #include "cases.h"
 

@@ -23,8 +23,9 @@ int bench_load(const struct bench_settings *settings);
 int bench_rounds(const struct bench_settings *settings);
 
 /*
- * Run the case that argv[0] names, with the settings behind it. The last case
- * has no name. Messages begin with "who". Returns the exit status.
+ * Run the case that argv[0] names, with the settings in the other arguments.
+ * The last element of cases has no name. Messages begin with "who". Returns the
+ * exit status.
  */
 int bench_raw(const char *who, const struct bench_case *cases, int argc,
 	      char **argv);

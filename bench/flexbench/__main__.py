@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench: its benches."""
+"""The benches of flexsc bench."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ CALLS = ["getppid", "close", "read", "pread"]
 BATCHES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 QUICK_BATCHES = [1, 8, 64, 512]
 
-# Where calls are executed, who can, and what that is compared with.
+# Where calls are executed, which variants can do that, and what they are compared with.
 SAME, ASLEEP, POLLING = "same", "asleep", "polling"
 VARIANTS = {
     SAME: ["plain", "liburing", "sync", "threads", "uring", "uring-sqpoll"],
@@ -52,7 +52,7 @@ def variants(plan: Plan, call: str, place: str, batch: int) -> list[Settings]:
             "reps": 3,
         }
         for variant in VARIANTS[place]
-        # io_uring has no such operation, so the engine is plain about it.
+        # io_uring lacks this operation, so the engine makes a plain call.
         if not (call == "getppid" and variant in ("liburing", "uring-sqpoll"))
     ]
 
@@ -99,7 +99,7 @@ def show(run: Run) -> list[str]:
     for place, title in TITLES.items():
         for call in distinct(run.of(BENCH), "call"):
             here = [m for m in run.of(BENCH, call=call) if place_of(m) == place]
-            # With nothing to compare there is nothing to show.
+            # A table needs at least two variants to compare.
             if len(distinct(here, "variant")) > 1:
                 parts.append(
                     f"{call}: nanoseconds a call, {title}\n" + show_call(here, place)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The load generators: wrk, on the cores left to it, and rounds.
+"""The load generators: wrk, on the clients' cores, and rounds.
 
-On the network the clients have those cores, all of them. On loopback that of
-rounds shares the server's core: each round is one batch, whatever else the machine
-does, and other processes change nothing of what the server's own clock says.
+With a network other than loopback, rounds uses the clients' cores too. On loopback it
+shares the server's core. Then each round is one batch, whatever else the machine does,
+and other processes don't affect the server's processor time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPARE_S = 30
 
 
 def placed(plan: Plan, command: Sequence[str]) -> list[str]:
-    """On the clients' cores and side."""
+    """Place a command on the clients' cores and on their side of the network."""
     cores = servers.listed(plan.cores.load)
     return servers.pinned(cores, [*plan.network.client, *command])
 
@@ -48,22 +48,24 @@ def execute(
                 check=False,
             )
     except subprocess.TimeoutExpired:
-        raise BenchError(f"{name} doesn't end") from None
+        raise BenchError(
+            f"{name} is still running long after the end of the load"
+        ) from None
 
 
 def run_wrk(command: list[str], seconds: int) -> Load:
-    """What it has seen. One error is too many."""
+    """Run wrk and parse its results. A single error ends the measurement."""
     done = execute("wrk", command, seconds)
     if done.returncode:
         raise BenchError(f"wrk: {done.stderr.strip() or done.returncode}")
     found = tools.parse_wrk(done.stdout)
     if found.errors:
-        raise BenchError(f"under load: {found.errors}")
+        raise BenchError(f"requests failed under load: {found.errors}")
     return found
 
 
 def rounds(plan: Plan, settings: Settings, counter: Sequence[str] = ()) -> Json:
-    """What requests cost a server. counter: a command that counts meanwhile."""
+    """The server's cost of requests. counter: a command that counts events meanwhile."""
     net = plan.network
     if net.kind == LO:
         here: Settings = {**settings, "core": plan.cores.measured}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command line of a set of benches: flexsc bench has one, flexsc study another."""
+"""The command line of a set of benches: those of flexsc bench, or those of flexsc
+study."""
 
 from __future__ import annotations
 
@@ -23,28 +24,32 @@ SIZE = 1024
 
 @dataclass(frozen=True)
 class Bench:
-    """A bench, and what its command line takes. module: has measure() and show()."""
+    """A bench, and the options that it accepts. module: has measure() and show()."""
 
     module: ModuleType
     apart: bool = False  # runs only if it is named
-    words: Callable[[list[str]], object] | None = None  # checks words after the name
-    networked: bool = False  # takes --network
-    swept: bool = False  # takes --sweep
-    run: bool = False  # has programs under flexsc run, so takes --baseline
-    tuned: bool = False  # takes --tune
-    several: Callable[[list[str]], object] | None = None  # checks words with --cores
+    words: Callable[[list[str]], object] | None = (
+        None  # checks the words after the name
+    )
+    networked: bool = False  # accepts --network
+    swept: bool = False  # accepts --sweep
+    run: bool = False  # runs programs under flexsc run, so it accepts --baseline
+    tuned: bool = False  # accepts --tune
+    several: Callable[[list[str]], object] | None = (
+        None  # checks the words if --cores is given
+    )
 
 
 @dataclass(frozen=True)
 class Command:
-    """flexsc NAME, and its benches."""
+    """A command such as flexsc bench, and its benches."""
 
     name: str
     about: str
     benches: Mapping[str, Bench]
 
     def with_option(self, option: str) -> list[str]:
-        """Names of the benches that take an option."""
+        """Names of the benches that accept an option."""
         return [name for name, one in self.benches.items() if getattr(one, option)]
 
 
@@ -86,7 +91,7 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
             "words",
             nargs="*",
             metavar="WORD",
-            help=f"of {', '.join(worded)}: their parts, programs, modes and settings",
+            help=f"parts, programs, modes and settings of {', '.join(worded)}",
         )
     else:
         parser.set_defaults(words=[])
@@ -103,14 +108,14 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
         "--seconds",
         type=positive,
         metavar="N",
-        help=f"of load in a round ({SECONDS}, quick {QUICK_SECONDS})",
+        help=f"seconds of load per round ({SECONDS}, quick {QUICK_SECONDS})",
     )
     parser.add_argument(
         "--bytes",
         type=size,
         metavar="N",
         default=SIZE,
-        help=f"size of the file that web servers are asked for ({SIZE})",
+        help=f"size of the file that web servers send ({SIZE})",
     )
     parser.add_argument(
         "--connections",
@@ -121,27 +126,27 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
     parser.add_argument(
         "--sweep",
         action="store_true",
-        help=f"of {', '.join(command.with_option('swept'))}: the papers' numbers of "
+        help=f"for {', '.join(command.with_option('swept'))}: the papers' numbers of "
         f"clients, one after the other ({QUICK_ROUNDS} rounds)",
     )
     parser.add_argument(
         "--baseline",
         metavar="FLEXSC",
-        help=f"of {', '.join(command.with_option('run'))}: run the programs that are "
+        help=f"for {', '.join(command.with_option('run'))}: run the programs that are "
         "measured natively under this flexsc, to compare two builds",
     )
     parser.add_argument(
         "--network",
         default=network.LO,
         metavar="KIND",
-        help=f"of {', '.join(command.with_option('networked'))}: "
+        help=f"for {', '.join(command.with_option('networked'))}: "
         f"{', '.join(network.KINDS)} ({network.LO})",
     )
     if tuned := command.with_option("tuned"):
         parser.add_argument(
             "--tune",
             action="store_true",
-            help=f"of {', '.join(tuned)}: find each model's best settings",
+            help=f"for {', '.join(tuned)}: find each model's best settings",
         )
     else:
         parser.set_defaults(tune=False)
@@ -150,7 +155,7 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
             "--cores",
             type=counts_of,
             metavar="N,...",
-            help=f"of {', '.join(several)} with sessions: cores of the server (1); or "
+            help=f"for {', '.join(several)} with sessions: cores of the server (1); or "
             "all: 1, 2, 4...",
         )
     else:
@@ -162,7 +167,7 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
         "--show",
         type=Path,
         metavar="FILE",
-        help="measure nothing, show such a file",
+        help="measure nothing, show a file of --out",
     )
     parser.add_argument("--flexsc", default="flexsc", help=argparse.SUPPRESS)
     return parser
@@ -172,12 +177,12 @@ def parse(command: Command, argv: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(command)
     args = parser.parse_intermixed_args(argv)
     if args.words and args.bench not in command.with_option("words"):
-        parser.error(f"{args.bench} takes no {args.words[0]}")
+        parser.error(f"unexpected argument for {args.bench}: {args.words[0]}")
     return args
 
 
 def check(command: Command, args: argparse.Namespace) -> None:
-    """Refuse arguments that don't fit together, before anything is measured."""
+    """Refuse incompatible arguments before anything is measured."""
     bench = command.benches.get(args.bench)
     if args.words and bench and bench.words:
         bench.words(args.words)
@@ -192,9 +197,14 @@ def check(command: Command, args: argparse.Namespace) -> None:
     for option, (name, there) in given.items():
         takers = command.with_option(option)
         if there and args.bench not in takers:
-            raise BenchError(f"{args.bench}: {name} is of {', '.join(takers)}")
+            raise BenchError(
+                f"{name} doesn't apply to {args.bench}, only to {', '.join(takers)}"
+            )
     if args.sweep and args.connections:
-        raise BenchError("--sweep has its own numbers of --connections: give one")
+        raise BenchError(
+            "--sweep and --connections exclude each other, because "
+            "--sweep sets the connections"
+        )
     if args.cores and bench and bench.several:
         bench.several(args.words)
 
@@ -231,7 +241,7 @@ def measure(command: Command, args: argparse.Namespace, argv: list[str]) -> Run:
             except BenchError as error:
                 if not run.measurements:
                     raise
-                # The measurements of earlier numbers of cores are kept.
+                # Keep the measurements of the earlier numbers of cores.
                 run.note(f"{table.cores(len(cores.server))}: {error}")
     return run
 
@@ -263,7 +273,9 @@ def show_file(command: Command, run: Run, path: Path) -> None:
     try:
         show(command, run)
     except UNREADABLE as error:
-        raise BenchError(f"{path}: lacks something of its benches") from error
+        raise BenchError(
+            f"{path}: incomplete: values of its benches are missing"
+        ) from error
 
 
 def main(command: Command, argv: list[str]) -> int:
@@ -271,7 +283,7 @@ def main(command: Command, argv: list[str]) -> int:
     try:
         check(command, args)
         if args.out and not args.show:
-            # Better now than after minutes of measuring.
+            # Fail here rather than after minutes of measuring.
             args.out.touch()
         run = samples.load(args.show) if args.show else measure(command, args, argv)
         if args.show:
@@ -294,13 +306,13 @@ def main(command: Command, argv: list[str]) -> int:
 
 
 def terminated(number: int, frame: FrameType | None) -> None:
-    """Leave by way of the with-blocks, so that no server is left behind."""
+    """Raise SystemExit, so that with-blocks stop their servers."""
     sys.exit(128 + number)
 
 
 def end_by_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, terminated)
-    # The end of the terminal is the command's, unless nohup(1) says otherwise.
+    # SIGHUP ends the command, unless nohup(1) has set it to be ignored.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, terminated)

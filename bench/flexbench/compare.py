@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Medians, ratios, and how far they can be trusted.
+"""Medians, ratios, and their intervals.
 
-Nothing is assumed about how samples are distributed. The interval of a median
-runs between two of the sorted samples, chosen so that the true median lies
-between them with at least the confidence asked for (the binomial distribution
-says which two); with too few samples for that it is the whole range, and the
-coverage says what that is worth.
+The distribution of samples isn't assumed to be known. The interval of a median runs
+between two of the sorted samples. By the binomial distribution they are chosen so that
+the true median lies between them with at least the requested confidence. With too few
+samples for that, the interval is the whole range, and the coverage is its actual
+confidence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Interval:
 
 
 def coverage_of(n: int, rank: int) -> float:
-    """How surely the rank-th smallest and largest of n enclose the median."""
+    """The probability that the rank-th smallest and largest of n samples enclose the
+    median."""
     outside: int = sum(comb(n, i) for i in range(rank))
     return 1 - 2 * outside / float(2**n)
 
@@ -52,7 +53,7 @@ def median_interval(
 
 
 def ratio(a: Sequence[float], b: Sequence[float]) -> Interval:
-    """The median of a[i] / b[i], measured side by side in round i."""
+    """The median of a[i] / b[i]; both were measured side by side in round i."""
     if len(a) != len(b):
         raise ValueError("not measured in the same rounds")
     return median_interval(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The example servers that "threads" measures: echo and http, each with a
-thread for each connection, natively or under flexsc run, and with epoll. Each
-lives as long as a with-block, on a free port of 127.0.0.1.
+"""The example servers that "threads" measures: echo and http, with a thread per
+connection, natively or under flexsc run, and with epoll. Each runs for the duration of
+a with-block, on a free port of 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .samples import BenchError
 
 EPOLL = "epoll"
 
-# Beside the command: in the build tree, or installed.
+# Relative to the command: in the build tree, or installed.
 SERVERS, INSTALLED = "../bench/servers", "../libexec/flexsc"
 
 
@@ -30,11 +30,11 @@ def find(flexsc: str, name: str, folder: str = SERVERS) -> Path:
         path = (beside / place / name).resolve()
         if path.exists():
             return path
-    raise BenchError(f"the server {name} isn't beside {flexsc}: build or install it")
+    raise BenchError(f"no server {name} beside {flexsc}: build or install it")
 
 
 def command(plan: Plan, mode: str, variant: str, entries: int = 0) -> list[str]:
-    """entries: those of flexsc run; 0: as many as it likes."""
+    """entries: the limit of executing calls for flexsc run; 0: its default."""
     kind = "epoll" if variant == EPOLL else "threads"
     program = [str(find(plan.flexsc, f"{mode}-{kind}")), "0"]
     options = ["--entries", str(entries)] if entries else []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What connections that do nothing take of memory: a thread each, natively and
-under flexsc run. Each has sent one message and got it back, then waits.
+"""The memory that idle connections take, with a thread each, natively and under flexsc
+run. Each has sent one message and received it back, then waits.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ ROWS = [
 
 @contextmanager
 def descriptors(count: int) -> Iterator[None]:
-    """This process and the programs that it starts may have so many meanwhile."""
+    """Allow this process and the programs that it starts so many descriptors meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     need = count + OTHER_FDS
     if hard != resource.RLIM_INFINITY and hard < need:
         raise BenchError(
-            f"{count:,} connections take {need:,} descriptors, {hard:,} are "
-            "allowed (ulimit -Hn)"
+            f"{count:,} connections need {need:,} descriptors, but only {hard:,} are "
+            "allowed: raise ulimit -Hn"
         )
     if soft != resource.RLIM_INFINITY and soft < need:
         resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
@@ -54,7 +54,7 @@ def descriptors(count: int) -> Iterator[None]:
 
 
 def fields(path: str) -> dict[str, int]:
-    """The numbers of a file with lines like "VmRSS:  1234 kB"."""
+    """The numbers of a file with lines such as "VmRSS:  1234 kB"."""
     found = {}
     for line in Path(path).read_text(encoding="ascii", errors="replace").splitlines():
         name, _, rest = line.partition(":")
@@ -65,7 +65,7 @@ def fields(path: str) -> dict[str, int]:
 
 
 def kernel_kib() -> int:
-    """What grows with threads and sockets, of the whole machine."""
+    """The machine's kernel memory that grows with threads and sockets."""
     found = fields("/proc/meminfo")
     return sum(found[name] for name in ("KernelStack", "PageTables", "Slab"))
 
@@ -76,10 +76,10 @@ def exchange(client: socket.socket) -> None:
     while len(found) < len(MESSAGE):
         more = client.recv(len(MESSAGE) - len(found))
         if not more:
-            raise OSError("closed by the server")
+            raise OSError("the server closed a connection")
         found += more
     if found != MESSAGE:
-        raise OSError("what came back isn't what was sent")
+        raise OSError("the server's answer differs from what was sent")
 
 
 def opened(stack: ExitStack, address: str, port: int) -> socket.socket:
@@ -114,7 +114,7 @@ def weigh(program: Program, count: int) -> Json:
             "rss_bytes": [1024 * (after["VmRSS"] - before["VmRSS"]) / count],
             "kernel_bytes": [1024 * grown / count],
             "threads": [after["Threads"]],
-            DISTURBED: [0.0],  # memory isn't
+            DISTURBED: [0.0],  # other processes don't disturb a measurement of memory
         },
         "counts": {},
     }
@@ -142,7 +142,7 @@ def measure(run: Run, plan: Plan, bench: str) -> None:
 
 
 def compared(a: Measurement, b: Measurement, series: str) -> Interval | None:
-    """What few connections add to a whole machine may be less than nothing."""
+    """With few connections, the difference for the whole machine may be negative."""
     values = a.series(series), b.series(series)
     if min(*values[0], *values[1]) <= 0:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What it is measured on, and which cores are used."""
+"""The machine, and the choice of cores."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .samples import BenchError, Json
 
 CPU = Path("/sys/devices/system/cpu")
 SYS = Path("/proc/sys")
-# The settings of Genevès' table 1, by which a web server with many clients is tuned.
+# The settings of Genevès' table 1, which tune a web server for many clients.
 TUNING = Path(__file__).resolve().parent / "geneves-t1.csv"
 TIMEOUT = 10
 
 
 @dataclass(frozen=True)
 class Cores:
-    """The cores of what is measured, of its helpers, and of the clients. more: the
+    """The cores of the measured program, of its helpers, and of the clients. more:
     further cores of a server on several cores.
     """
 
@@ -41,7 +41,7 @@ class Cores:
 
 
 def siblings(core: int) -> set[int]:
-    """The cores that share one physical core, this one among them."""
+    """The cores that share one physical core with this one, including this one."""
     path = CPU / f"cpu{core}/topology/thread_siblings_list"
     try:
         text = path.read_text(encoding="ascii")
@@ -51,7 +51,7 @@ def siblings(core: int) -> set[int]:
 
 
 def cores_of(text: str) -> set[int]:
-    """The cores of a list like "0,4-6"."""
+    """The cores of a list such as "0,4-6"."""
     cores: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -60,8 +60,8 @@ def cores_of(text: str) -> set[int]:
 
 
 def whole(allowed: set[int]) -> list[int]:
-    """One logical core of each physical core, the highest number first: cores with low
-    numbers serve more interrupts.
+    """One logical core of each physical core, in descending order, because cores with
+    low numbers handle more interrupts.
     """
     found: list[int] = []
     for core in sorted(allowed, reverse=True):
@@ -71,20 +71,21 @@ def whole(allowed: set[int]) -> list[int]:
 
 
 def choose(allowed: set[int], count: int = 1) -> Cores:
-    """A server with count cores has the last physical cores. Helpers and clients have
-    cores that aren't second halves of the server's, or, if there are none, the others.
+    """Give the last physical cores to a server with count cores. Helpers and clients
+    get cores that share no physical core with the server, or else the remaining logical
+    cores.
     """
     if len(allowed) < 2:
         raise BenchError(
-            "this takes two cores: one to measure on, one for what loads it; "
-            "there is one here (nproc; taskset -p $$)"
+            "this needs two cores, one for the measured program and one for its load, "
+            "but only one is available (see nproc; taskset -p $$)"
         )
     physical = whole(allowed)
     server = physical[:count]
     if count > max(1, len(physical) // 2):
         raise BenchError(
-            f"--cores {count}: of the {len(physical)} physical cores here, half are "
-            f"the clients': give {max(1, len(physical) // 2)} at most"
+            f"--cores {count}: too many, because clients need half of the "
+            f"{len(physical)} physical cores: give {max(1, len(physical) // 2)} at most"
         )
     rest = sorted(allowed - set(server))
     apart = [c for c in rest if not siblings(c) & set(server)] or rest
@@ -92,8 +93,8 @@ def choose(allowed: set[int], count: int = 1) -> Cores:
 
 
 def counts(allowed: set[int]) -> list[int]:
-    """The numbers of a server's cores that --cores all stands for: 1, 2, 4 and so on, up
-    to half of the physical cores.
+    """The numbers of server cores for --cores all: 1, 2, 4 and so on, up to half of the
+    physical cores.
     """
     most = max(1, len(whole(allowed)) // 2)
     return [1 << n for n in range(most.bit_length())]
@@ -118,8 +119,8 @@ def virtual() -> bool:
 
 
 def mitigations() -> dict[str, str]:
-    """Those that cost something: what the machine isn't affected by is left
-    out.
+    """Only mitigations that cost something; those for bugs that this machine lacks are
+    omitted.
     """
     found = {}
     for path in sorted((CPU / "vulnerabilities").glob("*")):
@@ -130,7 +131,7 @@ def mitigations() -> dict[str, str]:
 
 
 def output(*command: str) -> str | None:
-    """The first line that a program prints, if it can be run."""
+    """The first line of a program's output, if the program can be run."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -147,7 +148,7 @@ def version(program: str, *options: str) -> str | None:
 
 
 def revision() -> str | None:
-    """Of the source tree that this runs from, if it is one."""
+    """The revision of the source tree that this runs from, if any."""
     here = Path(__file__).resolve().parents[2]
     if not (here / ".git").exists():
         return None
@@ -160,14 +161,14 @@ def path_of(name: str) -> Path:
 
 
 def setting(name: str) -> str | None:
-    """A setting of sysctl(8); None: this kernel has no such setting."""
+    """The value of a setting of sysctl(8). None: this kernel lacks it."""
     text = text_of(path_of(name))
     return None if text is None else " ".join(text.split())
 
 
 @cache
 def wished() -> dict[str, str]:
-    """Genevès' settings, but for those of his network cards."""
+    """Genevès' settings, except those of his network cards."""
     with TUNING.open(encoding="utf-8", newline="") as file:
         rows = [(row["setting"], row["value"]) for row in csv.DictReader(file)]
     return {name: value for name, value in rows if ".ethX." not in name}
@@ -178,7 +179,7 @@ def settings() -> dict[str, str | None]:
 
 
 def collect(flexsc: str, several: Sequence[Cores]) -> Json:
-    """several: the cores of each part of the run. Fields with a single core have that of
+    """several: the cores of each part of the run. The fields for a single core describe
     the first part.
     """
     cores, allowed = several[0], os.sched_getaffinity(0)
@@ -216,9 +217,7 @@ def collect(flexsc: str, several: Sequence[Cores]) -> Json:
 
 
 def named(cores: Json) -> str:
-    """Words for the servers' cores. A file of an older version has the measured core
-    alone.
-    """
+    """Describe the servers' cores. An older version's file has only the measured core."""
     found = []
     for server in cores.get("servers", [[cores.get("measured")]]):
         listed = ", ".join(str(core) for core in server)
@@ -227,7 +226,7 @@ def named(cores: Json) -> str:
 
 
 def describe(machine: Json) -> str:
-    """Three lines that belong to every figure."""
+    """Three lines that describe the machine, for every figure."""
     cores = machine["cores"]
     where = f"{machine['cpu']}, {machine['online']} cores"
     if machine["virtual"]:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Networks between clients and a server on one machine.
 
-    lo          the loopback interface. The kernel receives a packet on its
-                sender's core
-    veth        two network namespaces with a pair of interfaces. The kernel
-                receives a packet on its sender's core
-    rps         veth, and each side receives on its own cores (RPS)
-    napi        veth, and each side receives in a kernel thread on each of its cores
-    100mbit     veth, with 100 Mbit/s in each direction
+lo          the loopback interface. The kernel receives a packet on its
+            sender's core
+veth        two network namespaces with a pair of interfaces. The kernel
+            receives a packet on its sender's core
+rps         veth, and each side receives on its own cores (RPS)
+napi        veth, and each side receives in a kernel thread on each of its cores
+100mbit     veth, with 100 Mbit/s in each direction
 
-All but lo take root. A network lives as long as a with-block. Its namespaces have
-Genevès' settings for web servers, as far as a namespace has settings of its own.
+All but lo need root. A network exists for the duration of a with-block. Its namespaces
+get Genevès' settings for web servers, as far as these exist per namespace.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ TIMEOUT = 10
 
 SERVER, CLIENT, CLIENTS = "10.213.0.1", "10.213.0.2", "10.213.1"
 NET = "10.213.0.0/16"
-# A packet that would wait for more than 200 ms in the interface's queue is lost.
+# Drops a packet that would wait for more than 200 ms in the interface's queue.
 RATE = ["tbf", "rate", "100mbit", "burst", "32kb", "latency", "200ms"]
 
-# Without this queue, packets that the receiver's ring has no room for are lost.
+# Without this queue, packets are dropped when the receiver's ring is full.
 QUEUE = ["pfifo", "limit", "10000"]
 PREFERRED = -20
 
 # The host's congestion control may pace by timers, as bbr does without the queue fq. A
-# namespace may not choose every algorithm as its default; a route in it may.
+# namespace can't set every algorithm as its default, but a route in it can select any.
 CONGESTION = ["congctl", "cubic"]
 REUSE = {"net.ipv4.tcp_tw_reuse": "1"}
 
@@ -62,8 +62,8 @@ def enter(namespace: IO[bytes]) -> None:
 
 @contextmanager
 def visit(side: Sequence[str]) -> Iterator[None]:
-    """Sockets that this thread makes in the with-block are on that side: the server's
-    or the client's list of a Network.
+    """Sockets that this thread makes in the with-block are on that side of a Network:
+    its server list or its client list.
     """
     if not side:
         yield
@@ -81,16 +81,16 @@ def visit(side: Sequence[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Network:
-    """server, client: words to put before a command, so that it runs on that side.
-    settings: those that the server's side was given.
+    """server, client: words to put in front of a command, so that it runs on that side.
+    settings: the settings of the server's side.
     """
 
     kind: str = LO
     server: list[str] = field(default_factory=list)
     client: list[str] = field(default_factory=list)
-    address: str = "127.0.0.1"  # of the server
-    host: str = "127.0.0.1"  # of clients that choose no address
-    source: str = "127.0.0.2"  # the first address of clients that choose theirs
+    address: str = "127.0.0.1"  # the server's address
+    host: str = "127.0.0.1"  # address of clients that don't choose one
+    source: str = "127.0.0.2"  # first address of clients that choose one
     settings: dict[str, str] = field(default_factory=dict)
 
     def free_port(self) -> int:
@@ -106,9 +106,9 @@ def execute(*command: str) -> None:
             command, capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
     except subprocess.TimeoutExpired:
-        raise BenchError(f"{' '.join(command)}: not done in {TIMEOUT} s") from None
+        raise BenchError(f"{' '.join(command)}: timed out after {TIMEOUT} s") from None
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         raise BenchError(f"{' '.join(command)}: {lines[-1]}")
 
 
@@ -128,8 +128,8 @@ def namespace(name: str) -> Iterator[str]:
 
 
 def tune(side: str, more: dict[str, str]) -> dict[str, str]:
-    """Set what a server has to be tuned by, and say what the side has then. Settings of
-    the host, which no namespace has, are left alone.
+    """Apply the tuning for servers, and return the settings that are in effect.
+    Settings that exist only for the host, not per namespace, are left alone.
     """
     wished = {**machine.wished(), **more}
     names = [name for name in wished if name.startswith("net.")]
@@ -138,7 +138,7 @@ def tune(side: str, more: dict[str, str]) -> dict[str, str]:
             try:
                 machine.path_of(name).write_text(wished[name], encoding="ascii")
             except (FileNotFoundError, PermissionError):
-                continue  # the kernel has no such setting, or only the host has it
+                continue  # missing in this kernel, or only for the host
             except OSError as error:
                 raise BenchError(f"sysctl {name}: {error.strerror}") from error
         found = {name: machine.setting(name) for name in names}
@@ -153,9 +153,9 @@ def queues(receiving: int, sending: int) -> list[str]:
 
 
 def connect(server: str, client: str, at: tuple[int, int]) -> None:
-    """Make a pair of interfaces, v0 on both sides. The clients have many addresses,
-    so that they don't run out of ports. at: the number of queues by which the server
-    receives, and the number by which the clients receive.
+    """Make a pair of interfaces, each named v0 on its side. The clients have many
+    addresses, so that they don't run out of ports. at: the numbers of queues by which
+    the server and the clients receive.
     """
     ip = tools.need("ip")
     pair = ["link", "add", "v0", *queues(*at), "netns", server, "type", "veth"]
@@ -184,7 +184,7 @@ def steer(side: str, cores: Sequence[int]) -> None:
 
 
 def receivers() -> set[int]:
-    """Kernel threads that receive what comes to an interface v0."""
+    """The kernel threads that receive packets for an interface v0."""
     found = set()
     for path in PROC.glob("[0-9]*/comm"):
         with suppress(OSError):  # the process has just ended
@@ -194,7 +194,7 @@ def receivers() -> set[int]:
 
 
 def hold(side: str, sending: int) -> None:
-    """Give each queue by which the side sends room for many packets."""
+    """Give each sending queue of the side room for many packets."""
     tc = [*inside(side), tools.need("tc"), "qdisc", "replace", "dev", "v0"]
     if sending == 1:
         execute(*tc, "root", *QUEUE)
@@ -205,9 +205,10 @@ def hold(side: str, sending: int) -> None:
 
 
 def receive_in_threads(side: str, cores: Sequence[int]) -> None:
-    """Kernel threads receive the side's packets, one thread on each core. Segments that
-    the sender doesn't cut would go past the threads. Kernel threads are in no session, so
-    they get the nice value that quiet.preferred() gives the bench's session.
+    """Let kernel threads receive the side's packets, one thread per core. The sender
+    has to cut segments, because uncut ones would bypass the threads. Kernel threads
+    belong to no session, so they get the nice value that quiet.preferred() gives the
+    bench's session.
     """
     before = receivers()
     execute(*inside(side), tools.need("ethtool"), "-K", "v0", "gro", "on", "tso", "off")
@@ -215,8 +216,9 @@ def receive_in_threads(side: str, cores: Sequence[int]) -> None:
     made = sorted(receivers() - before)
     if len(made) != len(cores):
         raise BenchError(
-            f"--network napi: the kernel made {len(made)} threads, and {len(cores)} are "
-            "needed: give another network"
+            f"--network napi: the kernel made {len(made)} threads "
+            f"instead of {len(cores)}: "
+            "give another network"
         )
     for thread, core in zip(made, cores, strict=True):
         os.sched_setaffinity(thread, [core])
@@ -227,7 +229,7 @@ def check(kind: str) -> None:
     if kind not in KINDS:
         raise BenchError(f"--network {kind}: give {', '.join(KINDS)}")
     if kind != LO and os.geteuid() != 0:
-        raise BenchError(f"--network {kind} takes root; lo doesn't")
+        raise BenchError(f"--network {kind} needs root; lo doesn't")
 
 
 @contextmanager
@@ -240,7 +242,7 @@ def network(kind: str, cores: Cores) -> Iterator[Network]:
         name = f"flexsc-{os.getpid()}"
         server = stack.enter_context(namespace(f"{name}-server"))
         client = stack.enter_context(namespace(f"{name}-client"))
-        # With napi, each core of either side has a receive queue.
+        # With napi, each side has a receive queue per core.
         here, there = cores.server, cores.load
         connect(server, client, (len(here), len(there)) if kind == NAPI else (1, 1))
         settings = tune(server, {})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Two servers of one file on the measured core, which are loaded by turns: what the
-benches serve and nginx have in common.
+"""Two servers of one file on the measured core, loaded by turns: the common part of the
+benches serve and nginx.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WARM_UP_S = 1
 
 @contextmanager
 def file_of(size: int) -> Iterator[Path]:
-    """A folder that has "root", with a file of that size in it."""
+    """A folder with a subfolder "root" that contains a file of that size."""
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name:
         folder = Path(name)
         root = folder / "root"
@@ -34,7 +34,7 @@ def file_of(size: int) -> Iterator[Path]:
 def in_rounds(
     plan: Plan, server: Server, connections: int, size: int, seconds: int
 ) -> dict[str, list[float]]:
-    """Samples of what a request costs the server, by bench --raw rounds."""
+    """Samples of the server's cost of a request, measured by bench --raw rounds."""
     settings: Settings = {
         "port": int(server.url.rpartition(":")[2].rstrip("/")),
         "pid": server.pid,
@@ -54,7 +54,7 @@ def compare(
     settings: Settings,
     once: Callable[[Server, int], Json],
 ) -> None:
-    """Load both servers by turns. once: loads one for so many seconds."""
+    """Load both servers by turns. once: loads one server for so many seconds."""
     by_name = {server.name: server for server in pair}
     variants: list[Settings] = [
         {

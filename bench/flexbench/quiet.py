@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Did others use the core that something was measured on?
+"""Did other processes use the measured core?
 
-The time of the bench's processes is taken off the core's busy time. The rest includes
-what the kernel does for packets and in threads of its own. So others are counted with
-no more than their own clocks say, and with the time that a hypervisor has stolen.
+The processor time of the bench's processes is subtracted from the core's busy time. The
+rest includes the kernel's work for packets and in its own threads. So the share of
+other processes is limited to the processor time that they report, plus the time that a
+hypervisor has stolen.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-# Others' share of the core: a round in which they had more is void.
+# A round in which other processes had a larger share of the core is void.
 LIMIT_PERCENT = 5.0
 
 PROC = Path("/proc")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-# The error of the difference of two readings of one core's time, which are in ticks.
-# Others' time within the error for all cores isn't counted.
+# The error of the difference between two readings of a core's time, which is counted in
+# ticks. Other processes' time below the error for all cores isn't counted.
 COARSE_S = 2.5 * TICK_S
-KERNEL_THREAD = 0x00200000  # the bit of a task's flags
+KERNEL_THREAD = 0x00200000  # bit of a task's flags
 AUTOGROUP = Path("/proc/self/autogroup")
-# The columns of /proc/stat that share a core's time among them, and what they make.
+# The columns of /proc/stat whose sum is a core's time.
 COLUMNS = 8
 SHARES = {
     "user_percent": (0, 1),
@@ -36,7 +37,7 @@ SHARES = {
 
 
 def cores_ticks(cores: Sequence[int]) -> list[list[int]]:
-    """Each core's time in the columns of /proc/stat."""
+    """Each core's time, by column of /proc/stat."""
     lines = (PROC / "stat").read_text(encoding="ascii").splitlines()
     rows = {words[0]: words[1:] for words in map(str.split, lines)}
     found = [rows.get(f"cpu{core}", ["0"] * COLUMNS) for core in cores]
@@ -48,13 +49,13 @@ def core_ticks(core: int) -> list[int]:
 
 
 def cores_s(cores: Sequence[int], *columns: int) -> list[float]:
-    """Each core's time in some of the columns: 3 and 4 are idle, 7 is stolen."""
+    """Each core's time in some columns: 3 and 4 are idle time, 7 is stolen time."""
     return [sum(row[n] for n in columns) * TICK_S for row in cores_ticks(cores)]
 
 
 class Shares:
-    """The shares of a core's time, from the making of this object on. What is missing
-    to 100 % was stolen by the hypervisor.
+    """Shares of a core's time, since this object was made. The hypervisor has stolen
+    the part that is missing to 100 %.
     """
 
     def __init__(self, core: int) -> None:
@@ -73,17 +74,17 @@ class Shares:
 
 @dataclass(frozen=True)
 class Task:
-    """A process, as /proc/PID/stat says."""
+    """A process, parsed from /proc/PID/stat."""
 
     pid: int
     parent: int
     flags: int
-    used_s: float  # with that of children that it has waited for
+    used_s: float  # includes children that it has waited for
 
     @staticmethod
     def read(pid: int) -> Task:
         text = (PROC / f"{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        # The name, which ends with the last parenthesis, may have blanks.
+        # The name may contain blanks; it ends with the last parenthesis.
         words = text.rpartition(")")[2].split()
         used = sum(int(word) for word in words[11:15]) * TICK_S
         return Task(pid, int(words[1]), int(words[6]), used)
@@ -99,7 +100,7 @@ def tasks() -> dict[int, Task]:
 
 
 def descendants(all_tasks: dict[int, Task]) -> set[int]:
-    """This process, its children, theirs and so on."""
+    """This process and all of its descendants."""
     ours = {os.getpid()}
     while more := {
         t.pid for t in all_tasks.values() if t.parent in ours and t.pid not in ours
@@ -109,18 +110,18 @@ def descendants(all_tasks: dict[int, Task]) -> set[int]:
 
 
 def clock_s(pid: int) -> float:
-    """Processor time of a process, by the clock that clock_getcpuclockid(3) returns."""
+    """Processor time of a process, by the clock of clock_getcpuclockid(3)."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def ended_s() -> float:
-    """Processor time of children that have ended, and of theirs."""
+    """Processor time of all descendants that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 class Elsewhere:
-    """Processor time of children that have ended and ran on other cores."""
+    """Processor time of children that ran on other cores and have ended."""
 
     used_s = 0.0
 
@@ -135,8 +136,8 @@ def elsewhere() -> Iterator[None]:
 
 
 class Others:
-    """How long others than the bench's processes had some cores, from the making of
-    this object on.
+    """How long processes that don't belong to the bench used some cores, since this
+    object was made.
     """
 
     def __init__(self, cores: Sequence[int]) -> None:
@@ -150,8 +151,8 @@ class Others:
         return sum(cores_s(self.cores, *columns))
 
     def ours_s(self) -> tuple[dict[int, float], dict[int, float]]:
-        """Processor time of each process of the bench that may run on one of the cores;
-        and of each process that isn't the bench's, without kernel threads.
+        """Processor time of each process of the bench that may run on one of the cores,
+        and of each other process, without kernel threads.
         """
         found = tasks()
         ours = descendants(found)
@@ -185,8 +186,9 @@ class Others:
 
 @contextmanager
 def preferred() -> Iterator[None]:
-    """Where the kernel shares cores among sessions, whatever the nice values of their
-    processes are, this session gets the most in the with-block. It takes root.
+    """With autogroup scheduling the kernel shares cores among sessions, and ignores
+    nice values between sessions. This gives the bench's session the largest share in
+    the with-block. It needs root.
     """
     before = ""
     with suppress(OSError):

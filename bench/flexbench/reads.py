@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the completion of a read costs, beside few outstanding reads and beside
-very many; by the library, and by io_uring used by hand.
+"""The cost of a completed read with few and with very many outstanding reads: by the
+library, and by io_uring used by hand.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One variant after the other, round after round, in one run: whatever
-disturbs the machine for a while disturbs all of them.
+"""Runs one variant after the other, round after round, in one run. So a temporary
+disturbance of the machine affects all variants.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .samples import BenchError, Json, Measurement, Run, Settings
 
 T = TypeVar("T")
 
-# Seconds that one measurement may take.
+# Time limit of one measurement, in seconds.
 TIMEOUT = 300
 
-# How often a round is measured if others had the core, and the series of their share.
+# Attempts per round, if other processes used the core, and the series of their share.
 TRIES = 3
 DISTURBED = "disturbed_percent"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How thoroughly, with which command, and where."""
+    """How thoroughly to measure, with which command, and where."""
 
     flexsc: str
     cores: Cores
@@ -39,23 +39,23 @@ class Plan:
     rounds: int
     seconds: int
     bytes: int
-    connections: int | None  # as the command line says; None: the bench's own
-    words: Sequence[str] = ()  # the command line's after the bench's name
+    connections: int | None  # of the command line; None: the bench's default
+    words: Sequence[str] = ()  # the words after the bench's name
     network: Network = field(default_factory=Network)
-    under: Sequence[str] = ()  # a command that runs the programs
+    under: Sequence[str] = ()  # a command under which the programs run
     tune: bool = False
-    # As the command line says; None: the bench's own.
+    # Of the command line; None: the bench's default.
     asked_rounds: int | None = None
     asked_seconds: int | None = None
-    sweep: bool = False  # the papers' numbers of clients, one after the other
-    numbers: Sequence[int] = ()  # of the server's cores: --cores
+    sweep: bool = False  # measure the papers' numbers of clients, one after the other
+    numbers: Sequence[int] = ()  # --cores: numbers of server cores
     baseline: str | None = None  # another build's flexsc, which runs the native variant
 
 
 def chosen(
     bench: str, words: Sequence[str], known: Collection[str], most: Collection[str] = ()
 ) -> list[str]:
-    """The names that the words are, each once; without words, most or all of them."""
+    """The selected names, each once. Without words: most or all names."""
     for word in words:
         if word not in known:
             raise BenchError(f"{bench}: {word}: give {', '.join(known)}")
@@ -63,8 +63,8 @@ def chosen(
 
 
 def alternate(variants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
-    """Each variant once a round, alternately forwards and backwards, so that a
-    steady drift of the machine favours none.
+    """Each variant once per round, alternately forwards and backwards, so that a steady
+    drift of the machine favours no variant.
     """
     for index in range(rounds):
         order = variants if index % 2 == 0 else list(reversed(variants))
@@ -84,8 +84,8 @@ def raw(
     before: Sequence[str] = (),
     name: str = "bench",
 ) -> Json:
-    """What flexsc NAME --raw prints. before: words of a command that runs it. Without the
-    setting "core" it runs on other cores than the measured one.
+    """The output of flexsc NAME --raw. before: words of a command that runs it. Without
+    the setting "core" it runs on cores other than the measured one.
     """
     command = [*before, flexsc, name, "--raw", case]
     command += [f"{key}={value}" for key, value in settings.items()]
@@ -95,12 +95,14 @@ def raw(
                 command, capture_output=True, text=True, timeout=TIMEOUT, check=False
             )
     except subprocess.TimeoutExpired:
-        raise BenchError(f"{' '.join(command[1:])}: not done in {TIMEOUT} s") from None
+        raise BenchError(
+            f"{' '.join(command[1:])}: timed out after {TIMEOUT} s"
+        ) from None
     except OSError as error:
         raise BenchError(f"{flexsc}: {error.strerror}") from error
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        reason = lines[-1] if lines else f"ended with {done.returncode}"
+        reason = lines[-1] if lines else f"exit status {done.returncode}"
         for prefix in ("flexsc: bench: ", "flexsc: study: "):
             reason = reason.removeprefix(prefix)
         raise BenchError(reason)
@@ -109,8 +111,9 @@ def raw(
 
 
 def in_quiet(run: Run, plan: Plan, bench: str, once: Callable[[], Json]) -> Json:
-    """Measure, and measure again if others had the server's cores meanwhile. Their share is what
-    the bench says, if it does, or else by the clocks of all processes.
+    """Measure, and repeat the measurement if other processes used the server's cores.
+    Their share comes from the bench's output if it has one, or else from the clocks of
+    all processes.
     """
     for _ in range(1 if plan.quick else TRIES):
         others = quiet.Others(plan.cores.server)
@@ -119,8 +122,9 @@ def in_quiet(run: Run, plan: Plan, bench: str, once: Callable[[], Json]) -> Json
         if share[0] <= quiet.LIMIT_PERCENT:
             return found
     run.note(
-        f"{bench}: others used the measured cores for more than "
-        f"{quiet.LIMIT_PERCENT:.0f} % of some rounds, whose figures are rough"
+        f"{bench}: other processes used more than "
+        f"{quiet.LIMIT_PERCENT:.0f} % of the measured cores in some "
+        "rounds: their figures are rough"
     )
     return found
 
@@ -132,8 +136,8 @@ def measure_all(
     variants: Sequence[Settings],
     once: Callable[[Settings], Json],
 ) -> None:
-    """Measure all variants. A variant that can't be measured is noted and left
-    out, with the rounds that it has, which can't be compared any more.
+    """Measure all variants. If a variant fails, this is noted, and the variant is
+    dropped with its rounds, which can't be compared any more.
     """
     found = [Measurement(bench, settings) for settings in variants]
     failed: list[Measurement] = []
@@ -148,7 +152,7 @@ def measure_all(
             measurement.rounds.append(in_quiet(run, plan, bench, one))
         except BenchError as error:
             failed.append(measurement)
-            run.note(f"{bench}: a variant is left out: {error}")
+            run.note(f"{bench}: skipping a variant: {error}")
     progress("")
     run.measurements += [m for m in found if m not in failed]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program that is measured as it is and under flexsc run."""
+"""A program that is measured natively and under flexsc run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NATIVE, FLEXSC = "native", "flexsc"
 # For a server on one core.
 CARRIER = ["--carriers", "1"]
 
-# flexsc run runs a program as it is where it can't do better, and says so.
+# The beginning of flexsc run's message when it runs a program natively.
 COMPLAINT = "flexsc"
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that runs. pid: of the process that serves. settings: how bench --raw
-    rounds loads it.
+    """A running program. pid: the serving process. settings: how bench --raw rounds
+    loads it.
     """
 
     name: str
@@ -30,23 +30,25 @@ class Program:
     settings: Settings = field(default_factory=dict)
 
     def last_words(self) -> str:
-        """The last line that it has written to its standard error."""
+        """The last line of its standard error."""
         self.stderr.seek(0)
         lines = self.stderr.read().strip().splitlines()
         return lines[-1] if lines else ""
 
     def check(self) -> None:
-        """Does it run in the way it was asked to?"""
+        """Raise BenchError if it doesn't run under flexsc run as requested."""
         if self.last_words().startswith(COMPLAINT):
-            raise self.error("runs natively")
+            raise self.error(
+                "flexsc run refused to start it, so it would run without it"
+            )
 
     def error(self, reason: object) -> BenchError:
-        """What went wrong, and what the program says to it."""
+        """The reason for a failure, with the program's last words."""
         words = self.last_words()
         return BenchError(f"{self.name}: {reason}" + (f" ({words})" if words else ""))
 
 
 def way(plan: Plan, variant: str, *options: str) -> list[str]:
-    """The words before a program's own command. options: of flexsc run."""
+    """The words in front of a program's own command. options: options of flexsc run."""
     flexsc = {FLEXSC: plan.flexsc, NATIVE: plan.baseline}.get(variant)
     return [flexsc, "run", *options, "--"] if flexsc else []

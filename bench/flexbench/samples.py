@@ -17,14 +17,14 @@ FORMAT = 1
 
 
 class BenchError(Exception):
-    """What went wrong and what to do, in one line."""
+    """The reason for a failure, and what to do, in one line."""
 
 
 @dataclass
 class Measurement:
-    """One variant under one set of settings: what each round has printed.
+    """One variant under one set of settings, with each round's output.
 
-    A round is an object with "samples", a list for each name, and "counts".
+    A round is an object with "samples", a list per name, and "counts".
     """
 
     bench: str
@@ -32,14 +32,14 @@ class Measurement:
     rounds: list[Json] = field(default_factory=list)
 
     def series(self, name: str) -> list[float]:
-        """One figure a round: the median of its repetitions."""
+        """One value per round: the median of its repetitions."""
         return [median(r["samples"][name]) for r in self.rounds]
 
     def median(self, name: str) -> float:
         return median(self.series(name))
 
     def count(self, name: str) -> float:
-        """A count of the last round."""
+        """A count, from the last round."""
         return float(self.rounds[-1]["counts"][name])
 
     def fits(self, settings: Settings) -> bool:
@@ -48,7 +48,7 @@ class Measurement:
 
 @dataclass
 class Run:
-    """All that one command has measured, on what, and what it left out."""
+    """All measurements of one command, the machine, and what was skipped."""
 
     machine: Json
     command: list[str]
@@ -56,7 +56,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """Something to tell, once."""
+        """Add a note for the reader, once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -69,12 +69,12 @@ class Run:
 
 
 def distinct(measurements: Iterable[Measurement], key: str) -> list[Any]:
-    """The values of a setting, each once, in the order measured."""
+    """The distinct values of a setting, in the order of measurement."""
     return list(dict.fromkeys(m.settings[key] for m in measurements))
 
 
 def save(run: Run, path: Path) -> None:
-    """A line for each measurement: a file that is kept can be compared with another."""
+    """One line per measurement, so that kept files can be compared with each other."""
     about = {"flexbench": FORMAT, "machine": run.machine, "command": run.command}
     head = [
         f"{json.dumps(key)}: {json.dumps(value)}"
@@ -88,9 +88,9 @@ def save(run: Run, path: Path) -> None:
         raise BenchError(f"{path}: {error.strerror}") from error
 
 
-# Reading a file, which may be of an older version, or edited.
+# Reading a file, which may come from an older version, or may have been edited.
 
-# Errors of using what a file has, if it lacks something.
+# Exceptions that an incomplete file causes.
 UNREADABLE = (
     ArithmeticError,
     AttributeError,
@@ -102,7 +102,7 @@ UNREADABLE = (
 
 
 def run_of(found: Any) -> Run:
-    """The run that a file of this version has; or one of UNREADABLE."""
+    """The run in a file of this version. May raise an exception of UNREADABLE."""
     return Run(
         machine=found["machine"],
         command=found["command"],
@@ -120,4 +120,6 @@ def load(path: Path) -> Run:
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}") from error
     except (*UNREADABLE, RecursionError) as error:
-        raise BenchError(f"{path}: not a file of flexbench") from error
+        raise BenchError(
+            f"{path}: not a result file of flexsc bench or flexsc study"
+        ) from error

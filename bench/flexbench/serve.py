@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve against stock nginx with one worker: the same core, the same
-file, the same wrk on other cores, alternately.
+"""flexsc serve against stock nginx with one worker: on the same core, with the same
+file, loaded by the same wrk on other cores, alternately.
 
-    plain    open, stat, read or sendfile, and close for each request
-    cached   both keep the file open for a while
+plain    open, stat, read or sendfile, and close for each request
+cached   both keep the file open for a while
 
-With --sweep they are compared against the number of connections, opening the file each
-time, and beside them is nginx with the module, where that is built.
+With --sweep they are compared against the number of connections, opening the file for
+each request. If the module for nginx is built, nginx with the module is measured too.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def load(plan: Plan, server: Server, seconds: int) -> Load:
 
 
 def rounds(plan: Plan, server: Server) -> dict[str, list[float]]:
-    """What a request costs; a sweep is of throughput and latency alone."""
+    """The cost of a request. Not for a sweep, which measures only throughput and
+    latency."""
     if plan.sweep:
         return {}
     return pair.in_rounds(plan, server, connections(plan), plan.bytes, ROUNDS_S)
@@ -87,7 +88,7 @@ def round_of(plan: Plan, server: Server, seconds: int) -> Json:
 
 
 def count(plan: Plan, server: Server) -> float:
-    """System calls for a request."""
+    """The number of system calls per request."""
 
     def loaded(counter: Sequence[str]) -> Load:
         command = [*counter, *wrk(plan, server, COUNT_S)]
@@ -101,7 +102,7 @@ def count(plan: Plan, server: Server) -> float:
 
 
 def module(run: Run, plan: Plan) -> list[Module]:
-    """nginx' module, for a sweep; none, if it isn't built."""
+    """The module for nginx, for a sweep; empty if it isn't built."""
     if not plan.sweep:
         return []
     try:
@@ -150,7 +151,9 @@ def count_all(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
                 calls = count(plan, server)
                 measurement.rounds[-1]["counts"]["syscalls_per_request"] = calls
             except BenchError as error:
-                run.note(f"serve: system calls of {server.name} not counted: {error}")
+                run.note(
+                    f"serve: can't count the system calls of {server.name}: {error}"
+                )
     progress("")
 
 
@@ -189,7 +192,7 @@ def lines(ours: Measurement, theirs: Measurement) -> list[list[str]]:
 
 
 def show_one(mode: str, found: list[Measurement]) -> list[str]:
-    """The table of one number of connections."""
+    """The table for one number of connections."""
     by_name = {str(m.settings["variant"]): m for m in found}
     if OURS not in by_name or THEIRS not in by_name:
         return []

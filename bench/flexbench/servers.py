@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve and nginx, both with a worker for each of the server's cores, serving the same
-folder on free ports of the network. Each lives as long as a with-block.
+"""flexsc serve and nginx, both with a worker for each of the server's cores, serving
+the same folder on free ports of the network. Each runs for the duration of a
+with-block.
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ from .network import Network, visit
 from .runner import Plan
 from .samples import BenchError
 
-WITH_MODULE = "module"  # the variant of nginx that has it
+WITH_MODULE = "module"  # name of the variant: nginx with the module
 START_S = 10
 STOP_S = 10
 DESCRIPTORS = 65536
-BACKLOG = 2**31 - 1  # as long as net.core.somaxconn permits, like the study's others
+BACKLOG = (
+    2**31 - 1
+)  # the kernel limits it to net.core.somaxconn; as in the study's servers
 
-# Debian's defaults, but for what a measurement needs: no daemon, no log, a worker for
-# each core, a folder of its own, connections that are kept, and as many of them as
-# descriptors permit.
+# Debian's defaults, except for the needs of a measurement: no daemon, no log, a worker
+# per core, its own folder, kept connections, and as many connections as descriptors
+# permit.
 NGINX = """\
 {load}{user}daemon off;
 worker_processes {workers};
@@ -74,7 +77,7 @@ NGINX_TLS = """\
 		ssl_certificate {certificate};
 		ssl_certificate_key {certificate}.key;
 """
-# Connections to the backend are kept: making them would be most of the work.
+# Keeps connections to the backend, because making them would dominate the cost.
 NGINX_PROXY = """\
 		location / {
 			proxy_pass http://backend;
@@ -92,8 +95,8 @@ NGINX_BACKEND = """\
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs. pid: of the one process that serves, or of the parent of those
-    that serve.
+    """A running server. pid: the serving process, or the parent of the serving
+    processes.
     """
 
     name: str
@@ -103,14 +106,14 @@ class Server:
 
 @dataclass(frozen=True)
 class Module:
-    """The module for nginx, and how many files' contents it keeps."""
+    """The module for nginx, and the number of files that it keeps open."""
 
     path: Path
     keep: int
 
 
 def module(flexsc: str) -> Path:
-    """The module's path: beside the command in the build folder, or where both are
+    """The module's path, next to the command in the build folder, or where both are
     installed.
     """
     above = Path(tools.need(flexsc)).resolve().parents
@@ -120,12 +123,12 @@ def module(flexsc: str) -> Path:
     for place in places:
         if (place / name).is_file():
             return place / name
-    raise BenchError(f"there is no {name}: build it where nginx-dev is installed")
+    raise BenchError(f"{name} is missing: install nginx-dev, and build it")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server may be: its folder, and what it listens on."""
+    """Where a server runs: its folder, and the address and port that it listens on."""
 
     folder: Path
     address: str
@@ -139,14 +142,12 @@ def place(network: Network, folder: Path) -> Place:
 
 @dataclass(frozen=True)
 class Site:
-    """What an nginx serves, and how: the folder root, or, with a backend, what that
-    answers.
-    """
+    """What an nginx serves: the folder root, or, with a backend, the backend's answers."""
 
     root: Path
     cached: bool = False
     module: Module | None = None
-    certificate: Path | None = None  # its key is beside it
+    certificate: Path | None = None  # its key is in the same folder
     backend: str = ""  # ADDRESS:PORT
 
 
@@ -172,7 +173,10 @@ def process(
     try:
         yield started
         if started.poll() is not None:
-            raise BenchError(f"{name} ended with {started.returncode} meanwhile")
+            raise BenchError(
+                f"{name} ended during the measurement, with "
+                f"status {started.returncode}"
+            )
     finally:
         started.terminate()
         try:
@@ -186,7 +190,7 @@ def process(
 
 
 def line_within(stream: IO[str], seconds: float) -> str:
-    """The next line, or "" if none begins in so many seconds."""
+    """The next line, or "" if none begins within so many seconds."""
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)
         return stream.readline() if selector.select(seconds) else ""
@@ -195,10 +199,10 @@ def line_within(stream: IO[str], seconds: float) -> str:
 def text_until(
     stream: IO[str], pattern: str, seconds: float
 ) -> tuple[re.Match[str] | None, str]:
-    """Read until the pattern is in the text, within so many seconds."""
+    """Read until the text matches the pattern, for at most so many seconds."""
     end, text = time.monotonic() + seconds, ""
     with selectors.DefaultSelector() as selector:
-        # Not by readline(): the selector doesn't see what that has buffered.
+        # Not with readline(), because the selector doesn't see buffered lines.
         selector.register(stream, selectors.EVENT_READ)
         while not (found := re.search(pattern, text)):
             if not selector.select(max(0, end - time.monotonic())):
@@ -222,7 +226,7 @@ def flexsc(
     args += options
     with process("flexsc serve", pinned(cores, args)) as started:
         assert started.stderr
-        # Notes on the engine and its cores may come before the address.
+        # Notes on the engine and its cores may precede the address.
         where = rf"http://{re.escape(net.address)}:\d+/"
         found, text = text_until(started.stderr, where, START_S)
         if not found:
@@ -233,25 +237,25 @@ def flexsc(
 
 
 def descriptors() -> int:
-    """How many descriptors a server may have."""
+    """The number of descriptors that a server may have."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     endless = hard == resource.RLIM_INFINITY
     return DESCRIPTORS if endless else min(hard, DESCRIPTORS)
 
 
 def affinity(cores: Sequence[int]) -> str:
-    """The line of nginx' configuration that gives each of several workers a core of its
-    own; empty for one worker.
+    """The line of nginx' configuration that pins each of several workers to its own
+    core; empty for one worker.
     """
     mask = sum(1 << core for core in cores)
     return f"worker_cpu_affinity auto {mask:b};\n" if len(cores) > 1 else ""
 
 
 def nginx_config(place: Place, site: Site, cores: Sequence[int] = (0,)) -> str:
-    """cores: nginx has a worker for each."""
+    """cores: nginx gets a worker for each."""
     user, module = "", site.module
     if os.geteuid() == 0:
-        # nginx' worker is to have the rights that flexsc serve has.
+        # nginx' worker gets the same user as flexsc serve.
         name = pwd.getpwuid(0).pw_name
         user = f"user {name} {grp.getgrgid(0).gr_name};\n"
     return NGINX.format(
@@ -261,7 +265,7 @@ def nginx_config(place: Place, site: Site, cores: Sequence[int] = (0,)) -> str:
         workers=len(cores),
         affinity=affinity(cores),
         descriptors=descriptors(),
-        # The other quarter of the descriptors is for files.
+        # The other quarter of the descriptors is left for files.
         connections=descriptors() * 3 // 4,
         folder=place.folder,
         root=site.root,
@@ -279,7 +283,7 @@ def nginx_config(place: Place, site: Site, cores: Sequence[int] = (0,)) -> str:
 
 
 def children(pid: int) -> list[int]:
-    """A process' children, of its first thread. None if it has ended."""
+    """The children of a process' first thread. None if the process has ended."""
     path = Path(f"/proc/{pid}/task/{pid}/children")
     try:
         return [int(child) for child in path.read_text(encoding="ascii").split()]
@@ -293,8 +297,8 @@ def family(pid: int) -> list[int]:
 
 
 def worker_of(name: str, master: int, count: int = 1) -> int:
-    """The process id of the one child of a server's master process; with a count above
-    1, that of the master process, as soon as it has so many children.
+    """The process id of the only child of a server's master process. With a count above
+    1, the id of the master process, as soon as it has so many children.
     """
     until = time.monotonic() + START_S
     while time.monotonic() < until and Path(f"/proc/{master}").exists():
@@ -306,7 +310,7 @@ def worker_of(name: str, master: int, count: int = 1) -> int:
 
 
 def nginx_arguments(where: Place, site: Site, cores: Sequence[int] = (0,)) -> list[str]:
-    """Write nginx' configuration. Returns its arguments."""
+    """Write nginx' configuration. Returns the command's arguments."""
     folder, config = str(where.folder), where.folder / "nginx.conf"
     config.write_text(nginx_config(where, site, cores), encoding="utf-8")
     return ["-p", folder, "-c", str(config), "-e", f"{folder}/error.log"]
@@ -316,8 +320,8 @@ def nginx_arguments(where: Place, site: Site, cores: Sequence[int] = (0,)) -> li
 def nginx(
     plan: Plan, name: str, folder: Path, site: Site, core: int | str | None = None
 ) -> Iterator[Server]:
-    """An nginx that runs. core: one core or more, in taskset's form, for an nginx with
-    one worker; None: a worker for each core of the plan's server.
+    """A running nginx. core: one core or more, in taskset's form, for an nginx with one
+    worker. None: a worker for each core of the plan's server.
     """
     where = place(plan.network, folder)
     cores = plan.cores.server if core is None else [0]
@@ -338,7 +342,7 @@ def check(
     content: bytes,
     certificate: Path | None = None,
 ) -> None:
-    """Raise BenchError unless the server serves the very bytes of the file."""
+    """Raise BenchError unless the server's answer is exactly the file."""
     until = time.monotonic() + START_S
     client = urllib.request.build_opener(
         urllib.request.ProxyHandler({}),
@@ -355,11 +359,11 @@ def check(
                 found = answer.read()
             break
         except urllib.error.HTTPError as error:
-            raise BenchError(f"{server.name}: {name}: answers {error}") from error
+            raise BenchError(f"{server.name}: {name}: the answer is {error}") from error
         except OSError as error:
             # The server's port may not be open yet.
             if time.monotonic() > until:
                 raise BenchError(f"{server.name} doesn't answer: {error}") from error
             time.sleep(0.05)
     if found != content:
-        raise BenchError(f"{server.name}: {name}: answers something else")
+        raise BenchError(f"{server.name}: {name}: the answer isn't the file's content")

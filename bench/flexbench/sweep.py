@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One server against the number of its clients: the numbers that the papers' figures
-go through, and the tables of what was measured with several of them.
+"""One server against the number of its clients: the numbers of clients in the papers'
+figures, and tables of measurements with several numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SERIES = table.RATE
 
 @dataclass(frozen=True)
 class Sweep:
-    """Numbers of clients; quick: those with --quick."""
+    """Numbers of clients. quick: the numbers with --quick."""
 
     every: list[int]
     quick: list[int]
@@ -31,7 +31,7 @@ NAMES = Sweep([1, 4, 16, 64, 128, 256], [1, 16, 256])
 
 
 def plans(plan: Plan, sweep: Sweep) -> list[Plan]:
-    """The plan for each number of clients; without a sweep, the plan as it is."""
+    """A plan for each number of clients; without a sweep, only the plan itself."""
     if not plan.sweep:
         return [plan]
     counts = sweep.quick if plan.quick else sweep.every
@@ -76,7 +76,7 @@ def throughput(rows: dict[int, Found], names: Sequence[str]) -> str:
 
 
 def latency(rows: dict[int, Found], names: Sequence[str], beside: str) -> str:
-    """Percentiles of each variant; beside: the one that flexsc is compared with."""
+    """Percentiles of each variant. beside: the variant that flexsc is compared with."""
     head = ["connections"]
     for percentile in ("p50", "p99"):
         head += [f"{percentile} {name}" for name in names] + [f"flexsc/{beside}"]
@@ -95,8 +95,8 @@ def latency(rows: dict[int, Found], names: Sequence[str], beside: str) -> str:
 def tables(
     title: str, unit: str, found: list[Measurement], names: Sequence[str], beside: str
 ) -> list[str]:
-    """Throughput, and latency, against the number of connections. title: with what is
-    told of the rounds.
+    """Tables of throughput and latency against connections. title: includes a
+    description of the rounds.
     """
     rows = by_connections(found)
     return [

@@ -14,7 +14,7 @@ NOTHING = "-"
 
 
 def number(value: float | None) -> str:
-    """Three digits at least, and no more than make sense."""
+    """A number with at least three digits, and no meaningless ones."""
     if value is None:
         return NOTHING
     if abs(value) >= 100:
@@ -25,26 +25,27 @@ def number(value: float | None) -> str:
 
 
 def ratio(value: Interval | None) -> str:
-    """The median, and the range that it lies in."""
+    """The median, and its interval."""
     if value is None:
         return NOTHING
     return f"{value.median:.2f} ({value.low:.2f}-{value.high:.2f})"
 
 
-# A server that was busy for less of the time could have done more: its clients were
-# the limit, and what it did a second says nothing of it.
+# A server that was busy for less of the time could have done more. Its clients were the
+# limit, so its rate isn't its maximum.
 BUSY_PERCENT = 95.0
 LIMITED = "*"
 
 
 def limited(measurement: Measurement) -> bool:
-    """Were the server's clients the limit? A file of an older version doesn't tell."""
+    """Were the server's clients the limit? An older version's file doesn't contain
+    this."""
     busy = "busy_percent" in measurement.rounds[0]["samples"]
     return busy and measurement.median("busy_percent") < BUSY_PERCENT
 
 
 def rate(measurement: Measurement, series: str) -> str:
-    """The median of what a server did a second, marked if its clients were the limit."""
+    """The median rate of a server, marked if its clients were the limit."""
     mark = LIMITED if limited(measurement) else ""
     return number(measurement.median(series)) + mark
 
@@ -58,8 +59,8 @@ def beside(
     a: Measurement,
     b: Measurement,
 ) -> list[list[str]]:
-    """Titles and series as rows: the medians of those shown, and the ratio of a to b. A
-    series that a file of an older version lacks has no row.
+    """Rows of titles and series: the medians of the variants shown, and the ratio of a
+    to b. A series that an older version's file lacks has no row.
     """
     found = []
     for title, series in rows:
@@ -74,7 +75,7 @@ def beside(
 
 
 def explained(text: str) -> str:
-    """A table, with what the mark means if it has one."""
+    """A table, with an explanation of the mark if the table contains it."""
     if LIMITED not in text:
         return text
     return f"{text}\n{LIMITED} the server wasn't busy: its clients were the limit"
@@ -85,7 +86,7 @@ def cores(count: int) -> str:
 
 
 def on(server: Cores) -> str:
-    """Words for the number of a server's cores; empty for one."""
+    """Describes the number of a server's cores; empty for one core."""
     count = len(server.server)
     return f" on {cores(count)}" if count > 1 else ""
 
@@ -103,7 +104,8 @@ def how(measurement: Measurement) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as needed: the first to the left, others to the right."""
+    """Columns of sufficient width; the first one left-aligned, the others
+    right-aligned."""
     lines = [list(head), *(list(row) for row in rows)]
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     text = []

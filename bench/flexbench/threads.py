@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Servers that block, with a thread for each connection: natively, under flexsc
-run, and beside the same server with epoll; alternately, on the same cores.
+"""Servers with a thread per connection and blocking calls: natively, under flexsc run,
+and compared with the same server using epoll; alternately, on the same cores.
 
-    load        throughput and latency against the number of connections
-    entries     throughput against the number of calls that flexsc run may
-                have executing: OSDI 2010, figure 16
-    idle        memory: idle.py
+load        throughput and latency against the number of connections
+entries     throughput against flexsc run's limit of executing calls:
+            OSDI 2010, figure 16
+idle        memory: idle.py
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUICK_ENTRIES_OF = [64, 128, 512]
 
 
 def seconds(plan: Plan) -> int:
-    """Half of what serve takes: there are many variants."""
+    """Half of serve's time, because there are many variants."""
     return max(1, plan.seconds // 2)
 
 
@@ -64,7 +64,7 @@ def settings_of(
 
 
 def variants(plan: Plan, mode: str, connections: int, cores: int) -> list[Settings]:
-    # One thread with epoll has no use for a second core.
+    # The epoll server has one thread, which can't use a second core.
     names = [NATIVE, FLEXSC] + ([EPOLL] if cores == 1 else [])
     return [settings_of(plan, LOAD, mode, n, connections, cores) for n in names]
 
@@ -82,7 +82,7 @@ def entries_variants(plan: Plan) -> list[Settings]:
 
 
 def load(plan: Plan, port: int, settings: Settings) -> Json:
-    """What the clients have seen; they have the cores the server hasn't."""
+    """The clients' results. The clients use the cores that the server doesn't."""
     cores = client_cores(plan, server_cores(plan, int(settings["cores"])))
     args: Settings = {
         "port": port,
@@ -91,14 +91,14 @@ def load(plan: Plan, port: int, settings: Settings) -> Json:
         "seconds": settings["seconds"],
         "bytes": MESSAGE,
         "threads": len(cores),
-        # A client that is idle has an entry, and there may be fewer of them.
+        # An idle client occupies an entry, so few entries can't serve a greeting.
         "greet": int(settings["part"] != ENTRIES or settings["variant"] == NATIVE),
     }
     return raw(plan.flexsc, "load", args, servers.pinned(servers.listed(cores), []))
 
 
 def once(plan: Plan, settings: Settings) -> Json:
-    """A server of its own for each, so that none inherits anything."""
+    """Measure with a new server, so that variants don't affect each other."""
     mode, variant = str(settings["mode"]), str(settings["variant"])
     entries = int(settings.get("entries", 0))
     args = examples.command(plan, mode, variant, entries)

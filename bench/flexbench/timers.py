@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a timer costs, beside few others and beside very many."""
+"""The cost of a timer with few and with very many other timers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Other programs, and reading what they print."""
+"""Other programs, and parsing their output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .samples import BenchError
 
 T = TypeVar("T")
 
-# Debian's packages, by program.
+# Debian's package for each program.
 PACKAGES = {
     "ab": "apache2-utils",
     "apache2": "apache2",
@@ -40,7 +40,7 @@ PACKAGES = {
     "valgrind": "valgrind",
     "wrk": "wrk",
 }
-# Where an ordinary user's PATH doesn't lead.
+# Folders that an ordinary user's PATH lacks.
 ELSEWHERE = "/usr/local/sbin:/usr/sbin:/sbin"
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -62,14 +62,14 @@ def need(program: str) -> str:
 
 @dataclass(frozen=True)
 class Load:
-    """What a load generator has seen; a transaction is a request."""
+    """Results of a load generator; a transaction counts as a request."""
 
     requests: int
     seconds: float
     mean_us: float
     p50_us: float
     p99_us: float
-    errors: str  # empty: none
+    errors: str  # empty: no errors
 
     @property
     def requests_per_s(self) -> float:
@@ -77,10 +77,10 @@ class Load:
 
 
 def duration(text: str) -> float:
-    """Seconds, of "1.25ms" and the like."""
+    """Parse a time such as "1.25ms"; returns seconds."""
     found = re.fullmatch(r"([\d.]+)([a-z]+)", text)
     if not found or found[2] not in SECONDS:
-        raise BenchError(f"wrk printed a time that isn't one: {text}")
+        raise BenchError(f"wrk printed an invalid time: {text}")
     return float(found[1]) * SECONDS[found[2]]
 
 
@@ -114,7 +114,7 @@ def parse_wrk(text: str) -> Load:
 
 
 def parse_perf(text: str, event: str = "raw_syscalls:sys_enter") -> int:
-    """The count of an event in the output of perf stat -x,."""
+    """The count of an event in the output of "perf stat -x,"."""
     for line in text.splitlines():
         cells = line.split(",")
         if len(cells) > 2 and cells[2].startswith(event):
@@ -125,8 +125,8 @@ def parse_perf(text: str, event: str = "raw_syscalls:sys_enter") -> int:
 
 
 def count_calls(pid: int, load: Callable[[Sequence[str]], T]) -> tuple[int, T]:
-    """System calls of the process while it is loaded, by perf. load: loads it by a
-    command that begins with the words that load is given.
+    """Count a process's system calls under load, by perf. load: runs the load with a
+    command that begins with the words that it receives.
     """
     with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
         counter = [need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Times by the logarithm of their length: 64 classes for each power of two
- * nanoseconds, so a percentile is off by less than one percent, whatever its
- * size. One thread fills a histogram; afterwards histograms are added up.
+ * Histogram of times on a logarithmic scale: 64 classes per power of two
+ * nanoseconds, so the error of a percentile is below one percent at any size.
+ * One thread fills a histogram; afterwards the threads' histograms are added.
  */
 #ifndef FLEXSC_BENCH_HISTOGRAM_H
 #define FLEXSC_BENCH_HISTOGRAM_H
@@ -19,7 +19,7 @@ struct bench_histogram {
 	uint64_t counts[BENCH_HISTOGRAM_CLASSES];
 };
 
-/* The class of a time; below 64 ns each nanosecond has a class. */
+/* The class of a time. Below 64 ns each nanosecond has its own class. */
 static inline unsigned int bench_histogram_class(uint64_t ns)
 {
 	unsigned int shift;
@@ -40,7 +40,10 @@ static inline void bench_histogram_add(struct bench_histogram *h, uint64_t ns)
 void bench_histogram_merge(struct bench_histogram *into,
 			   const struct bench_histogram *from);
 
-/* The time in ns that a share of 0 to 1 of all times doesn't exceed. */
+/*
+ * The smallest time in ns that at least this share (0 to 1) of all times
+ * doesn't exceed.
+ */
 double bench_histogram_at(const struct bench_histogram *h, double share);
 
 #endif /* FLEXSC_BENCH_HISTOGRAM_H */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw load: clients of a server. Each connection sends a request, waits
- * for the answer, checks the answer, and sends the next request; so as many
- * requests are under way as there are connections.
+ * bench --raw load: a server's clients. Each connection sends a request, waits
+ * for the answer, checks it, and sends the next request. So the number of
+ * pending requests equals the number of connections.
  *
- * Once each connection has had an answer, so that the server has made its
- * threads, comes a warm-up. After that answers are counted, and the time that
- * each took. A connection that then gets no answer for two seconds ends the
- * measurement, and so does one that is closed or gets a wrong answer.
+ * A warm-up begins when each connection has had an answer, so that the server
+ * has made its threads. After the warm-up, answers and their times are counted.
+ * From then on a connection that gets no answer for two seconds, is closed, or
+ * gets a wrong answer ends the measurement.
  *
- * With greet=1 a connection has its first answer before the next connection is
- * made: a loaded server may come to making threads very late. With greet=0 all
- * connections begin at once, which is for a server that can have but few calls
- * executing: waiting for an idle client is a call that executes.
+ * With greet=1 a connection gets its first answer before the next connection is
+ * made, because a loaded server may make its threads very late. With greet=0
+ * all connections begin at once. That is for a server with few entries: waiting
+ * for an idle client would occupy an entry.
  *
- * The connections are divided among threads, each of which has an epoll set and
- * all that belongs to its connections. What threads share is in struct load.
+ * The connections are divided among threads. Each thread has an epoll set and
+ * the state of its connections. struct load has the threads' shared state.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,10 +35,10 @@
 #define SECOND		1000000000ULL
 #define WARM_UP		(3 * SECOND / 10)
 #define PATIENCE	(2 * SECOND)
-#define PATIENCE_FIRST	(10 * SECOND)	/* the server may make a thread */
+#define PATIENCE_FIRST	(10 * SECOND)	/* the server may have to make a thread first */
 #define NEVER		UINT64_MAX
 #define STALLED		"no answer for 2 seconds"
-#define LOOK_MS		200	/* ms between looks for late answers */
+#define LOOK_MS		200	/* ms between checks for late answers */
 #define EVENTS		256
 #define OTHER_FDS	64
 
@@ -47,14 +47,17 @@ struct load {
 	struct bench_question question;
 	/*
 	 * Answers are counted between these times of CLOCK_MONOTONIC, in ns.
-	 * Both are NEVER until count_from() stores them, once, WARM_UP before
-	 * "begin", which is time enough for the relaxed loads of at().
+	 * Both are NEVER until count_from() stores them, once. It does so
+	 * WARM_UP before "begin", early enough for the relaxed loads of at().
 	 */
 	_Atomic uint64_t begin, end;
-	/* These publish nothing: joining the threads does. */
-	atomic_uint_fast32_t silent;	/* connections without an answer yet */
-	atomic_uint_fast32_t open;	/* connections without a last answer */
-	atomic_bool failed;	/* a thread has failed, and said so */
+	/*
+	 * Relaxed: they publish nothing. Joining the threads publishes their
+	 * results.
+	 */
+	atomic_uint_fast32_t silent;	/* connections that have had no answer yet */
+	atomic_uint_fast32_t open;	/* connections that wait for their last answer */
+	atomic_bool failed;	/* a thread has failed and printed a message */
 };
 
 struct client {
@@ -63,8 +66,8 @@ struct client {
 	int epoll;
 	struct bench_peer *peers;
 	size_t count;
-	uint64_t answers;	/* all answers */
-	struct bench_histogram *times;	/* of answers that are counted */
+	uint64_t answers;	/* number of all answers */
+	struct bench_histogram *times;	/* times of counted answers */
 };
 
 static void fail(struct client *client, const struct bench_peer *peer,
@@ -91,7 +94,9 @@ static void count_from(struct load *load, uint64_t begin)
 	atomic_store(&load->begin, begin);
 }
 
-/* Count an answer, and make the next request. NULL, or what is wrong. */
+/*
+ * Count an answer, and send the next request. Returns NULL or an error message.
+ */
 static const char *answered(struct client *client, struct bench_peer *peer)
 {
 	uint64_t now = bench_clock(CLOCK_MONOTONIC);
@@ -109,7 +114,7 @@ static const char *answered(struct client *client, struct bench_peer *peer)
 	return bench_peer_ask(peer, now);
 }
 
-/* A connection has an event: go on with its request or its answer. */
+/* Handle a connection's event: continue its request or its answer. */
 static void handle(struct client *client, struct bench_peer *peer)
 {
 	bool done;
@@ -136,9 +141,9 @@ static void look(struct client *client, uint64_t now)
 }
 
 /*
- * Run a thread's connections until the end, and then until each has one more
- * answer: one that never comes may have been due before the end. All threads go
- * on until all connections have theirs, because with few entries a silent
+ * Run a thread's connections until the end, and then until each has had one
+ * more answer; a missing one may have been due before the end. All threads
+ * continue until all connections have theirs, because with few entries a silent
  * connection may keep the server from answering others.
  */
 static void *run_client(void *arg)
@@ -165,7 +170,10 @@ static void *run_client(void *arg)
 
 /* Connections. */
 
-/* One exchange of a connection, alone. NULL, or what is wrong. */
+/*
+ * Make one exchange on a connection, and wait for it. Returns NULL or an error
+ * message.
+ */
 static const char *greet(struct bench_peer *peer)
 {
 	const char *wrong = bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
@@ -186,7 +194,10 @@ static int add(struct client *client, struct bench_peer *peer, uint32_t number)
 		err = bench_peer_connect(peer);
 	if (err)
 		return bench_failed("load: connecting", err);
-	/* The first answer over HTTP is the page that all others have to be. */
+	/*
+	 * The first answer over HTTP becomes the page that all other answers
+	 * must equal.
+	 */
 	wrong = settings->greet || !peer->visit.page->learned ?
 			greet(peer) : NULL;
 	wrong = wrong ?: bench_peer_ask(peer, bench_clock(CLOCK_MONOTONIC));
@@ -226,8 +237,8 @@ static int connect_all(struct client *clients, size_t threads, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		struct client *client = &clients[i % threads];
 		/*
-		 * The peer is counted before it is made: fini_client() is due
-		 * even if making it fails.
+		 * Count the peer before it is made, because fini_client() has
+		 * to clean up even if making it fails.
 		 */
 		struct bench_peer *peer = &client->peers[client->count++];
 
@@ -252,7 +263,10 @@ static int run(struct client *clients, size_t threads, struct load *load)
 		for (size_t j = 0; j < clients[i].count; j++) {
 			struct bench_peer *peer = &clients[i].peers[j];
 
-			/* Connecting took time: the server isn't late. */
+			/*
+			 * Restart the clock: the time for connecting isn't the
+			 * server's delay.
+			 */
 			peer->visit.due = now;
 			load->silent += !peer->answers;
 		}
@@ -346,12 +360,12 @@ int bench_load(const struct bench_settings *settings)
 	int err;
 
 	if (settings->rate || settings->trace) {
-		fputs("flexsc: bench: load: only flexsc study --raw load takes "
-		      "rate and trace\n", stderr);
+		fputs("flexsc: bench: load: rate and trace need flexsc study "
+		      "--raw load\n", stderr);
 		return 1;
 	}
 	if (!settings->port) {
-		fputs("flexsc: bench: load: give port=N\n", stderr);
+		fputs("flexsc: bench: load: missing port=N\n", stderr);
 		return 1;
 	}
 	if (bench_allow("load", (size_t)settings->connections + OTHER_FDS))

@@ -32,7 +32,10 @@ int bench_peer_connect(struct bench_peer *peer)
 {
 	const struct bench_question *question = peer->question;
 
-	/* By turns: addresses of a peer's connections, and of all peers'. */
+	/*
+	 * Alternates between the peer's addresses, and the addresses of all
+	 * peers.
+	 */
 	peer->visit.fd = bench_route_connect(&question->route,
 					     peer->number + peer->answers,
 					     question->udp, true);
@@ -53,8 +56,9 @@ void bench_peer_fini(struct bench_peer *peer)
 }
 
 /*
- * Fill the request with bytes that differ from those of the connection's last
- * one, and, if there are 8 or more, from those of all other connections.
+ * Fill the request with bytes that differ from the connection's previous
+ * request. With 8 bytes or more they also differ from those of all other
+ * connections.
  */
 static void fill(struct bench_peer *peer)
 {

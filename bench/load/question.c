@@ -12,7 +12,9 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Bytes of a text; NULL: it isn't pairs of hexadecimal digits, or no memory. */
+/*
+ * Decode hexadecimal digits. NULL: they aren't pairs of digits, or no memory.
+ */
 static unsigned char *bytes_of(const char *hex, size_t *size)
 {
 	unsigned char *bytes;
@@ -50,7 +52,7 @@ static const char *fill(struct bench_question *question,
 	else
 		return "give echo, http or exact";
 	if (question->udp && question->mode == BENCH_HTTP)
-		return "udp=1: not over UDP";
+		return "udp=1: http needs TCP";
 	if (question->mode == BENCH_HTTP)
 		bench_page_init(&question->page, 0, true);
 	if (question->mode == BENCH_EXACT &&

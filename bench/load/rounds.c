@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw rounds: what a server's answer costs in processor time. A round
- * is one request on each connection, and then the answer to each. The setting
- * pid is the server's process, whose own clock is read before the rounds and
- * after: neither other processes nor a client that is slower than the server
- * change the figure. On loopback client and server best share a core (core=N),
- * so that every round is one batch. With conns=new each round has connections of
- * its own, which the server's time includes.
+ * bench --raw rounds: a server's processor time per answer. A round is one
+ * request on each connection, followed by all answers. The setting pid is the
+ * server's process, whose processor clock is read before and after the rounds.
+ * So neither other processes nor a slow client affect the result. On loopback
+ * the client should share a core with the server (core=N), so that every round
+ * is one batch. With conns=new each round makes new connections, which count
+ * for the server's time.
  *
- * One wrong answer ends the measurement.
+ * A single wrong answer ends the measurement.
  *
- * Of an answer that is longer than a socket's buffer, the kernel sends the rest
- * in the client's time, when the client has taken the beginning. So of long
- * answers the sum of the server's and the client's time is what counts.
+ * If an answer is longer than a socket's buffer, the kernel sends the rest in
+ * the client's time, after the client has read the beginning. So for long
+ * answers the sum of the server's and the client's time must be compared.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,10 +33,10 @@ struct rounds {
 	const struct bench_settings *settings;
 	struct bench_peer *peers;
 	struct bench_question question;
-	uint32_t count;		/* peers made */
-	uint64_t made;		/* rounds, with those to warm up */
-	bool anew;		/* each request has a connection of its own */
-	clockid_t clock;	/* the server's processor time */
+	uint32_t count;		/* number of peers made */
+	uint64_t made;		/* rounds made, including the warm-up */
+	bool anew;		/* make a connection for each request */
+	clockid_t clock;	/* clock of the server's processor time */
 };
 
 static int rounds_fail(const struct bench_peer *peer, const char *what)
@@ -72,7 +72,10 @@ static int rounds_take(struct rounds *rounds, struct bench_peer *peer)
 
 static int rounds_make_one(struct rounds *rounds)
 {
-	/* The first answer over HTTP is the page that all others have to be. */
+	/*
+	 * The first answer over HTTP becomes the page that all other answers
+	 * must equal.
+	 */
 	uint32_t alone = !rounds->made;
 
 	for (uint32_t i = 0; i < alone; i++)
@@ -109,7 +112,10 @@ static int rounds_connect(struct rounds *rounds)
 	return 0;
 }
 
-/* Were as many requests made as the setting count says, or is the time over? */
+/*
+ * Has the number of requests in the setting count been reached, or is the time
+ * over?
+ */
 static bool rounds_over(const struct rounds *rounds, uint64_t end)
 {
 	uint64_t wanted = (uint64_t)rounds->settings->count;
@@ -146,7 +152,10 @@ static int rounds_measure(struct rounds *rounds)
 	bench_report_counts();
 	bench_report_count("rounds", (double)made);
 	bench_report_count("answers", (double)(made * rounds->count));
-	/* The warm-up's, too: a tool that counts the server's calls counts them. */
+	/*
+	 * Includes the warm-up, because tools that count the server's calls
+	 * count it.
+	 */
 	bench_report_count("warmed", (double)(rounds->made * rounds->count));
 	bench_report_end();
 	return 0;
@@ -159,7 +168,7 @@ static int rounds_prepare(struct rounds *rounds)
 	int err;
 
 	if (!settings->port || !settings->pid) {
-		fputs("flexsc: bench: rounds: give port=N and pid=N\n", stderr);
+		fputs("flexsc: bench: rounds: missing port=N or pid=N\n", stderr);
 		return 1;
 	}
 	rounds->anew = bench_is(conns, "new");

@@ -41,8 +41,8 @@ int bench_route_init(struct bench_route *route, const char *name,
 	route->source = ntohl(first.s_addr);
 	return 0;
 wrong:
-	fprintf(stderr, "%s: %s: address and source are as "
-		"127.0.0.1\n", bench_who, name);
+	fprintf(stderr, "%s: %s: address and source must be IPv4 addresses, "
+			"such as 127.0.0.1\n", bench_who, name);
 	return 1;
 }
 
@@ -57,7 +57,7 @@ static int bind_to(const struct bench_route *route, int fd, uint64_t turn)
 
 	if (!route->source)
 		return 0;
-	/* connect() chooses the port: one that is free towards the server. */
+	/* Let connect() choose a port that is free for this destination. */
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 	return bind(fd, (struct sockaddr *)&from, sizeof(from)) ? -errno : 0;
 }

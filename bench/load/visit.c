@@ -105,7 +105,10 @@ bool bench_visit_send(struct bench_visit *visit)
 	return false;
 }
 
-/* Have room for a page that is learned. True: there is none, and it is over. */
+/*
+ * Allocate memory for the page to learn. Returns true on failure, which ends
+ * the request.
+ */
 static bool learn(struct bench_visit *visit, size_t size)
 {
 	struct bench_page *page = visit->page;
@@ -118,7 +121,10 @@ static bool learn(struct bench_visit *visit, size_t size)
 	return !page->body && wrong(visit, BENCH_UNSENT, "out of memory");
 }
 
-/* The head is complete: learn or check the page's size. True: it is over. */
+/*
+ * The head is complete: learn or check the page's size. True: the request has
+ * ended.
+ */
 static bool read_head(struct bench_visit *visit)
 {
 	const struct reply *head = &visit->head;
@@ -135,11 +141,12 @@ static bool read_head(struct bench_visit *visit)
 		return learn(visit, head->length);
 	return head->length != visit->page->size &&
 	       wrong(visit, BENCH_LENGTH,
-		     "the answer's length isn't the page's");
+		     "the answer's length differs from the page's");
 }
 
 /*
- * Take what belongs to the head; *used: how much that is. True: it is over.
+ * Consume bytes of the head; *used is their number. True: the request has
+ * ended.
  */
 static bool take_head(struct bench_visit *visit, const char *data, size_t n,
 		      size_t *used)
@@ -149,13 +156,13 @@ static bool take_head(struct bench_visit *visit, const char *data, size_t n,
 	*used = reply_parse(head, data, n);
 	if (head->size > BENCH_HEAD_MAX)
 		return wrong(visit, BENCH_HEAD,
-			     "the answer's head doesn't end");
+			     "the answer's head has no end");
 	if (head->wrong)
 		return wrong(visit, BENCH_HEAD, head->wrong);
 	return head->complete && read_head(visit);
 }
 
-/* Are the bytes that came others than the page's, where they are compared? */
+/* Do the received bytes differ from the page, in the part that is compared? */
 static bool differ(const struct bench_visit *visit, const char *data, size_t n)
 {
 	size_t from = visit->from > visit->got ? visit->from : visit->got;
@@ -165,7 +172,9 @@ static bool differ(const struct bench_visit *visit, const char *data, size_t n)
 				   data + (from - visit->got), to - from) != 0;
 }
 
-/* True: it is over, for the answer is wrong. */
+/*
+ * Consume received bytes. True: the answer is wrong, so the request has ended.
+ */
 static bool take(struct bench_visit *visit, const char *data, size_t n)
 {
 	struct bench_page *page = visit->page;
@@ -177,13 +186,14 @@ static bool take(struct bench_visit *visit, const char *data, size_t n)
 	n -= used;
 	if (n > page->size - visit->got)
 		return wrong(visit, BENCH_LENGTH,
-			     "more came than was asked for");
+			     "more bytes came than were requested");
 	if (!n)
-		return false;	/* and the body may have no memory yet */
+		return false;	/* don't go on: the body may have no memory yet */
 	if (!page->learned)
 		memcpy(page->body + visit->got, data, n);
 	else if (differ(visit, data, n))
-		return wrong(visit, BENCH_BODY, "the answer isn't the expected one");
+		return wrong(visit, BENCH_BODY, "the answer's body differs "
+						"from the page");
 	visit->got += n;
 	return false;
 }
@@ -209,7 +219,7 @@ bool bench_visit_go(struct bench_visit *visit)
 		if (take(visit, data, (size_t)n))
 			return true;
 	}
-	/* Threads share pages of a trace, and only read them. */
+	/* Pages of a trace are shared by threads, which only read them. */
 	if (!visit->page->learned)
 		visit->page->learned = true;
 	return over(visit, BENCH_ANSWERED);
@@ -234,7 +244,7 @@ const char *bench_visit_failure(const struct bench_visit *visit)
 		[BENCH_LATE] = "Connection timed out",
 		[BENCH_REFUSED] = "Connection refused",
 		[BENCH_RESET] = "Connection reset by peer",
-		[BENCH_CLOSED] = "the server closed it",
+		[BENCH_CLOSED] = "the server closed the connection",
 	};
 
 	return visit->wrong ?: names[visit->end];

@@ -23,9 +23,9 @@ struct calls {
 	unsigned int nr;
 	int fd;
 	unsigned int batch;
-	unsigned int done;	/* of this batch */
+	unsigned int done;	/* completed calls of this batch */
 	int64_t expected;
-	uint64_t wrong;		/* results that weren't as expected */
+	uint64_t wrong;		/* number of unexpected results */
 	struct flexsc_loop *loop;
 	struct io_uring ring;
 	struct flexsc_cb cbs[BENCH_BATCH_MAX];
@@ -128,7 +128,7 @@ static void batch_flexsc(struct calls *calls)
 {
 	struct flexsc_loop *loop = calls->loop;
 
-	/* As the typed functions do. */
+	/* Posts in the same way as the typed functions. */
 	for (unsigned int i = 0; i < calls->batch; i++)
 		if (calls->nr == SYS_pread64)
 			flexsc_loop_call(loop, &calls->cbs[i], calls->nr,
@@ -174,7 +174,7 @@ static int measure(struct calls *calls, const struct bench_settings *settings,
 		for (long i = 0; i < batches; i++)
 			batch(calls);
 		end = bench_clock(CLOCK_MONOTONIC);
-		/* The first repetition was to warm up. */
+		/* The first repetition is a warm-up. */
 		if (rep >= 0)
 			bench_series_add(series,
 					 (double)(end - begin) /

@@ -25,7 +25,7 @@ int bench_pin(long core)
 		CPU_SET((size_t)core, &set);
 	if (!sched_setaffinity(0, sizeof(set), &set))
 		return 0;
-	fprintf(stderr, "%s: core=%ld: can't be used here: %s\n", bench_who,
+	fprintf(stderr, "%s: core=%ld: can't run on this core: %s\n", bench_who,
 		core, strerror(errno));
 	return 1;
 }
@@ -56,7 +56,7 @@ void *bench_memory(size_t count, size_t size)
 {
 	void *memory = malloc(count * size);
 
-	/* The memory is written, so that page faults are over. */
+	/* Write to the memory, so that page faults happen now. */
 	if (memory)
 		memset(memory, 0, count * size);
 	else
@@ -89,8 +89,8 @@ uint32_t *bench_order(uint64_t outstanding, uint64_t active)
 	for (uint64_t i = 0; i < outstanding; i++)
 		order[i] = (uint32_t)i;
 	/*
-	 * Each active number moves to the front from where nothing has been
-	 * moved yet.
+	 * Move each active number to the front, in exchange for a number that
+	 * hasn't moved.
 	 */
 	for (uint64_t i = 0; i < active; i++)
 		swap(&order[i], &order[i * (outstanding / active)]);
@@ -106,7 +106,7 @@ size_t bench_descriptors(size_t wanted)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur >= wanted)
 		return limit.rlim_cur;
-	/* Root may go beyond the hard limit. */
+	/* root may raise the hard limit. */
 	limit.rlim_cur = wanted;
 	if (limit.rlim_max < wanted)
 		limit.rlim_max = wanted;
@@ -125,8 +125,8 @@ int bench_allow(const char *name, size_t wanted)
 
 	if (limit >= wanted)
 		return 0;
-	fprintf(stderr, "%s: %s: that takes %zu descriptors, %zu are allowed "
-		"(ulimit -Hn)\n", bench_who, name, wanted, limit);
+	fprintf(stderr, "%s: %s: %zu descriptors are needed, but only %zu are "
+			"allowed: raise ulimit -Hn\n", bench_who, name, wanted, limit);
 	return 1;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cases' common parts: the library's loop for a variant, clocks, chance,
- * and memory that was touched before anything is measured.
+ * Common parts of the cases: the library's loop for a variant, clocks, random
+ * numbers, and memory that is resident before anything is measured.
  */
 #ifndef FLEXSC_BENCH_LOOP_H
 #define FLEXSC_BENCH_LOOP_H
@@ -14,33 +14,36 @@
 
 struct flexsc_loop;
 
-/* Stay on core; negative: anywhere. 0, or 1 after a line on stderr. */
+/* Pin this thread to core; negative: don't. Returns 0, or 1 after a message. */
 int bench_pin(long core);
 
 /*
- * Make a loop and pin this thread: after the loop was made, because it may have
- * its syscall threads only where its owner may be. 0, or 1 after a line on
- * stderr.
+ * Make a loop, then pin this thread. Pinning comes second, because a loop's
+ * syscall threads may only use the cores that its owner may use at that time.
+ * Returns 0, or 1 after a message.
  */
 int bench_loop_create(struct flexsc_loop **loop,
 		      const struct bench_settings *settings);
 
-/* Memory that is zeroed and resident; NULL after a line on stderr. */
+/* Memory that is zeroed and resident; NULL after a message. */
 void *bench_memory(size_t count, size_t size);
 
 /*
- * The numbers below "outstanding" in random order, but the first "active"
- * numbers are spread evenly. NULL after a line on stderr.
+ * The numbers below "outstanding" in random order, except that the first
+ * "active" ones are spread evenly. NULL after a message.
  */
 uint32_t *bench_order(uint64_t outstanding, uint64_t active);
 
-/* Allow so many descriptors, or as many as may be. Returns the limit. */
+/*
+ * Raise the limit of descriptors to this number, or as far as possible. Returns
+ * the limit.
+ */
 size_t bench_descriptors(size_t wanted);
 
-/* The same; 1 after a line on stderr, if so many aren't allowed. */
+/* Likewise; returns 1 after a message if so many aren't allowed. */
 int bench_allow(const char *name, size_t wanted);
 
-/* Bytes of this process in memory now. */
+/* This process's resident memory, in bytes. */
 double bench_resident(void);
 
 /* Nanoseconds of CLOCK_MONOTONIC or CLOCK_THREAD_CPUTIME_ID. */
@@ -52,7 +55,7 @@ static inline uint64_t bench_clock(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Random numbers that are equal in every run (xorshift64). */
+/* Pseudo-random numbers, the same in every run (xorshift64). */
 static inline uint64_t bench_random(uint64_t *state)
 {
 	*state ^= *state << 13;

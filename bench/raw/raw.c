@@ -13,12 +13,12 @@ static void list(const struct bench_case *cases)
 			one[1].name ? ", " : " or ", one->name);
 }
 
-/* The status of a case whose output may not have got where it belongs. */
+/* The exit status of a case, or 1 if its output couldn't be written. */
 static int printed(const char *who, int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	fprintf(stderr, "%s: standard output can't be written\n", who);
+	fprintf(stderr, "%s: can't write to standard output\n", who);
 	return 1;
 }
 
@@ -39,6 +39,6 @@ int bench_raw(const char *who, const struct bench_case *cases, int argc,
 	fprintf(stderr, "%s: --raw%s%s: give ", who, argc ? " " : "",
 		argc ? argv[0] : "");
 	list(cases);
-	fputs(", and KEY=VALUE after it\n", stderr);
+	fputs(", followed by KEY=VALUE\n", stderr);
 	return 2;
 }

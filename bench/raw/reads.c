@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw reads: what the completion of a read costs while many are
- * outstanding. All read from eventfds that nobody has written to. Then the
- * same thread writes to the active ones; their reads complete and are posted
- * again.
+ * bench --raw reads: the cost of completing a read while many are outstanding.
+ * All reads wait on eventfds. Then the same thread writes to the active ones;
+ * their reads complete and are posted again.
  *
- *	dormant		the active ones are always the same
- *	uniform		all, one after the other, in random order
+ * 	dormant		the active ones are always the same
+ * 	uniform		all, one after the other, in random order
  *
- * The writes, with what the kernel does in them, are measured apart.
+ * The writes, and the kernel's work in them, are measured separately.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,13 +38,13 @@ struct reads {
 	const struct bench_settings *settings;
 	struct reader *readers;
 	uint64_t outstanding;
-	uint64_t active;	/* reads that complete */
-	uint32_t *order;	/* the active ones first */
-	uint64_t next;		/* in order, to be written to */
-	uint64_t left;		/* completions until the round ends */
-	uint64_t wrong;		/* results that weren't as expected */
-	double resident;	/* bytes that posting them all took */
-	struct flexsc_loop *loop;	/* NULL: raw io_uring */
+	uint64_t active;	/* number of reads that complete */
+	uint32_t *order;	/* order of the eventfds; the active ones come first */
+	uint64_t next;		/* index in "order" of the next write */
+	uint64_t left;		/* completions until the end of the round */
+	uint64_t wrong;		/* number of unexpected results */
+	double resident;	/* memory that posting all reads took, in bytes */
+	struct flexsc_loop *loop;	/* NULL: io_uring by hand */
 	struct io_uring ring;
 	struct bench_series cost;
 	struct bench_series writing;
@@ -90,7 +89,7 @@ static void turn(struct reads *reads)
 	flexsc_loop_submit(reads->loop);
 }
 
-/* Reads by raw io_uring. */
+/* Reads by io_uring by hand. */
 
 static void post_raw(struct reader *reader)
 {
@@ -209,7 +208,7 @@ static int measure(struct reads *reads)
 	if (open_all(reads))
 		return 1;
 	post_all(reads);
-	/* The first round is to warm up. */
+	/* The first round is a warm-up. */
 	run(reads);
 	reads->cost.count = 0;
 	reads->writing.count = 0;
@@ -224,7 +223,7 @@ static int measure(struct reads *reads)
 	return 0;
 }
 
-/* The kernel lets go of the buffers before they're freed. */
+/* Wait until the kernel has released the buffers before they are freed. */
 static void end(struct reads *reads)
 {
 	for (uint64_t i = 0; reads->readers && i < reads->outstanding; i++)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 
-static bool first;	/* the next member needs no comma */
+static bool first;	/* the next member is the first, and needs no comma */
 
 int bench_failed(const char *what, int err)
 {
@@ -24,7 +24,7 @@ int bench_series_init(struct bench_series *series, const char *name,
 {
 	series->name = name;
 	series->count = 0;
-	/* One sample more, to warm up. */
+	/* One additional sample, for the warm-up. */
 	series->samples = calloc((size_t)settings->reps + 1, sizeof(double));
 	return series->samples ? 0 : bench_failed("samples", -ENOMEM);
 }

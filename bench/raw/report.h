@@ -15,26 +15,26 @@
 
 struct flexsc_loop;
 
-/* A series of samples, one a repetition. */
+/* A series of samples, one per repetition. */
 struct bench_series {
 	const char *name;
 	double *samples;
 	long count;
 };
 
-/* Say on stderr what failed, as a negative errno code says; returns 1. */
+/*
+ * Report on stderr what failed, with the text of a negative errno code; returns
+ * 1.
+ */
 int bench_failed(const char *what, int err);
 
-/* Room for one sample a repetition. 0, or 1 after a line on stderr. */
+/* Allocate one sample per repetition. Returns 0, or 1 after a message. */
 int bench_series_init(struct bench_series *series, const char *name,
 		      const struct bench_settings *settings);
 void bench_series_fini(struct bench_series *series);
 void bench_series_add(struct bench_series *series, double sample);
 
-/*
- * The parts of a report, in this order; series and counts as often as one
- * likes.
- */
+/* The parts of a report, in this order. Series and counts may be repeated. */
 void bench_report_begin(const char *name,
 			const struct bench_settings *settings);
 void bench_report_series(const struct bench_series *series);

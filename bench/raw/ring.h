@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io_uring as a program would use it that was written for it by hand, set up as
- * the uring engine sets it up: the engine is measured against this. A request's
- * user data points to a flexsc_cb, whose callback gets the result.
+ * io_uring as a program would use it by hand, set up like the uring engine's
+ * ring; the engine is compared with this. A request's user data points to a
+ * flexsc_cb, whose callback gets the result.
  */
 #ifndef FLEXSC_BENCH_RING_H
 #define FLEXSC_BENCH_RING_H
@@ -10,10 +10,10 @@
 #include <flexsc/call.h>
 #include <liburing.h>
 
-/* Make a ring. 0, or 1 after a line on stderr. */
+/* Make a ring. Returns 0, or 1 after a message. */
 int bench_ring_init(struct io_uring *ring);
 
-/* A free request; hands the filled requests to the kernel if there is none. */
+/* Return a free request; submits the pending ones if no request is free. */
 static inline struct io_uring_sqe *bench_ring_sqe(struct io_uring *ring)
 {
 	struct io_uring_sqe *sqe;
@@ -23,7 +23,7 @@ static inline struct io_uring_sqe *bench_ring_sqe(struct io_uring *ring)
 	return sqe;
 }
 
-/* Run the callbacks of requests that are complete. */
+/* Run the callbacks of completed requests. */
 static inline void bench_ring_dispatch(struct io_uring *ring)
 {
 	struct io_uring_cqe *cqe;

@@ -9,7 +9,9 @@
 
 const char *bench_who = "flexsc: bench";
 
-/* Values may have these: in a JSON string none of them has to be escaped. */
+/*
+ * Characters allowed in values; none of them needs escaping in a JSON string.
+ */
 #define HARMLESS	"abcdefghijklmnopqrstuvwxyz0123456789,.-"
 
 enum kind { WORD, PATH, NUMBER };
@@ -82,7 +84,7 @@ static const struct key *find(const char *arg, size_t length)
 
 static bool unknown(const char *arg)
 {
-	fprintf(stderr, "%s: \"%s\" isn't KEY=VALUE with one of", bench_who,
+	fprintf(stderr, "%s: unknown setting \"%s\": give KEY=VALUE; the keys are", bench_who,
 		arg);
 	for (size_t i = 0; i < KEYS; i++)
 		fprintf(stderr, " %s", keys[i].name);
@@ -110,15 +112,15 @@ static bool set_number(const struct key *key, const char *value, void *where)
 static bool set_word(const struct key *key, const char *value, void *where)
 {
 	if (!*value || value[strspn(value, HARMLESS)]) {
-		fprintf(stderr, "%s: %s=%s: give a word, or a list "
-			"as 2,4-6\n", bench_who, key->name, value);
+		fprintf(stderr, "%s: %s=%s: give a word, or a list such as "
+				"2,4-6\n", bench_who, key->name, value);
 		return false;
 	}
 	memcpy(where, &value, sizeof(value));
 	return true;
 }
 
-/* A path is printed as it is. */
+/* A path is printed without escaping. */
 static bool set_path(const struct key *key, const char *value, void *where)
 {
 	bool harmless = *value;

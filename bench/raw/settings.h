@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The KEY=VALUE arguments of "flexsc bench --raw" and "flexsc study --raw". A case ignores those that
- * mean nothing to it. Strings are the arguments' own.
+ * The KEY=VALUE arguments of "flexsc bench --raw" and "flexsc study --raw".
+ * Each case ignores the settings that it doesn't use. Strings point into the
+ * arguments.
  */
 #ifndef FLEXSC_BENCH_SETTINGS_H
 #define FLEXSC_BENCH_SETTINGS_H
@@ -10,55 +11,56 @@
 
 #define BENCH_BATCH_MAX	512
 
-/* What messages begin with: "flexsc: bench", or what bench_raw() was given. */
+/* The prefix of messages: "flexsc: bench", or the argument of bench_raw(). */
 extern const char *bench_who;
 
 struct bench_settings {
 	const char *variant;	/* plain, liburing, or an engine */
-	const char *call;	/* close, read, pread, getppid; or see trap.h */
-	const char *scenario;	/* of timers, reads and events */
-	const char *cores;	/* of syscall threads; of memory's, events' */
+	const char *call;	/* close, read, pread, getppid; trap.h has more */
+	const char *scenario;	/* for timers, reads and events */
+	const char *cores;	/* of syscall threads; also used by memory and events */
 	long core;		/* of the measuring thread; -1: any */
 	long spin_us;
 	long batch;
-	long calls;		/* completions in a repetition; lost: in all */
+	long calls;		/* completions per repetition; lost: in total */
 	long reps;
 	long outstanding;
-	long active;		/* outstanding ones that complete */
-	const char *work;	/* between calls: tree, heap */
+	long active;		/* number of outstanding ones that complete */
+	const char *work;	/* work between calls: tree, heap */
 	long every;		/* units of work between two calls */
-	long mib;		/* of memory, for each core */
-	const char *level;	/* of the caches: l1d, l1i, l2, dtlb */
-	const char *mode;	/* of load and rounds: echo, http, exact */
-	const char *request;	/* exact: its bytes, in hexadecimal digits */
+	long mib;		/* memory per core */
+	const char *level;	/* cache level: l1d, l1i, l2, dtlb */
+	const char *mode;	/* load, rounds: echo, http, exact */
+	const char *request;	/* exact: the request's bytes, in hexadecimal */
 	const char *answer;
-	long udp;		/* 1: datagrams */
-	long port;		/* the server's; 0: not given */
-	long pid;		/* the server's process; 0: not given */
-	const char *address;	/* the server's */
-	const char *source;	/* clients' first address; NULL: the case's */
-	long sources;		/* addresses of clients */
+	long udp;		/* 1: use datagrams */
+	long port;		/* the server's port; 0: missing */
+	long pid;		/* the server's process; 0: missing */
+	const char *address;	/* the server's address */
+	const char *source;	/* first address of clients; NULL: the case's default */
+	long sources;		/* number of clients' addresses */
 	long connections;
-	long bytes;		/* of an echo; of an answer's body at most */
-	long seconds;		/* of load and rounds */
-	long threads;		/* of the clients */
-	long greet;		/* 1: each connection is answered first */
+	long bytes;		/* size of an echo; maximum size of an answer's body */
+	long seconds;		/* duration of load and rounds */
+	long threads;		/* threads of the clients */
+	long greet;		/* 1: each connection gets an answer before the next
+				 * one is made */
 	const char *conns;	/* new, kept; NULL: the case's default */
-	long count;		/* requests or sessions; 0: for "seconds" */
+	long count;		/* number of requests or sessions; 0: use "seconds" */
 	/* Keys of an open loop and of sessions. */
-	long rate;		/* requests or sessions a second; 0: closed */
+	long rate;		/* requests or sessions per second; 0: closed loop */
 	const char *arrivals;	/* even, poisson */
 	long seed;
-	long warm_ms;		/* requests due earlier aren't counted */
-	long timeout_ms;	/* when clients give up; 0: they don't */
-	const char *sizes;	/* KiB of pages, by turns; NULL: the page / */
-	long order;		/* print each answer's time */
-	const char *trace;	/* a file of sessions; NULL: none */
-	long cut;		/* 1: no answer is waited for behind the end */
-	long think;		/* percent of the trace's times to think */
+	long warm_ms;		/* requests that are due earlier aren't counted */
+	long timeout_ms;	/* time after which clients give up; 0: never */
+	const char *sizes;	/* sizes of pages in KiB, used in turn; NULL: the page / */
+	long order;		/* print the time of each answer */
+	const char *trace;	/* a file of sessions, or NULL */
+	long cut;		/* 1: don't wait for answers after the end */
+	long think;		/* think times, in percent of the trace's */
 };
 
-/* Parse the arguments. False after one line on stderr. */
+/* Parse the arguments. False after a message. */
 bool bench_settings_parse(struct bench_settings *settings, int argc,
 			  char **argv);
 

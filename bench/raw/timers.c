@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench --raw timers: what a timer costs while many are outstanding.
+ * bench --raw timers: the cost of a timer while many are outstanding.
  *
- *	dormant		nearly all are far away; some, the active ones, expire
- *			all the time and are armed again
- *	all		all of them expire, at random times
- *	cancel		none expires; the active ones are cancelled and armed
- *			again, as read timeouts are
- *	cancel-all	the same with all of them, in random order
+ * 	dormant		nearly all are far away; some, the active ones, expire
+ * 			all the time and are armed again
+ * 	all		all of them expire, at random times
+ * 	cancel		none expires; the active ones are cancelled and armed
+ * 			again, as read timeouts are
+ * 	cancel-all	like cancel, with all of them, in random order
  *
- * One expires every SPACING nanoseconds on average, however many there are,
- * so that the loop wakes up for equally many. Counted is the thread's time on
- * its core: while nothing is due it sleeps.
+ * On average one timer expires every SPACING nanoseconds, whatever their
+ * number, so the loop always has the same number of wake-ups. The measured time
+ * is the thread's processor time, because it sleeps while no timer is due.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,17 +25,17 @@
 
 #define FAR		3600000000000ULL	/* an hour */
 #define SPACING		1000ULL		/* ns between timers that expire */
-#define ARM_NS		500	/* arming takes less than that, each */
+#define ARM_NS		500	/* an upper limit of the time to arm a timer */
 
 struct timers {
 	const struct bench_settings *settings;
 	struct flexsc_loop *loop;
 	struct flexsc_cb *cbs;
-	uint32_t *order;	/* the active ones first */
+	uint32_t *order;	/* order of the timers; the active ones come first */
 	uint64_t outstanding;
 	uint64_t active;
-	uint64_t left;		/* completions until the run ends */
-	uint64_t next;		/* in order, to be cancelled */
+	uint64_t left;		/* completions until the end of the run */
+	uint64_t next;		/* index in "order" of the next one to cancel */
 	uint64_t seed;
 	struct bench_series cost;
 	struct bench_series arming;
@@ -51,7 +51,7 @@ static uint64_t far_away(struct timers *timers)
 	return FAR + bench_random(&timers->seed) % FAR;
 }
 
-/* The time of n timers, one of which expires every SPACING. */
+/* A time within which n timers expire, one every SPACING. */
 static uint64_t soon(struct timers *timers, uint64_t n)
 {
 	return bench_random(&timers->seed) %
@@ -64,7 +64,7 @@ static void counted(struct timers *timers)
 		flexsc_loop_stop(timers->loop);
 }
 
-/* The callback of a timer that expires, of "dormant". */
+/* The callback of an expired timer, for "dormant". */
 
 static void expired_again(struct flexsc_cb *cb)
 {
@@ -84,7 +84,7 @@ static void run_dormant(struct timers *timers)
 			 (double)(now() - begin) / (double)calls);
 }
 
-/* The callback of a timer that expires, of "all". */
+/* The callback of an expired timer, for "all". */
 
 static void expired(struct flexsc_cb *cb)
 {
@@ -116,7 +116,7 @@ static void run_all(struct timers *timers)
 			 (double)arming / (double)(rounds * n));
 }
 
-/* The callback of a cancelled timer, of "cancel" and "cancel-all". */
+/* The callback of a cancelled timer, for "cancel" and "cancel-all". */
 
 static void cancelled(struct flexsc_cb *cb)
 {
@@ -173,7 +173,7 @@ static const struct scenario *choose(const char *name)
 	return NULL;
 }
 
-/* The timers that are there before anything is measured. */
+/* Arm the timers that are outstanding before the measurement. */
 static void arm(struct timers *timers, const struct scenario *scenario)
 {
 	bool dormant = scenario->run == run_dormant;
@@ -204,7 +204,7 @@ static void measure(struct timers *timers, const struct scenario *scenario)
 	}
 	if (scenario->run != run_all)
 		arm(timers, scenario);
-	/* The first run is to warm up. */
+	/* The first run is a warm-up. */
 	scenario->run(timers);
 	timers->cost.count = 0;
 	timers->arming.count = 0;
@@ -213,7 +213,10 @@ static void measure(struct timers *timers, const struct scenario *scenario)
 	report(timers);
 }
 
-/* The loop's end cancels outstanding timers, which must not be armed again. */
+/*
+ * Destroying the loop cancels outstanding timers, which must not be armed
+ * again.
+ */
 static void silence(struct timers *timers)
 {
 	for (uint64_t i = 0; i < timers->outstanding; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The service that sends back what it receives. */
+/* A service that sends back what it receives. */
 #include "service.h"
 
 static void begin(struct buffers *c)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server with one thread, epoll, and descriptors that don't block. A
- * connection is either read from, or has something to be sent first; then it
- * isn't read from, so that a client which doesn't listen can't fill memory.
+ * A server with one thread, epoll, and non-blocking descriptors. While a
+ * connection has bytes to send, the server doesn't read from it, so a client
+ * that doesn't read can't fill the server's memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 struct peer {
 	int fd;
-	bool sending;		/* epoll waits for room to send */
+	bool sending;		/* waiting in epoll for room to send */
 	struct buffers c;
 };
 
@@ -43,7 +43,10 @@ static bool watch(struct peer *peer, int op, bool sending)
 	return !epoll_ctl(epoll, op, peer->fd, &event);
 }
 
-/* 1: all was sent; 0: there is no room; negative: the connection is over. */
+/*
+ * Returns 1: all was sent; 0: there is no room; negative: the connection has
+ * ended.
+ */
 static int flush(struct peer *peer)
 {
 	struct buffers *c = &peer->c;
@@ -59,7 +62,7 @@ static int flush(struct peer *peer)
 	return c->last ? -1 : 1;
 }
 
-/* False: the connection is over. */
+/* Returns false if the connection has ended. */
 static bool serve(struct peer *peer)
 {
 	struct buffers *c = &peer->c;

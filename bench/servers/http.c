@@ -24,7 +24,9 @@ size_t http_room(struct http_in *in)
 	return sizeof(in->buf) - in->end;
 }
 
-/* The size in KiB that a target names: 1 is "/", N is "/Nk"; 0: neither. */
+/*
+ * The size of a target's page in KiB: 1 for "/", N for "/Nk"; 0: no such page.
+ */
 static unsigned int page_of(const char *target, size_t n)
 {
 	unsigned int kib = 0;
@@ -42,7 +44,7 @@ static unsigned int page_of(const char *target, size_t n)
 	return kib;
 }
 
-/* What to answer to a request that is complete. */
+/* Decide how to answer a complete request. */
 static struct http_request read_request(const struct request *r,
 					const char *head)
 {
@@ -75,7 +77,7 @@ bool http_next(struct http_in *in, struct http_request *request)
 	*request = read_request(r, head);
 	if (state != REQUEST_READY) {
 		request->keep = false;
-		/* A head that has come is refused only for its body: 413. */
+		/* Only a complete head's body results in 413. */
 		if (state != 413 || request->status != 501)
 			request->status = 400;
 	}
@@ -98,7 +100,7 @@ static const char *reason(int status)
 	}
 }
 
-/* A line of text again and again, and the last one cut. */
+/* Repeat a line of text; the last one may be truncated. */
 void http_page(char *out, size_t size)
 {
 	static const char line[] = "A page that was in memory all the time.\n";

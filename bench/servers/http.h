@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/1.1 for servers of few pages: takes requests out of what has arrived,
- * however it was cut to pieces, by http/request.h, and writes the answers. It makes
- * no system calls, and a caller may have any number of these at a time.
+ * HTTP/1.1 for servers of few pages. It uses http/request.h to find requests in
+ * the received bytes, however they are split, and writes the answers. It makes
+ * no system calls. Each connection has its own struct http_in.
  *
- * GET and HEAD of / or /1k are answered with a page of 1 KiB; /2k, /3k ... name
- * larger ones, which http-events.c has. Other targets are answered with 404,
- * other methods with 501, what isn't HTTP and requests with a body with 400.
- * After the last two the connection is closed.
+ * The answers:
+ * - a page of 1 KiB for GET and HEAD of / or /1k; larger pages for /2k, /3k
+ *   ..., which http-events.c has
+ * - 404 for other targets
+ * - 501 for other methods
+ * - 400 for requests with a body, and for anything that isn't HTTP
+ * After 501 and 400 the connection is closed.
  */
 #ifndef BENCH_HTTP_H
 #define BENCH_HTTP_H
@@ -17,41 +20,46 @@
 
 #include "http/request.h"
 
-#define HTTP_HEAD_MAX	4096	/* a longer request head is answered with 400 */
+#define HTTP_HEAD_MAX	4096	/* a longer request head results in 400 */
 #define HTTP_ANSWER_MAX	1536
-#define HTTP_FIELDS_MAX	256	/* of an answer's head */
+#define HTTP_FIELDS_MAX	256	/* longest head of an answer */
 #define HTTP_PAGE	1024
 
 struct http_in {
-	size_t begin;	/* of the next request */
-	size_t seen;	/* the request's bytes before it are parsed */
-	size_t end;	/* of what has arrived */
+	size_t begin;	/* beginning of the next request */
+	size_t seen;	/* bytes of the request that have been parsed */
+	size_t end;	/* end of the received bytes */
 	struct request request;
 	char buf[HTTP_HEAD_MAX];
 };
 
 struct http_request {
-	int status;	/* to answer with */
-	bool head;	/* without the page */
-	bool keep;	/* the connection */
-	unsigned int kib;	/* of the page that is asked for; 0: none */
+	int status;	/* status of the answer */
+	bool head;	/* a HEAD request: send no page */
+	bool keep;	/* keep the connection */
+	unsigned int kib;	/* size of the requested page; 0: no page */
 };
 
 void http_in_init(struct http_in *in);
 
-/* Room for what arrives next, never 0 bytes; then count it in in->end. */
+/* Room for the next bytes, at least one byte. Add their number to in->end. */
 size_t http_room(struct http_in *in);
 
-/* The next request. False: more has to arrive. */
+/* Parse the next request. False: it is incomplete. */
 bool http_next(struct http_in *in, struct http_request *request);
 
-/* Its answer into out, which has HTTP_ANSWER_MAX bytes; the length. */
+/*
+ * Write the answer to out, which has HTTP_ANSWER_MAX bytes. Returns its length.
+ */
 size_t http_answer(const struct http_request *request, char *out);
 
-/* The answer's head alone, for a page of so many bytes: HTTP_FIELDS_MAX. */
+/*
+ * Write only the answer's head, for a page of that size: at most
+ * HTTP_FIELDS_MAX.
+ */
 size_t http_head(const struct http_request *request, size_t page, char *out);
 
-/* The first bytes of every page. */
+/* Write the first bytes of a page; all pages begin with the same bytes. */
 void http_page(char *out, size_t size);
 
 #endif /* BENCH_HTTP_H */

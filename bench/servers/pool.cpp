@@ -35,7 +35,7 @@ struct Connection {
 
 std::mutex mutex;
 std::condition_variable filled;
-std::deque<Connection *> waiting;	/* with "mutex" */
+std::deque<Connection *> waiting;	/* guarded by "mutex" */
 int epoll;
 
 bool arm(Connection *connection, int operation)
@@ -47,7 +47,7 @@ bool arm(Connection *connection, int operation)
 	return epoll_ctl(epoll, operation, connection->fd, &event) == 0;
 }
 
-/* False: the connection is over. */
+/* Returns false if the connection has ended. */
 bool flush(int fd, struct buffers &c)
 {
 	while (c.begin < c.end) {

@@ -19,11 +19,11 @@ int service_listen(const char *program, const char *address, uint16_t port,
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
 	if (!inet_aton(address, &addr.sin_addr)) {
-		fprintf(stderr, "%s: %s isn't an address\n", program, address);
+		fprintf(stderr, "%s: invalid address: %s\n", program, address);
 		exit(1);
 	}
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	/* Accepted connections inherit it. */
+	/* Accepted connections inherit this option. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (bind(fd, (struct sockaddr *)&addr, length) || listen(fd, backlog) ||
 	    getsockname(fd, (struct sockaddr *)&addr, &length)) {

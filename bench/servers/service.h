@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two services, echo and http, and ways to run them as servers: a thread for each
- * connection, as one writes it first; one thread with epoll, as one writes it for speed;
- * a listener with a pool of threads. The programs know nothing of FlexSC.
+ * Two services, echo and http, and three ways to run them as servers: a thread
+ * per connection, the simplest way; one thread with epoll, the fast way; and a
+ * listener with a pool of threads. The programs don't use FlexSC.
  *
- *	echo-threads, echo-epoll, http-threads, http-epoll, http-pool [PORT]
+ * 	echo-threads, echo-epoll, http-threads, http-epoll, http-pool [PORT]
  *
  * They listen on the loopback interface, and print the port.
  */
@@ -17,30 +17,32 @@
 
 #include "http.h"
 
-/* What a service keeps for one connection. */
+/* A service's state for one connection. */
 struct buffers {
 	struct http_in in;
-	bool last;		/* closed once "out" is sent */
-	size_t begin, end;	/* of what is still to be sent */
+	bool last;		/* close the connection when "out" has been sent */
+	size_t begin, end;	/* the bytes that are still to be sent */
 	char out[4 * HTTP_ANSWER_MAX];
 };
 
 extern const struct service {
 	const char *name;
 	void (*begin)(struct buffers *c);
-	/* Where to receive the next bytes, and how many: never 0. */
+	/*
+	 * Return where to receive the next bytes, and how many: at least one.
+	 */
 	char *(*room)(struct buffers *c, size_t *size);
 	/*
-	 * So many more bytes have come: write what is to be sent, as far as there is
-	 * room. Again with 0 when that is sent. Nothing written: more has to
-	 * come.
+	 * Process n more received bytes: write the answer, as far as there is
+	 * room. Called again with n = 0 when that was sent. If nothing was
+	 * written, more bytes are needed.
 	 */
 	void (*answer)(struct buffers *c, size_t n);
 } service;
 
 /*
- * Listen on the address and print the port; what a port of 0 is given is free.
- * It doesn't return if that fails.
+ * Listen on the address and print the port; port 0 selects a free one. Exits on
+ * failure.
  */
 int service_listen(const char *program, const char *address, uint16_t port,
 		   int backlog);

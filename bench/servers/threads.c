@@ -25,7 +25,7 @@ static bool send_all(int fd, struct buffers *c)
 	return !c->last;
 }
 
-/* So many bytes have come. False: the connection is over. */
+/* Process n received bytes. Returns false if the connection has ended. */
 static bool answer(int fd, struct buffers *c, size_t n)
 {
 	do {
@@ -60,7 +60,7 @@ static void start(const pthread_attr_t *attr, int fd)
 
 	errno = pthread_create(&thread, attr, serve, (void *)(intptr_t)fd);
 	if (errno) {
-		perror("a connection is refused");
+		perror("can't serve a connection");
 		close(fd);
 	}
 }

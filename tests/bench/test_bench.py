@@ -101,25 +101,25 @@ COMMANDS = {"serve", "--show"}
     ("args", "status", "reason"),
     [
         (["calls", "batch=0"], 2, "batch=0: give a number from 1 to 512"),
-        (["calls", "speed=1"], 2, '"speed=1" isn\'t KEY=VALUE with one of'),
+        (["calls", "speed=1"], 2, 'unknown setting "speed=1": give KEY=VALUE'),
         (["calls", 'cores="'], 2, "give a word, or a list"),
         (["calls", "call=fork"], 1, "call=fork: give close, read, pread or getppid"),
         (["timers", "scenario=x"], 1, "scenario=x: give dormant, all"),
         (["reads", "variant=sync"], 1, "variant=sync: give uring or liburing"),
-        (["load"], 1, "load: give port=N"),
+        (["load"], 1, "load: missing port=N"),
         (["load", "port=1", "mode=ftp"], 1, "mode=ftp: give echo, http or exact"),
         (["load", "port=1"], 1, "load: connecting: Connection refused"),
         (["sleep"], 2, "--raw sleep: give calls, timers, reads, load or rounds"),
-        (["load", "port=1", "rate=1"], 1, "load: only flexsc study --raw load takes"),
-        (["rounds", "port=1"], 1, "rounds: give port=N and pid=N"),
+        (["load", "port=1", "rate=1"], 1, "load: rate and trace need flexsc study"),
+        (["rounds", "port=1"], 1, "rounds: missing port=N or pid=N"),
         (["rounds", *HERE, "conns=old"], 1, "rounds: conns: give new or kept"),
         (["rounds", *HERE, "mode=exact"], 1, "give request=HEX and answer=HEX"),
-        (["rounds", *HERE, "mode=http", "udp=1"], 1, "mode=http: udp=1: not over"),
-        (["rounds", *HERE, "address=here"], 1, "rounds: address and source are as"),
+        (["rounds", *HERE, "mode=http", "udp=1"], 1, "mode=http: udp=1: http needs"),
+        (["rounds", *HERE, "address=here"], 1, "rounds: address and source must"),
         (["rounds", *HERE, "source=10.9.8.7"], 1, "rounds: connecting: Cannot assign"),
         (["serve", "--network", "rps2"], 1, "--network rps2: give lo, veth"),
-        (["serve", "--baseline", "x"], 1, "serve: --baseline is of threads"),
-        (["serve", "--sweep", "--connections", "8"], 1, "--sweep has its own numbers"),
+        (["serve", "--baseline", "x"], 1, "--baseline doesn't apply to serve"),
+        (["serve", "--sweep", "--connections", "8"], 1, "--sweep and --connections"),
         (["--show", "/none"], 1, "/none: No such file or directory"),
     ],
 )
@@ -273,8 +273,8 @@ def test_rounds_of_given_bytes(conns: str) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["counts"]["answers"] > 0
     assert wrong.returncode == short.returncode == 1
-    assert "the answer isn't the expected one" in wrong.stderr
-    assert "more came than was asked for" in short.stderr
+    assert "the answer's body differs from the page" in wrong.stderr
+    assert "more bytes came than were requested" in short.stderr
 
 
 @pytest.mark.parametrize("conns", ["new", "kept"])
@@ -315,7 +315,7 @@ def test_rounds_over_http_have_one_page() -> None:
     with answering(StreamServer, Pages) as port:
         done = bench("--raw", "rounds", f"port={port}", *here)
     assert done.returncode == 1
-    assert ": connection 4, after 0 answers: the answer isn't the" in done.stderr
+    assert ": connection 4, after 0 answers: the answer's body" in done.stderr
 
 
 def test_rounds_of_datagrams() -> None:
@@ -325,7 +325,7 @@ def test_rounds_of_datagrams() -> None:
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)["counts"]
     assert counts["warmed"] == counts["answers"] + 50 * 3
-    assert "more came than was asked for" in short.stderr
+    assert "more bytes came than were requested" in short.stderr
 
 
 def test_rounds_end_with_their_server() -> None:
@@ -381,13 +381,17 @@ def other_pages(connection: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("behave", "mode", "reason"),
     [
-        (close_at_once, "echo", "after 0 answers: the server closed it"),
+        (close_at_once, "echo", "after 0 answers: the server closed"),
         (say_nothing, "echo", "after 0 answers: no answer for 2 seconds"),
         (fall_silent, "echo", "after 100 answers: no answer for 2 seconds"),
-        (echo_wrongly, "echo", "the answer isn't the expected one"),
+        (echo_wrongly, "echo", "the answer's body differs from the page"),
         (echo_the_same_again, "echo", "connection 1 of 1, after "),
         (not_found, "http", "the answer isn't HTTP/1.1 200"),
-        (other_pages, "http", "after 1 answers: the answer isn't the expected one"),
+        (
+            other_pages,
+            "http",
+            "after 1 answers: the answer's body differs from the page",
+        ),
     ],
 )
 def test_a_bad_server_is_one_line(behave: Behaviour, mode: str, reason: str) -> None:
