@@ -2,13 +2,13 @@
 """flexstudy: the benches of the papers' figures, and the page that shows both.
 
 cost, memory, send, nginx, programs, counts, counters, overload
-            the benches: what is measured, and the table of it
-webserver   the bench of one web server, driven in several ways, a package
-under_load  a server while it is loaded
+            the benches: measuring, and their tables
+webserver   the bench of one web server with several drivers, a package
+under_load  observing a server under load
 entries, loops
             parts of programs: Apache by entries, programs with an event loop
 looping, questions
-            the programs with an event loop, and what they are asked
+            the programs with an event loop, and their requests
 threaded    the programs whose threads serve, and their variants
 overload_plan, overload_table, mix
             parts of overload; mix: the sizes of files

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study: its benches."""
+"""The benches of flexsc study."""
 
 from __future__ import annotations
 

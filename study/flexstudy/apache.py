@@ -21,8 +21,8 @@ from flexbench.tools import Load
 
 from .threaded import Kind, Variant, variants
 
-# A connection that wrk has closed may still have its thread when it makes the
-# next one.
+# When wrk closes a connection and makes another one, the first may still have its
+# thread.
 SPARE_THREADS = 44
 
 KEPT, CLOSED = "kept", "closed"
@@ -30,8 +30,8 @@ MODES = {
     KEPT: "connections that are kept",
     CLOSED: "a connection for each request",
 }
-# One thread accepts all connections while others serve those that are there. So
-# some wait long for their first answer, which wrk takes for errors by default.
+# One thread accepts all connections while others serve existing ones. So some
+# connections wait long for their first answer, which wrk counts as errors by default.
 PATIENCE = ["--timeout", "10s"]
 OPTIONS = {KEPT: PATIENCE, CLOSED: [*PATIENCE, "-H", "Connection: close"]}
 
@@ -40,8 +40,8 @@ PAGE = bytes(ord("a") + i % 26 for i in range(1024))
 
 MODULES = Path("/usr/lib/apache2/modules")
 
-# Its own defaults, but for what a measurement needs: all threads from the
-# beginning, places of its own, connections that are kept.
+# Debian's defaults, except for the needs of a measurement: all threads from the start,
+# its own folders, and kept connections.
 CONFIGURATION = """\
 ServerRoot {folder}
 ServerName localhost
@@ -71,7 +71,10 @@ MaxRequestWorkers {threads}
 
 def configuration(place: Place, mpm: str, root: Path, connections: int) -> str:
     if not (MODULES / f"mod_mpm_{mpm}.so").exists():
-        raise BenchError(f"there is no mod_mpm_{mpm}.so in {MODULES}")
+        raise BenchError(
+            f"mod_mpm_{mpm}.so is missing in {MODULES}: install "
+            "Debian's package apache2-bin"
+        )
     privileged = os.geteuid() == 0
     return CONFIGURATION.format(
         folder=place.folder,
@@ -80,7 +83,7 @@ def configuration(place: Place, mpm: str, root: Path, connections: int) -> str:
         address=place.address,
         port=place.port,
         modules=MODULES,
-        # As root it has to become somebody else.
+        # Apache refuses to serve as root.
         user="nobody" if privileged else f"#{os.getuid()}",
         group="nogroup" if privileged else f"#{os.getgid()}",
         threads=connections + SPARE_THREADS,
@@ -88,7 +91,7 @@ def configuration(place: Place, mpm: str, root: Path, connections: int) -> str:
 
 
 def kill(pidfd: int) -> None:
-    """Its child, should it have left that behind."""
+    """Kill its child, in case it left the child behind."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     os.close(pidfd)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study cost: the price of a system call for the program around it, OSDI 2010,
-figures 1 to 4 and table 1, by the processor's clock. The program's instructions between
-two calls are always the same, so the program's relative speed is its relative number of
-instructions in a cycle.
+"""flexsc study cost: what a system call costs the program around it, OSDI 2010, figures
+1 to 4 and table 1, by the processor's clock. The program executes the same instructions
+between any two calls, so its relative speed equals its relative number of instructions
+per cycle.
 
-Each measurement has a control beside it, which is made without the call. All is
-measured with the call "none" as well, which isn't made: the largest price that "none"
-seems to have is the resolution, and a figure that isn't larger is shown as below it.
+Each measurement has a control that is made without the call. Everything is also
+measured with the call "none", which makes no call. The largest apparent cost of "none"
+is the resolution; smaller figures are shown as below the resolution.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from flexbench.samples import BenchError, Json, Measurement, Run, Settings, dist
 from .raw import raw
 
 STEPS, LOST, POLLUTE, FOOTPRINT = "steps", "lost", "pollute", "footprint"
-# A call's instructions, in a guest: tests/kmod/vm/instructions.py adds them to a file.
+# The instructions of a call, in a guest: tests/kmod/vm/instructions.py adds them to a
+# file.
 INSTRUCTIONS = "instructions"
 
 NONE = "none"
-PERIOD = 256  # units of a period of work, whose instructions are counted
+PERIOD = 256  # units of work per period whose instructions are counted
 
 LOST_CALLS = [NONE, "getppid", "stat", "pwrite"]
 SHOWN = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]  # numbers of slices in the table
-WINDOW = 2  # slices whose mean speed is taken as the program's speed there
+WINDOW = 2  # slices whose mean speed counts as the program's speed there
 SPEEDS = [0.95, 0.98, 1.00]
 
 POLLUTING = "pwrite"
 EVERY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 QUICK_EVERY = [1, 16, 256]
-LEAST = 0.001  # the least resolution of a relative speed
+LEAST = 0.001  # smallest resolution of a relative speed
 WORKS = {
     "tree": "figure 2, the paper's is Xalan",
     "heap": "figure 3, the paper's is SPEC JBB",
@@ -55,7 +56,7 @@ FOOTPRINT_CALLS = [
     "open-write-close",
 ]
 SCALE = 17
-# Caches, and repetitions of each.
+# Caches, and the number of repetitions for each.
 LEVELS = {"l1i": 500, "l1d": 500, "l2": 60, "dtlb": 1000}
 
 
@@ -63,15 +64,13 @@ LEVELS = {"l1i": 500, "l1d": 500, "l2": 60, "dtlb": 1000}
 
 
 def count_steps(run: Run, plan: Plan) -> None:
-    """Count the instructions of each work, once, as all counts would be equal."""
+    """Count the instructions of each kind of work; once, because all counts are equal."""
     for work in WORKS:
         settings: Settings = {"work": work}
         try:
             found = raw(plan.flexsc, STEPS, settings)
         except BenchError as error:
-            run.note(
-                f"cost: how many instructions work={work} has isn't known: {error}"
-            )
+            run.note(f"cost: can't count the instructions of work={work}: {error}")
             continue
         run.measurements.append(Measurement(STEPS, settings, [found]))
 
@@ -139,8 +138,8 @@ def measure(run: Run, plan: Plan) -> None:
 
 
 def middle(samples: Sequence[float]) -> float:
-    """The mean of the samples' middle half. It is finer than the clock, whose steps are
-    large.
+    """The mean of the middle half of the samples. It is finer than the clock's large
+    steps.
     """
     ordered = sorted(samples)
     quarter = len(ordered) // 4
@@ -148,12 +147,12 @@ def middle(samples: Sequence[float]) -> float:
 
 
 def series(measurement: Measurement, name: str) -> list[float]:
-    """One figure for each round: the middle of the round's samples."""
+    """One value per round: the mean of the middle of its samples."""
     return [middle(r["samples"][name]) for r in measurement.rounds]
 
 
 def ranged(values: Sequence[float], least: float) -> str:
-    """The median with its interval; or "below", if it isn't above the resolution."""
+    """The median with its interval, or "below" if it is within the resolution."""
     found = median_interval(values)
     if found.median <= least:
         return f"below {table.number(least)}"
@@ -162,7 +161,7 @@ def ranged(values: Sequence[float], least: float) -> str:
 
 
 def instructions_of(run: Run, work: str) -> float | None:
-    """The instructions of a unit of work; None: they weren't counted."""
+    """The instructions of a unit of work. None: they weren't counted."""
     found = run.find(STEPS, work=work)
     return found.count("instructions") / PERIOD if found else None
 
@@ -187,7 +186,7 @@ def windows(speed: Sequence[float]) -> list[float]:
 
 
 def lost_in_all(measurement: Measurement) -> list[float]:
-    """The ticks that a call cost all slices together, one figure for each round."""
+    """The total ticks that a call costs all slices, one value per round."""
     return [
         sum(r["samples"]["called_ticks"]) - sum(r["samples"]["control_ticks"])
         for r in measurement.rounds
@@ -195,7 +194,8 @@ def lost_in_all(measurement: Measurement) -> list[float]:
 
 
 def ticks_until(measurement: Measurement, speed: float) -> str:
-    """The program's own ticks after a call until WINDOW slices have this mean speed."""
+    """The program's own ticks after a call until the mean speed of WINDOW slices
+    reaches this."""
     called = slices(measurement, "called_ticks")
     for index, here in enumerate(windows(speeds(measurement))):
         if here >= speed:
@@ -224,7 +224,7 @@ def show_lost(run: Run) -> list[str]:
     least = max(abs(ticks) for ticks in lost_in_all(none))
     rows = []
     for m in found:
-        # A speed that "none" seems to have, too, can't be told from 1.00.
+        # A speed that occurs for "none" as well can't be distinguished from 1.00.
         until = [
             ticks_until(m, min(s, 1 - unsure)) if unsure < 1 - s or s == 1 else "-"
             for s in SPEEDS
@@ -250,7 +250,7 @@ def tick_ns(measurement: Measurement) -> float:
 
 
 def net_call(measurement: Measurement) -> list[float]:
-    """The ticks of the call without those of the clock, one figure for each round."""
+    """The ticks of the call without those of the clock readings, one value per round."""
     clock = series(measurement, "clock_ticks")
     call = series(measurement, "call_ticks")
     return [b - a for a, b in zip(clock, call, strict=True)]
@@ -261,14 +261,14 @@ def speed_of(measurement: Measurement, name: str) -> Interval:
 
 
 def least_speed(run: Run, called: Measurement) -> Interval:
-    """The speed beside that of work with the fewest readings of the clock."""
+    """The speed relative to work with the fewest clock readings."""
     work = str(called.settings["work"])
     seldom = run.of(POLLUTE, call=POLLUTING, work=work)[-1]
     return ratio(series(seldom, "control_ticks"), series(called, "called_ticks"))
 
 
 def part(loss: float, unsure: float) -> str:
-    """A loss of speed in percent, unless it is within the resolution."""
+    """A loss of speed in percent, or "below" if it is within the resolution."""
     if loss <= unsure:
         return f"below {100 * unsure:.1f}"
     return f"{100 * loss:.1f}"
@@ -290,8 +290,8 @@ def pollute_row(run: Run, work: str, every: int) -> list[str]:
         table.number(between) if between else f"{every} units",
         table.number(unit / control if unit else None),
         table.ratio(user),
-        # This compares two processes. Where readings cost next to nothing, the ratio is
-        # the difference of the processes, and isn't shown.
+        # This compares two processes. If clock readings cost next to nothing, the ratio
+        # is the difference between the processes, and isn't shown.
         table.ratio(least if least.median < user.median else None),
         part(1 - direct.median, unsure),
         part(direct.median - user.median, unsure),
@@ -360,13 +360,14 @@ def touched(lines: float) -> list[float]:
 
 
 def scale_of(one: Json) -> list[float]:
-    """By how many ticks each function delays following the chain."""
+    """How many ticks each function adds to following the chain."""
     walks = [middle(one["samples"][f"touch_{k}"]) for k in range(SCALE)]
     return [walk - walks[0] for walk in walks]
 
 
 def at(ticks: float, scale: Sequence[float], lines: Sequence[float]) -> float:
-    """How many lines a function touches that costs so many ticks. The scale rises."""
+    """The number of lines touched by a function that costs so many ticks. The scale
+    must rise."""
     for k in range(len(scale) - 1, 0, -1):
         if scale[k - 1] < ticks:
             rise = scale[k] - scale[k - 1]
@@ -376,14 +377,14 @@ def at(ticks: float, scale: Sequence[float], lines: Sequence[float]) -> float:
 
 
 def lines_of(one: Json) -> float:
-    """The lines that the call takes, by the scale of the same round, made to rise."""
+    """The lines that the call takes, by the same round's scale, which is made to rise."""
     scale = list(accumulate(scale_of(one), max))
     call = middle(one["samples"]["call"]) - middle(one["samples"]["touch_0"])
     return at(call, scale, touched(one["counts"]["lines"]))
 
 
 def rises_from(scale: Sequence[float]) -> int:
-    """The first function from which on each next function costs more ticks."""
+    """The first function from which on every next function costs more ticks."""
     k = len(scale) - 1
     while k > 0 and scale[k] > scale[k - 1]:
         k -= 1
@@ -397,8 +398,8 @@ def scale_at(measurements: Sequence[Measurement]) -> list[float]:
 
 
 def least_lines(found: list[Measurement]) -> float:
-    """The resolution in lines, the larger one of two numbers: the lines that "none"
-    seems to take; and the lines from which on functions that touch more cost more.
+    """The resolution in lines: the larger of the lines that "none" apparently takes,
+    and the number of lines from which on functions that touch more cost more.
     """
     none = [m for m in found if m.settings["call"] == NONE]
     lines = touched(found[0].count("lines"))

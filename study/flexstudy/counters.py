@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study counters: instructions in a cycle, and misses in a thousand instructions,
-of programs natively and under flexsc run, by the processor's counters: OSDI 2010, tables
-4 and 5, ATC 2011, figures 6 and 10. perf counts what the program's threads execute, in
-user and in kernel mode, while the program is loaded as flexsc study programs loads it.
+"""flexsc study counters: instructions per cycle, and misses per thousand instructions,
+of programs natively and under flexsc run, by the processor's counters: OSDI 2010,
+tables 4 and 5, ATC 2011, figures 6 and 10. perf counts the program's threads in user
+and in kernel mode, while the program is loaded as by flexsc study programs.
 
-A processor has few counters, and perf has groups of events take turns with them. So each
-group has the instructions too, and a figure is made of one group's counts alone.
+A processor has few counters, so perf counts groups of events in turn. Each group also
+counts the instructions, and a figure uses the counts of one group only.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ BENCH = "counters"
 INSTRUCTIONS, CYCLES = "instructions", "cycles"
 IPC = "ipc"
 USER, KERNEL = "user", "kernel"
-BITS = {USER: "u", KERNEL: "k"}  # by mode, as perf has it behind an event
+BITS = {USER: "u", KERNEL: "k"}  # suffix of an event for each mode
 
-# The events of each figure, of which the first one that perf knows is counted. There is
-# no common name for misses of level 2: Intel's, AMD's and Arm's.
+# The events of each figure; the first one that perf knows is counted. Misses of level 2
+# have no common name: Intel, AMD and Arm have different ones.
 METRICS = {
     IPC: [CYCLES],
     "l3_mpki": ["LLC-load-misses"],
@@ -58,7 +58,7 @@ TITLES = {
     "tlb_mpki": "d-TLB misses",
     "branch_mpki": "branch misses",
 }
-# How each program is asked, by a word of the bench programs.
+# The load of each program, by a word of the bench programs.
 MODES = {
     "apache": apache.KEPT,
     "mariadb": mariadb.READ_WRITE,
@@ -82,8 +82,8 @@ def group(event: str) -> list[str]:
 
 
 def counts_of(text: str) -> list[tuple[str, int | None]]:
-    """Events and counts in the output of perf stat -x, in the order of the command. None:
-    the event isn't supported, or wasn't counted.
+    """Events and counts in the output of perf stat -x, in the order of the command.
+    None: the event isn't supported, or wasn't counted.
     """
     found: list[tuple[str, int | None]] = []
     for line in text.splitlines():
@@ -94,7 +94,7 @@ def counts_of(text: str) -> list[tuple[str, int | None]]:
 
 
 def figures(metric: str, counts: Sequence[int | None]) -> dict[str, float]:
-    """The metric's figure in each mode, of the counts of its group."""
+    """The metric's value in each mode, from the counts of its group."""
     found: dict[str, float] = {}
     for index, mode in enumerate(BITS):
         instructions, count = counts[2 * index : 2 * index + 2]
@@ -121,20 +121,20 @@ def figures_of(text: str, events: dict[str, str]) -> dict[str, float]:
 
 
 def words(line: str) -> str:
-    """A line of perf's that has no count, for people."""
+    """A line of perf's output without a count, made readable."""
     cells = line.split(",")
     return f"{cells[2]} is {cells[0]}" if len(cells) > 2 else line
 
 
 def tried(event: str) -> str:
-    """Empty, if perf counts the event here, or what perf says."""
+    """Empty if perf counts the event here; otherwise perf's message."""
     command = [tools.need("perf"), "stat", "-x,", "-e", f"{event}:u", "--", "true"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TRY_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return "perf doesn't end"
+        return "perf is still running long after its time"
     lines = done.stderr.strip().splitlines() or ["no output"]
     if done.returncode:
         return lines[0]
@@ -143,23 +143,26 @@ def tried(event: str) -> str:
 
 
 def available(run: Run) -> dict[str, str]:
-    """The event of each metric that is counted here. BenchError: there are none."""
+    """The first event of each metric that can be counted here. BenchError: there is
+    none at all."""
     for event in (INSTRUCTIONS, CYCLES):
         if said := tried(event):
-            raise BenchError(f"this takes hardware counters, which aren't here: {said}")
+            raise BenchError(
+                f"hardware counters are needed, but not available here: {said}"
+            )
     found = {}
     for metric, names in METRICS.items():
         known = [name for name in names if not tried(name)]
         if known:
             found[metric] = known[0]
         else:
-            run.note(f"{BENCH}: {TITLES[metric]} aren't counted by this processor")
+            run.note(f"{BENCH}: this processor doesn't count {TITLES[metric]}")
     return found
 
 
 @contextmanager
 def counting(pid: int, events: dict[str, str], output: Path) -> Iterator[None]:
-    """perf counts the process' threads meanwhile, and then writes to the output."""
+    """Let perf count the process' threads meanwhile, and write to the output."""
     command = [tools.need("perf"), "stat", "-x,", "-o", str(output), "-p", str(pid)]
     for event in events.values():
         command += ["-e", "{" + ",".join(group(event)) + "}"]
@@ -180,7 +183,7 @@ def counting(pid: int, events: dict[str, str], output: Path) -> Iterator[None]:
 # Programs.
 
 
-# A variant that runs, and what loads it for some seconds.
+# A running variant, and a function that loads it for some seconds.
 Loaded = tuple[Program, Callable[[], object]]
 
 
@@ -251,14 +254,14 @@ def measure(run: Run, plan: Plan) -> None:
             measure_one(run, plan, name, events)
         except BenchError as error:
             progress("")
-            run.note(f"{BENCH}: {name} is left out: {error}")
+            run.note(f"{BENCH}: skipping {name}: {error}")
 
 
 # The table.
 
 
 def cell(measurement: Measurement, name: str) -> str:
-    """The median of a series, which is there if its events were counted."""
+    """The median of a series, which is missing if its events weren't counted."""
     there = all(name in r["samples"] for r in measurement.rounds)
     return table.number(measurement.median(name)) if there else table.NOTHING
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study counts: the system calls that a program makes for a request, and the
-instructions that it executes between two of them, OSDI 2010, table 2, and ATC 2011,
-table 1. A count doesn't depend on what else the machine does.
+"""flexsc study counts: a program's system calls per request, and its instructions
+between two calls, OSDI 2010, table 2, and ATC 2011, table 1. Counts don't depend on
+other load of the machine.
 
-Calls are those of the program as it is, by perf. Instructions are those of user mode,
-by valgrind's tool callgrind, which executes the program itself; so instructions of the
-kernel aren't counted, nor are cycles. Both are counted with some requests, and then with
-twice as many: the difference is divided by the requests that there were more, and has
-nothing of a program's start, its end and its connections, if these are kept.
+perf counts the calls of the unmodified program. Instructions are those of user mode,
+counted by valgrind's tool callgrind, which executes the program itself. So neither the
+kernel's instructions nor cycles are counted. Both counts are made with some requests,
+and then with twice as many. The difference is divided by the additional requests. So it
+excludes the program's start and end, and the making of connections that are kept.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ BENCH = "counts"
 CALLS, INSTRUCTIONS = "calls_per_request", "instructions_per_request"
 BETWEEN = "instructions_per_call"
 
-ROUNDS = 2  # whatever --rounds says, since counts hardly differ
-# Seconds that the requests of one count may take under callgrind.
+ROUNDS = 2  # ignores --rounds, because counts hardly vary
+# Time limit in seconds for the requests of one count under callgrind.
 LIMIT_S = 240
-# The soft and the hard limit of descriptors under valgrind, which programs may raise
-# from the one to the other.
+# The soft and the hard limit of descriptors under valgrind. Programs may raise the soft
+# limit to the hard one.
 DESCRIPTORS = "1024:4096"
 
 
-# valgrind can't map as much as MariaDB reserves for a pool that may grow, nor does
-# io_uring come to an end in it.
+# valgrind can't map the memory that MariaDB reserves for a growing buffer pool, and
+# io_uring doesn't terminate in it.
 ARGUMENTS = ["--loose-innodb-buffer-pool-size-max=256M", "--innodb-use-native-aio=0"]
 MARIADB = Variant(NATIVE, "connection", NATIVE, ARGUMENTS)
 WORKER = Variant(NATIVE, "worker", NATIVE)
 
 
-# Programs: how each is started, and asked.
+# Programs: how each is started and loaded.
 
 
-# The folders: that of "prepare", and one of this start's own. The number: clients.
+# Arguments: the folder of "prepare", this start's own folder, and the number of clients.
 Start = Callable[[Plan, Path, Path, int], AbstractContextManager[Program]]
-# Returns how many requests were made, which may be more than were asked for. The words
-# go before the client's command.
+# Returns the number of requests made, which may exceed the requested number. The words
+# go in front of the client's command.
 Ask = Callable[[Plan, Program, str, int, Sequence[str]], int]
 
 
 @dataclass(frozen=True)
 class Mode:
-    """How a program is asked: by how many clients, and how often."""
+    """A load of a program: the number of clients, and of requests."""
 
     clients: int
     requests: int
@@ -67,7 +67,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Kind:
-    """What is particular about a program. paper: its name in the papers' tables."""
+    """The specific parts of a program. paper: its name in the papers' tables."""
 
     paper: str
     modes: dict[str, Mode]
@@ -85,7 +85,7 @@ def ask_in_rounds(
 
 
 def parse_ab(text: str) -> int:
-    """The requests that were answered rightly. One other answer is too many."""
+    """The number of correct answers. A single other answer is an error."""
     total = re.search(r"^Complete requests:\s+(\d+)$", text, re.MULTILINE)
     if not total:
         raise BenchError("ab: " + (" ".join(text.split())[-200:] or "no output"))
@@ -157,18 +157,19 @@ KINDS = {
 
 
 def under_callgrind(plan: Plan, log: Path) -> Plan:
-    """The plan, with callgrind before a program's command. It writes to the log."""
-    # Unasked, the library takes its threads engine there: signals need it.
+    """The plan with callgrind in front of a program's command. callgrind writes to the
+    log."""
+    # Without this the library selects the engine threads under valgrind.
     command = [tools.need("env"), "FLEXSC_ENGINE=uring"]
     command += [tools.need("prlimit"), f"--nofile={DESCRIPTORS}"]
-    # A server may become another user, who may not open files; the log is open.
+    # A server may switch to a user that can't open files, so the log is opened before.
     command += [tools.need("valgrind"), "--tool=callgrind", "--vgdb=no"]
     command += ["--callgrind-out-file=/dev/null", f"--log-file={log}"]
     return replace(plan, under=command)
 
 
 def collected(log: str, pid: int) -> int:
-    """The instructions of a process, as callgrind says at its end."""
+    """The instructions of a process, from callgrind's output at its end."""
     found = re.search(rf"^=={pid}== Collected : (\d+)$", log, re.MULTILINE)
     if not found:
         lines = log.strip().splitlines()
@@ -178,7 +179,7 @@ def collected(log: str, pid: int) -> int:
 
 @contextmanager
 def folder_of(base: Path) -> Iterator[Path]:
-    """A folder of one start, which a server may use that becomes another user."""
+    """A folder for one start, usable by a server that switches to another user."""
     with tempfile.TemporaryDirectory(dir=base.parent) as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -186,7 +187,7 @@ def folder_of(base: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Count:
-    """What was counted, and the requests that were made meanwhile."""
+    """Counts, and the requests that were made meanwhile."""
 
     counted: int
     requests: int
@@ -210,10 +211,10 @@ def calls(plan: Plan, kind: Kind, program: Program, mode: str, requests: int) ->
 
 
 def each(count: Callable[[int], Count], requests: int) -> float:
-    """What one request more takes."""
+    """The cost of one additional request."""
     few, many = count(requests), count(2 * requests)
     if many.counted <= few.counted or many.requests <= few.requests:
-        raise BenchError("others' load hides what requests take; try again")
+        raise BenchError("other processes' load hides the cost of requests; try again")
     return (many.counted - few.counted) / (many.requests - few.requests)
 
 
@@ -261,7 +262,7 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
             try:
                 measure_mode(run, plan, name, mode, base)
             except (BenchError, OSError) as error:
-                run.note(f"{BENCH}: {name} {mode} is left out: {error}")
+                run.note(f"{BENCH}: skipping {name} {mode}: {error}")
 
 
 def parse(words: Sequence[str]) -> list[str]:
@@ -269,13 +270,13 @@ def parse(words: Sequence[str]) -> list[str]:
 
 
 def measure(run: Run, plan: Plan) -> None:
-    # The modes say how many clients there are.
+    # The modes define the number of clients.
     plan = replace(plan, connections=None)
     for name in parse(plan.words):
         try:
             measure_one(run, plan, name)
         except BenchError as error:
-            run.note(f"{BENCH}: {name} is left out: {error}")
+            run.note(f"{BENCH}: skipping {name}: {error}")
         progress("")
 
 

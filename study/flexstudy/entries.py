@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Apache against the number of entries that flexsc run may have: OSDI 2010, figure 16.
-All variants run all the time, and are loaded alternately, over connections that are
-kept.
+"""Apache against the number of entries of flexsc run: OSDI 2010, figure 16. All
+variants run all the time, and are loaded alternately, over kept connections.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .threaded import Kind, Variant, started
 from .under_load import compare
 
 BENCH, NAME = "entries", "apache-entries"
-# Entries come in pages of 64; 0: as many as there are user threads.
+# Entries are allocated in pages of 64. 0: as many as user threads.
 ENTRIES = [64, 128, 192, 256, 384, 512, 0]
 QUICK_ENTRIES = [64, 128, 256, 512]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs with an event loop, each started with one thread that serves, on a free
-port of the network, with all that it writes in a folder of its own.
+"""Programs with an event loop. Each is started with one serving thread, on a free port
+of the network, and writes only to its own folder.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .questions import Question
 
 PAGE = bytes(ord("a") + i % 26 for i in range(1024))
 
-# The defaults, but for what a measurement needs: one thread, places of its own,
-# and connections enough that are kept.
+# The defaults, except for the needs of a measurement: one thread, its own folders, and
+# enough kept connections.
 
 HAPROXY = """\
 global
@@ -121,7 +121,7 @@ def redis(place: Place) -> list[str]:
     return [
         *("--bind", place.address, "--port", str(place.port)),
         *("--dir", str(place.folder), "--save", "", "--loglevel", "warning"),
-        # Without a password, redis would answer loopback only.
+        # Without a password redis answers only to loopback addresses by default.
         *("--protected-mode", "no"),
     ]
 
@@ -148,14 +148,14 @@ def unbound(place: Place) -> list[str]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What is particular about a program. arrange: writes the program's files, and
-    returns its arguments.
+    """The specific parts of a program. arrange: writes the program's files, and returns
+    its arguments.
     """
 
     program: str
     arrange: Callable[[Place], list[str]]
     question: Question
-    worker: bool = False  # a child of the process that is started serves
+    worker: bool = False  # the serving process is a child of the started one
 
 
 KINDS = {
@@ -203,7 +203,7 @@ def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Prog
 
 @contextmanager
 def both(plan: Plan, kind: Kind) -> Iterator[dict[str, Program]]:
-    """The program as it is and under flexsc run, by variant; both run all the time."""
+    """The program natively and under flexsc run, by variant. Both run all the time."""
     with tempfile.TemporaryDirectory(prefix="flexbench-") as name, ExitStack() as stack:
         found = {}
         for variant in (NATIVE, FLEXSC):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Programs with an event loop, which flexsc run must not make slower: what a
-request costs them of the processor, and how many system calls they make for it.
+"""Programs with an event loop, which flexsc run must not make slower: their processor
+time and their system calls per request.
 
 The client is bench --raw rounds (clients.py), so neither the load nor other processes
-change what the server's own clock says.
+affect the server's processor time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RUNTIME = "libflexsc-runtime"
 COUNT_S = 1
 
 ONE, KEPT, NEW = "one", "kept", "new"
-# Connections that ask at once. A name server's queue takes no more than 8 new ones.
+# Concurrent connections. A name server's queue accepts at most 8 new ones.
 CONNECTIONS = {ONE: 1, KEPT: 128, NEW: 8}
 
 
@@ -67,7 +67,7 @@ def round_of(plan: Plan, program: Program, mode: str) -> Json:
 
 
 def calls(plan: Plan, program: Program, mode: str) -> float:
-    """System calls that the program's threads make for a request, by perf."""
+    """The number of system calls of the program's threads per request, by perf."""
     length: Settings = {"seconds": COUNT_S}
     counted, found = tools.count_calls(
         program.pid, lambda c: in_rounds(plan, program, mode, length, c)
@@ -102,17 +102,19 @@ def compare(
         try:
             counted = calls(plan, program, mode)
         except BenchError as error:
-            run.note(f"{BENCH}: system calls aren't counted: {error}")
+            run.note(f"{BENCH}: can't count system calls: {error}")
             return
         measurement.rounds[-1]["counts"][CALLS] = counted
 
 
 def check(program: Program) -> None:
-    """Is the program under flexsc run? With a single thread it has no user threads,
-    so its memory maps tell.
+    """Check that the program is under flexsc run. A single-threaded program has no user
+    threads, so this looks at its memory maps.
     """
     if RUNTIME not in Path(f"/proc/{program.pid}/maps").read_text(encoding="utf-8"):
-        raise program.error("runs natively")
+        raise program.error(
+            "flexsc run refused to start it, so it would run without it"
+        )
 
 
 def measure(run: Run, plan: Plan, name: str) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""MariaDB with its thread pool, and with a thread for each connection, its default.
-Each server has a copy of one prepared folder, and sysbench makes transactions.
+"""MariaDB with its thread pool, and with a thread per connection, its default. Each
+server has a copy of one prepared folder, and sysbench makes transactions.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ PREPARE_S = 120
 START_S = 30
 STOP_S = 60
 
-# Its defaults, but for what a measurement needs. All of the data is in memory,
-# and a commit doesn't wait for the disk.
+# MariaDB's defaults, except for the needs of a measurement. All data is in memory, and
+# a commit doesn't wait for the disk.
 SETTINGS = [
     "--skip-name-resolve",
     "--back-log=1000",
@@ -48,7 +48,7 @@ SETTINGS = [
 ]
 TABLES = ["--tables=4", "--table-size=50000"]
 
-# One that may do nothing else: anybody on this machine can be it.
+# A user without other rights; any user of this machine can log in as it.
 FIRST = """\
 CREATE DATABASE bench;
 CREATE USER 'bench'@'{host}';
@@ -57,7 +57,7 @@ GRANT ALL ON bench.* TO 'bench'@'{host}';
 
 
 def field(text: str, name: str) -> str:
-    """The first word behind a name in what sysbench prints."""
+    """The first word after a name in sysbench's output."""
     found = re.search(rf"^\s*{name}:\s+(\S+)", text, re.MULTILINE)
     if not found:
         raise BenchError(f"sysbench printed no {name}")
@@ -65,7 +65,7 @@ def field(text: str, name: str) -> str:
 
 
 def quantile(buckets: list[tuple[float, int]], percent: int) -> float:
-    """The value that so many of the samples don't exceed."""
+    """The value that so many percent of the samples don't exceed."""
     left = sum(count for _, count in buckets) * percent / 100
     for value, count in buckets:
         left -= count
@@ -75,8 +75,8 @@ def quantile(buckets: list[tuple[float, int]], percent: int) -> float:
 
 
 def parse_sysbench(text: str) -> Load:
-    """Its histogram has more than the one percentile it prints: values in
-    milliseconds, each 2 % above the one before.
+    """Parse sysbench's output. It prints one percentile, but its histogram contains
+    all: values in milliseconds, each 2 % above the previous one.
     """
     found = re.findall(r"^ *([\d.]+) \|\** +(\d+)$", text, re.MULTILINE)
     buckets = [(float(value), int(count)) for value, count in found]
@@ -95,12 +95,12 @@ def parse_sysbench(text: str) -> Load:
 
 
 def run_sysbench(command: list[str], seconds: int) -> str:
-    """What it prints."""
+    """Run sysbench; returns its output."""
     done = clients.execute("sysbench", command, seconds)
     if done.returncode:
         lines = (done.stdout + done.stderr).splitlines()
         reasons = [line for line in lines if line.startswith("FATAL")]
-        reason = reasons[0] if reasons else f"ended with {done.returncode}"
+        reason = reasons[0] if reasons else f"exit status {done.returncode}"
         raise BenchError(f"sysbench: {reason}")
     return done.stdout
 
@@ -129,7 +129,7 @@ def sysbench(
 
 
 def wait(network: Network, program: Program, process: subprocess.Popen[str]) -> None:
-    """Until it listens, which it does when it is ready."""
+    """Wait until it listens, which it does when it is ready."""
     until = time.monotonic() + START_S
     while True:
         try:
@@ -146,7 +146,7 @@ def wait(network: Network, program: Program, process: subprocess.Popen[str]) -> 
 def started(
     plan: Plan, variant: Variant, base: Path, folder: Path, connections: int
 ) -> Iterator[Program]:
-    """base: with the "data" that the server begins with."""
+    """base: contains the "data" that the server starts with."""
     if folder != base:
         shutil.copytree(base / "data", folder / "data")
     name = f"MariaDB ({variant.title})"
@@ -170,14 +170,14 @@ def started(
         wait(net, program, process)
         yield program
     if process.returncode:
-        raise BenchError(f"{name} ended with {process.returncode}")
+        raise BenchError(f"{name} ended with status {process.returncode}")
 
 
 def install(folder: Path) -> None:
     command = [tools.need("mariadb-install-db"), "--no-defaults", *as_user()]
-    # Servers that share a folder for these take away each other's.
+    # Servers that shared a folder for these files would remove each other's.
     command += [f"--datadir={folder}/data", f"--tmpdir={folder}", "--skip-test-db"]
-    # It is a script, so what it has started ends with it.
+    # It is a script, so the processes that it starts have to be killed with it.
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -189,18 +189,18 @@ def install(folder: Path) -> None:
         try:
             said, _ = process.communicate(timeout=INSTALL_S)
         except subprocess.TimeoutExpired:
-            raise BenchError("mariadb-install-db doesn't end") from None
+            raise BenchError("mariadb-install-db: timed out") from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     if process.returncode:
         lines = said.strip().splitlines()
-        reason = lines[-1] if lines else f"ended with {process.returncode}"
+        reason = lines[-1] if lines else f"exit status {process.returncode}"
         raise BenchError(f"mariadb-install-db: {reason}")
 
 
 def prepare(plan: Plan, folder: Path) -> None:
-    """The data that all of them begin with."""
+    """Prepare the data that all variants start with."""
     progress("programs: preparing a database")
     install(folder)
     first = folder / "first.sql"
@@ -217,7 +217,7 @@ def prepare(plan: Plan, folder: Path) -> None:
 def warmed(
     plan: Plan, variant: Variant, base: Path, own: Path, connections: int
 ) -> Iterator[Program]:
-    """All of its data is in memory, so that no round reads from the disk."""
+    """All data is loaded into memory first, so that no round reads from the disk."""
     with started(plan, variant, base, own, connections) as program:
         command = sysbench(plan, program, "oltp_read_write", "prewarm")
         run_sysbench(command, PREPARE_S)
@@ -231,7 +231,7 @@ def load(
     command = sysbench(plan, program, f"oltp_{mode}", "run", *options)
     found = parse_sysbench(run_sysbench(command, seconds))
     if found.errors:
-        raise BenchError(f"under load: {found.errors}")
+        raise BenchError(f"requests failed under load: {found.errors}")
     return found
 
 

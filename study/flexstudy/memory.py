@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How fast cores read memory, each its own, all at once: Geneves 2012, section 4.3. It
-tells what a server's cores have to share.
+"""How fast cores read memory, each its own, all at the same time: Geneves 2012, section
+4.3. It shows how much memory bandwidth a server's cores share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def series(kind: str) -> str:
 
 
 def cores_of(cores: Cores) -> list[list[int]]:
-    """1, 2, 4 cores and so on, and all of them."""
+    """1, 2, 4 cores and so on, and all cores."""
     ordered = [cores.measured, *reversed(cores.load)]
     counts = {2**n for n in range(len(ordered).bit_length()) if 2**n < len(ordered)}
     return [ordered[:count] for count in sorted({*counts, len(ordered)})]
@@ -34,7 +34,7 @@ def count(m: Measurement) -> int:
 
 
 def once(plan: Plan, settings: Settings) -> Json:
-    """One reading. Its readers tell how long they waited for their cores."""
+    """One reading. Its threads report how long they waited for their cores."""
     found = raw(plan.flexsc, BENCH, settings)
     samples = found["samples"]
     waited = [one for kind in KINDS for one in samples[f"{kind}_waited_percent"]]
@@ -51,7 +51,7 @@ def measure(run: Run, plan: Plan) -> None:
 
 
 def beside_one(found: list[Measurement], m: Measurement, kind: str) -> Interval:
-    """How many times the bytes that one core reads."""
+    """Throughput relative to one core."""
     return ratio(m.series(series(kind)), found[0].series(series(kind)))
 
 

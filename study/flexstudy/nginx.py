@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""nginx with the module and without it: the same program, the same configuration but
+"""nginx with and without the module: the same program, the same configuration except
 for the module's lines, one worker on the same core, alternately.
 
-    plain    the file is opened for each request
-    kept     the module keeps the file open; stock nginx opens it
-    cached   nginx keeps the file open
-    one, kept-one    plain and kept, by one client
-    new, kept-new    plain and kept, with a connection for each request
-    tls      plain over TLS, with a certificate made for the server
-    proxy    the file is a stock nginx', on the clients' cores
-    100k, 1m plain with larger files
+plain    the file is opened for each request
+kept     the module keeps the file open; stock nginx opens it
+cached   nginx keeps the file open
+one, kept-one    plain and kept, with one client
+new, kept-new    plain and kept, with a connection for each request
+tls      plain over TLS, with a certificate made for the server
+proxy    a stock nginx on the clients' cores has the file
+100k, 1m plain with larger files
 
-Most modes are loaded by bench --raw rounds, as serve is for its processor time. New
-connections and TLS need wrk, on the clients' cores, and then the worker's clock is read
-before wrk and after.
+Most modes are loaded by bench --raw rounds, like serve for its processor time. New
+connections and TLS need wrk, on the clients' cores; then the worker's processor clock
+is read before and after wrk.
 """
 
 from __future__ import annotations
@@ -42,20 +42,23 @@ CLOSE = ["-H", "Connection: close"]
 
 @dataclass(frozen=True)
 class Mode:
-    """One way in which nginx is asked. 0 connections or bytes: what the plan says."""
+    """One kind of load for nginx. 0 connections or bytes: the plan's value."""
 
     title: str
-    keep: int = 0  # files whose contents the module keeps
+    keep: int = 0  # number of files that the module keeps open
     cached: bool = False
     connections: int = 0
     bytes: int = 0
-    wrk: Sequence[str] | None = None  # options of wrk; None: bench --raw rounds loads
+    wrk: Sequence[str] | None = (
+        None  # options of wrk; None: bench --raw rounds loads it
+    )
     tls: bool = False
     proxy: bool = False
 
     @property
     def series(self) -> str:
-        """Of a long answer a part is sent in the client's time, which counts, too."""
+        """The kernel sends a part of a long answer in the client's time, which must
+        count too."""
         return "both_us" if self.bytes else "cpu_us"
 
 
@@ -106,7 +109,8 @@ def round_of(plan: Plan, mode: Mode, server: Server, seconds: int) -> Json:
 
 
 def certificate(folder: Path, address: str) -> Path:
-    """Make a self-signed certificate of the server's address, and its key beside it."""
+    """Make a self-signed certificate for the server's address, and a key in the same
+    folder."""
     path = folder / "certificate"
     command = [tools.need("openssl"), "req", "-x509", "-nodes", "-days", "2"]
     command += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]

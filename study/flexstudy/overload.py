@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A server that is offered more than it can do (SEND, chapter 4): http-events
-with each of its models, offered rates from a fifth to three times the saturation
-point.
+"""A server under more load than it can handle (SEND, chapter 4): http-events with each
+of its models, at offered rates from a fifth to three times the saturation point.
 
-    saturation  the highest rate that a server answers at (figure 4.5)
-    responses   answers a second, over the time that all of them took; clients
-                don't give up (figures 4.3, 4.4, 4.6 to 4.9, 4.12 to 4.14)
-    goodput     answers a second to clients that give up after a second
-    trace       each answer's time, in order of completion (figure 4.10)
+saturation  the highest rate at which a server answers (figure 4.5)
+responses   answers per second, over the time that all of them took; clients
+            don't give up (figures 4.3, 4.4, 4.6 to 4.9, 4.12 to 4.14)
+goodput     answers per second to clients that give up after a second
+trace       each answer's time, in order of completion (figure 4.10)
 """
 
 from __future__ import annotations
@@ -52,17 +51,17 @@ from .raw import raw
 
 @dataclass(frozen=True)
 class Model:
-    """A line of http-events --models."""
+    """A line in the output of http-events --models."""
 
     name: str
     delivery: str
     notification: str
     accepting: str
-    by: str  # who delivers: the kernel, or SEND's backend
+    by: str  # what delivers events: the kernel, or a backend of SEND
 
 
 def models(flexsc: str, wanted: Sequence[str] = ()) -> list[Model]:
-    """Those that the server has; it knows best which ones work here."""
+    """The models that the server has; it finds out which ones work here."""
     program = str(examples.find(flexsc, SERVER, FOLDER))
     done = subprocess.run(
         [program, "--models"], capture_output=True, text=True, timeout=10, check=False
@@ -71,13 +70,16 @@ def models(flexsc: str, wanted: Sequence[str] = ()) -> list[Model]:
     names = [model.name for model in found]
     for name in wanted:
         if name not in names:
-            raise BenchError(f"events={name}: {SERVER} has {', '.join(names)} here")
+            raise BenchError(
+                f"events={name}: not available; {SERVER} has "
+                f"{', '.join(names)} here"
+            )
     return [model for model in found if not wanted or model.name in wanted]
 
 
 @dataclass
 class Bench:
-    """What is the same for all measurements of one run."""
+    """The common state of all measurements of one run."""
 
     run: Run
     plan: Plan
@@ -119,7 +121,7 @@ class Bench:
     # The saturation point.
 
     def holds(self, program: Program, size: str, rate: int) -> bool:
-        # Half a second is enough for a backlog to fill.
+        # Half a second is long enough for a backlog to fill.
         count = max(10, rate // 2 if self.plan.quick else rate)
         found = self.load(program, size, rate=rate, count=count, timeout_ms=GIVE_UP_MS)
         answered, offered = (found["counts"][k] for k in ("answered", "offered"))
@@ -127,11 +129,11 @@ class Bench:
         return bool(answered == offered and speed >= HELD * rate)
 
     def narrow(self, program: Program, size: str, low: float, high: float) -> float:
-        """The highest rate of those tried that held; 0: none did."""
+        """The highest tried rate that the server held; 0: none."""
         best = 0.0
         for _ in range(QUICK_PROBES if self.plan.quick else PROBES):
             middle = (low * high) ** 0.5
-            # Whoever disturbs it seldom does so twice.
+            # A disturbance by other processes seldom hits two probes in a row.
             if any(self.holds(program, size, int(middle)) for _ in range(2)):
                 best = low = middle
             else:
@@ -139,8 +141,8 @@ class Bench:
         return best
 
     def search(self, model: str, size: str) -> float:
-        """Around what its processor time allows; or below, if that isn't what
-        limits it.
+        """Search around the rate that its processor time allows, or below if something
+        else limits it.
         """
         with self.server(model, "none") as program:
             first = self.load(program, size, rate=FIRST_RATE, count=FIRST_RATE // 2)
@@ -152,7 +154,9 @@ class Bench:
                 low, high = max(1.0, low / 8), low
                 best = self.narrow(program, size, low, high)
         if not best:
-            raise BenchError(f"{model}: even a request a second is too much for it")
+            raise BenchError(
+                f"{model}: fails at the lowest rate, one request per second"
+            )
         return best
 
     # One measurement.
@@ -161,14 +165,15 @@ class Bench:
         part, size = str(settings["part"]), str(settings["size"])
         model, admission = str(settings["variant"]), str(settings["admission"])
         if part == SATURATION:
-            # Some probes of a search are disturbed, and others aren't.
+            # Only some probes of a search are disturbed, so the share of other
+            # processes isn't recorded.
             samples = {"saturation_per_s": [self.search(model, size)]}
             return {"samples": {**samples, DISTURBED: [0.0]}, "counts": {}}
         with self.server(model, admission) as program:
             return self.load(program, size, **self.demand(settings))
 
     def demand(self, settings: Settings) -> Settings:
-        """What the clients do."""
+        """The load that the clients make."""
         part, rate = str(settings["part"]), int(settings["rate"])
         if part == GOODPUT:
             seconds = QUICK_S if self.plan.quick else self.plan.seconds
@@ -181,7 +186,7 @@ class Bench:
         count = QUICK_S * rate if self.plan.quick else REQUESTS
         return {"rate": rate, "count": count, "order": int(part == TRACE)}
 
-    # All of them.
+    # All measurements.
 
     def settings(self, part: str, model: str, size: str, times: str) -> Settings:
         rate = max(1, int(float(times or 0) * self.saturation.get(size, 0)))
@@ -219,13 +224,13 @@ class Bench:
             measure_all(self.run, often, BENCH, variants, self.once)
 
     def saturate(self, names: Sequence[str], size: str, wanted: bool) -> None:
-        """The first model's point is the scale for all: they are offered the
-        same. The others' are measured where they are asked for.
+        """The first model's saturation point is the scale for all models, so all get
+        the same offered rates. The others' points are measured only if requested.
         """
         self.measure(SATURATION, names if wanted else names[:1], size)
         found = self.run.find(BENCH, part=SATURATION, size=size, variant=names[0])
         if not found:
-            raise BenchError(f"no saturation point of {names[0]} was found")
+            raise BenchError(f"no saturation point found for {names[0]}")
         self.saturation[size] = found.median("saturation_per_s")
 
 
@@ -233,7 +238,7 @@ def measure(run: Run, plan: Plan) -> None:
     tools.need("taskset")
     options = parse(plan.words)
     found = models(plan.flexsc, options.events)
-    # In the order asked for.
+    # In the requested order.
     order = options.events or [model.name for model in found]
     parts = options.parts or (QUICK_PARTS if plan.quick else PARTS)
     run.machine["models"] = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What "flexsc study overload" is asked for: its parts, its words, and how often
-and how long it measures.
+"""The command line of "flexsc study overload": its parts and words, and how often and
+how long it measures.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import mix
 
 BENCH = "overload"
 SERVER = "http-events"
-FOLDER = "../study/servers/overload"  # of the server, beside the command
+FOLDER = "../study/servers/overload"  # the server's folder, relative to the command
 SATURATION, RESPONSES, GOODPUT = "saturation", "responses", "goodput"
 TRACE = "trace"
 PARTS = [SATURATION, RESPONSES, GOODPUT, TRACE]
@@ -31,8 +31,8 @@ QUICK_S = 1
 GIVE_UP_MS = 1000
 MIX = "barford"
 
-# The search for the saturation point: a second each, and a rate holds if all
-# were answered, nearly as fast as they were asked.
+# The search for the saturation point: a second per probe. A server holds a rate if it
+# answers all requests, nearly as fast as they are sent.
 PROBES, QUICK_PROBES = 7, 5
 FIRST_RATE = 500
 HELD = 0.97
@@ -40,7 +40,7 @@ HELD = 0.97
 
 @dataclass(frozen=True)
 class Options:
-    """The words behind "flexsc study overload"."""
+    """The words after "flexsc study overload"."""
 
     parts: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
@@ -95,7 +95,7 @@ def put(options: Options, key: str, value: str) -> Options:
 
 
 def parse(words: Sequence[str]) -> Options:
-    """One error is one line."""
+    """Parse the words. The first error raises BenchError."""
     options = Options()
     keys = [*LISTS, *NUMBERS, "mix"]
     for word in words:
@@ -106,7 +106,8 @@ def parse(words: Sequence[str]) -> Options:
             options = put(options, key, value)
         else:
             raise BenchError(
-                f'overload: "{word}" is none of {" ".join(PARTS)} and no KEY=VALUE '
-                f"with one of {' '.join(keys)}"
+                f'overload: unknown word "{word}": give '
+                f'{", ".join(PARTS)}, or KEY=VALUE '
+                f"with the keys {', '.join(keys)}"
             )
     return options

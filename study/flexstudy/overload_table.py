@@ -15,7 +15,7 @@ TITLES = {
     RESPONSES: "answers a second, nobody gives up",
     GOODPUT: "answers a second, clients give up after a second",
 }
-# Beyond this the clients themselves were too slow, or disturbed.
+# If requests were later than this, the clients were too slow, or disturbed.
 BEHIND_MS = 20.0
 
 
@@ -41,7 +41,7 @@ def title(found: Sequence[Measurement], what: str) -> str:
 
 
 def rates(found: list[Measurement], part: str) -> str:
-    """The rates offered down, the models across."""
+    """A row per offered rate, a column per model."""
     names = labels(found)
     rows = []
     for times in distinct(found, "times"):
@@ -58,7 +58,7 @@ def rates(found: list[Measurement], part: str) -> str:
 
 
 def details(found: list[Measurement], part: str) -> str:
-    """What it took, for the rates beyond the saturation point."""
+    """Further results at the rates beyond the saturation point."""
     rows = []
     for m in found:
         if float(str(m.settings["times"])) < 1:
@@ -84,7 +84,8 @@ def details(found: list[Measurement], part: str) -> str:
 
 
 def shares(found: list[Measurement], part: str) -> str:
-    """At twice the saturation point: of the model's own best, and of all."""
+    """At twice the saturation point: relative to the model's own best, and to the best
+    of all."""
     peaks = {
         name: max(m.median(SERIES[part]) for m in found if label(m) == name)
         for name in labels(found)
@@ -124,7 +125,8 @@ def saturation(found: list[Measurement]) -> str:
 
 
 def doubts(run: Run) -> None:
-    """Clients that were too slow themselves show nothing of the server."""
+    """Note measurements in which the clients were too slow: they say nothing about the
+    server."""
     for m in run.of(BENCH):
         if m.settings["part"] == SATURATION:
             continue
@@ -132,12 +134,12 @@ def doubts(run: Run) -> None:
         late = m.median("behind_p99_us") / 1000
         if late > BEHIND_MS:
             run.note(
-                f"{what}: the clients were {late:.0f} ms late themselves (99th "
+                f"{what}: the clients sent requests {late:.0f} ms late (99th "
                 "percentile)"
             )
         if m.count("unsent"):
             run.note(
-                f"{what}: the clients had no descriptor or port for "
+                f"{what}: the clients had no descriptor or port left for "
                 f"{m.count('unsent'):,.0f} requests (ulimit -Hn)"
             )
 

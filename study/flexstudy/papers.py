@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of the papers, from the files in papers/, whose README says how the
-numbers were read. A file's rows are of one type (TYPES), and its columns are the type's
-fields. The bench has geneves-t1.csv, since it tunes its networks by that.
+"""The papers' numbers, from the files in papers/; their README describes how the
+numbers were read. A file's rows have one type (TYPES), whose fields are the file's
+columns. geneves-t1.csv belongs to the bench, which tunes its networks by it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Point:
-    """A number of a figure, as a sentence of the paper tells it."""
+    """A number of a figure, as stated in a sentence of the paper."""
 
     series: str
     cores: str
@@ -60,7 +60,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Footprint:
-    """OSDI, table 1: a call's instructions and cycles, and lines that it displaces."""
+    """OSDI, table 1: a call's instructions and cycles, and the cache lines that it
+    displaces."""
 
     syscall: str
     instructions: int
@@ -84,7 +85,7 @@ class Frequency:
 
 @dataclass(frozen=True)
 class Metrics:
-    """OSDI, tables 4 and 5. mpki: misses in a thousand instructions."""
+    """OSDI, tables 4 and 5. mpki: misses per thousand instructions."""
 
     server: str
     setup: str
@@ -134,8 +135,8 @@ class SendServer:
     notification: str
 
 
-# The types of rows by file; the rows of all other files are points. None: the page shows
-# the cells as they are.
+# The type of each file's rows; rows of all other files are points. None: the page shows
+# the cells unchanged.
 TYPES: dict[str, type | None] = {
     INDEX: Item,
     "osdi-t1.csv": Footprint,
@@ -158,7 +159,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Data:
-    """A file. cells: the rows as they are written; rows: the rows as objects."""
+    """A file. cells: the rows as written; rows: the rows as objects."""
 
     head: list[str]
     cells: list[list[str]]
@@ -185,7 +186,8 @@ def parsed(kind: type, cells: list[str]) -> Any:
 
 @cache
 def read(name: str) -> Data:
-    """Read a file. BenchError: the file isn't there, or has other columns or values."""
+    """Read a file. BenchError: the file is missing, or has other columns or invalid
+    values."""
     path = machine.TUNING if name == machine.TUNING.name else FOLDER / name
     kind = TYPES.get(name, Point)
     try:
@@ -194,7 +196,7 @@ def read(name: str) -> Data:
         if kind is None:
             return Data(head, cells, [])
         if head != columns(kind):
-            raise BenchError(f"{path}: the columns aren't {', '.join(columns(kind))}")
+            raise BenchError(f"{path}: the columns must be {', '.join(columns(kind))}")
         return Data(head, cells, [parsed(kind, row) for row in cells])
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}") from error
@@ -207,5 +209,5 @@ def index() -> list[Item]:
 
 
 def data_of(item: Item) -> Data:
-    """The item's file; empty, if the paper's text has no number of the item."""
+    """The item's file; empty if the paper's text has no numbers for the item."""
     return read(item.data) if item.data else Data([], [], [])

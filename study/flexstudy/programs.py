@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Programs whose threads serve, natively and under flexsc run, beside the configuration
-that most of their users choose: Apache (OSDI 2010, figure 11), MariaDB (figure 14), and
-small servers with a pool of threads. All variants of a program are loaded alternately,
-from other cores. loops.py measures programs with an event loop.
+"""Programs whose threads serve, natively and under flexsc run, compared with the
+configuration that most of their users choose: Apache (OSDI 2010, figure 11), MariaDB
+(figure 14), and small servers with a pool of threads. All variants of a program are
+loaded alternately, from other cores. loops.py measures programs with an event loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS = {
     "cpp": pools.kind("C++ pool", "taskset", pools.cpp),
     "java": pools.kind("Java executor", "java", pools.java),
 }
-# By a word of the command line: all variants of a program, or those of a configuration.
+# Choices on the command line: all variants of a program, or those of one configuration.
 CHOICES = KINDS | {
     f"{name}:{configuration}": kind.only(configuration)
     for name, kind in KINDS.items()
@@ -90,14 +90,15 @@ def number(m: Measurement, series: str) -> str:
 
 
 def beside(m: Measurement, other: Measurement | None, series: str) -> str:
-    """The ratio of both. A file of an older version may lack the series."""
+    """The ratio of two measurements. An older version's file may lack the series."""
     if other is None or other is m or series not in m.rounds[0]["samples"]:
         return table.NOTHING
     return table.ratio(ratio(m.series(series), other.series(series)))
 
 
 def row(kind: Kind, variant: Variant, first: Variant, found: Found) -> list[str]:
-    """A variant with some number of clients, which "found" is of."""
+    """The table's row of a variant with one number of clients, from the measurements in
+    "found"."""
     m, native = found[variant.name], found.get(kind.native(variant).name)
     return [
         f"{m.settings['connections']:,}, {variant.title}",

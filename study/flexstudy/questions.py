@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What programs with an event loop are asked, in their protocols. Which answer is
-right, to the byte, is found out once, by asking.
+"""Requests for programs with an event loop, in their protocols. The correct answer,
+byte by byte, is determined once, by a request.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ HOST, ADDRESS = "host.test", "10.1.2.3"
 
 @dataclass(frozen=True)
 class Question:
-    """ends: the last bytes of the answer. first: a request that is made once, before;
-    the answer to that one ends with first_ends.
+    """ends: the last bytes of the answer. first: a request that is made once before;
+    its answer ends with first_ends.
     """
 
     request: bytes
@@ -29,7 +29,7 @@ class Question:
     first: bytes = b""
     first_ends: bytes = b""
     udp: bool = False
-    # The answers have the time in their heads, so only their bodies are compared.
+    # The answers' heads contain the time, so only bodies are compared.
     http: bool = False
 
 
@@ -45,8 +45,8 @@ def exchange(to: socket.socket, request: bytes, ends: bytes) -> bytes:
 
 
 def learn(question: Question, address: str, port: int) -> Settings:
-    """Ask once: the settings of bench --raw rounds for the question. OSError: nobody
-    answers, or with something else.
+    """Make the request once; returns the settings of bench --raw rounds for it.
+    OSError: no answer, or an unexpected one.
     """
     kind = socket.SOCK_DGRAM if question.udp else socket.SOCK_STREAM
     with socket.socket(socket.AF_INET, kind) as client:

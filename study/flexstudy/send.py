@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What it costs to hear of events: SEND beside POSIX real-time signals (SEND,
-figure 4.1), and how soon a thread that computes hears of one."""
+"""The cost of an event: SEND compared with POSIX real-time signals (SEND, figure 4.1),
+and the delay until a computing thread gets an event."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from flexbench.tools import Load
 
 @dataclass(frozen=True)
 class Variant:
-    """name: in the files of measurements. way: NATIVE or FLEXSC. options: of flexsc run.
-    arguments: of the program.
+    """name: in the files of measurements. way: NATIVE or FLEXSC. options: options of
+    flexsc run. arguments: the program's arguments.
     """
 
     name: str
@@ -36,16 +36,16 @@ class Variant:
         return self.configuration + (", flexsc run" if self.way == FLEXSC else "")
 
     def before(self, plan: Plan) -> list[str]:
-        """The words before the program's command."""
+        """The words in front of the program's command."""
         runtime = way(plan, self.way, *CARRIER, *self.options)
         return [*plan.network.server, *plan.under, *runtime]
 
 
 def variants(**configurations: Sequence[str]) -> list[Variant]:
-    """Each configuration, natively and under flexsc run. The values are arguments of the
-    program. The first configuration is the one that most users choose, to which all are
-    compared. The last one is that of the papers' figures: its variants are called NATIVE
-    and FLEXSC.
+    """Each configuration, natively and under flexsc run. The values are the program's
+    arguments. The first configuration is the one that most users choose; all others are
+    compared with it. The last one is that of the papers' figures; its variants are
+    called NATIVE and FLEXSC.
     """
     *_, papers = configurations
     return [
@@ -56,7 +56,7 @@ def variants(**configurations: Sequence[str]) -> list[Variant]:
 
 
 Prepare = Callable[[Plan, Path], None]
-# With the folder of Prepare, one of the variant's own, and the number of clients.
+# Arguments include Prepare's folder, the variant's own folder, and the number of clients.
 Start = Callable[[Plan, Variant, Path, Path, int], AbstractContextManager[Program]]
 
 
@@ -66,8 +66,8 @@ def nothing(plan: Plan, base: Path) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """What is particular about a program. prepare: makes in a folder what all variants
-    share. apart: each number of clients has servers of its own.
+    """The specific parts of a program. prepare: prepares in a folder what all variants
+    share. apart: new servers are started for each number of clients.
     """
 
     title: str
@@ -84,11 +84,11 @@ class Kind:
     apart: bool = False
 
     def papers(self) -> Kind:
-        """With the variants of the papers' figures alone."""
+        """The same, with only the variants of the papers' figures."""
         return self.only(self.variants[-1].configuration)
 
     def native(self, variant: Variant) -> Variant:
-        """The variant's configuration, natively."""
+        """The native variant of the same configuration."""
         return self.only(variant.configuration).variants[0]
 
     @property
@@ -105,7 +105,7 @@ class Kind:
 
 @contextmanager
 def started(plan: Plan, kind: Kind) -> Iterator[dict[str, Program]]:
-    """The variants' programs, by the variants' names."""
+    """Run the programs of all variants; returns them by the variants' names."""
     clients = kind.connections(plan)
     for tool in kind.tools:
         tools.need(tool)
@@ -115,7 +115,7 @@ def started(plan: Plan, kind: Kind) -> Iterator[dict[str, Program]]:
         ExitStack() as stack,
     ):
         folder = Path(name)
-        # A server may become another user.
+        # A server may switch to another user.
         folder.chmod(0o755)
         base = folder / "base"
         base.mkdir()

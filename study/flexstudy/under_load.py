@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that serve, while clients load them: what they did, and what their core was
-busy with.
-"""
+"""Observes programs while clients load them: their results, and the use of their core."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ WARM_UP_S = 2
 
 
 def switches(pid: int) -> dict[str, int]:
-    """How often each of the process' threads left its core, voluntarily or not."""
+    """How often each of the process' threads has left its core, voluntarily or not."""
     found = {}
     for tid in os.listdir(f"/proc/{pid}/task"):
         with suppress(OSError):  # the thread has just ended
@@ -41,7 +39,7 @@ def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) 
         found = kind.load(plan, program, mode, kind.connections(plan), seconds)
         busy = quiet.clock_s(program.pid) - before
         passed = time.monotonic() - begin
-        # Without the switches of threads that ended during the load.
+        # Switches of threads that ended during the load aren't counted.
         left = sum(n - switched.get(tid, 0) for tid, n in switches(program.pid).items())
     except (BenchError, OSError) as error:
         raise program.error(error) from error
@@ -61,8 +59,8 @@ def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) 
 
 
 def check_threads(plan: Plan, program: Program) -> None:
-    """Raise BenchError if the program has no user threads: it may run natively, and no
-    log say so.
+    """Raise BenchError if the program has no user threads: it may run natively without
+    a message in any log.
     """
     done = subprocess.run(
         [plan.flexsc, "stat", str(program.pid)],
@@ -72,7 +70,7 @@ def check_threads(plan: Plan, program: Program) -> None:
         check=False,
     )
     if done.returncode:
-        raise program.error(f"runs natively: {done.stderr.strip()}")
+        raise program.error(f"no user threads under flexsc run: {done.stderr.strip()}")
 
 
 def compare(
@@ -84,7 +82,7 @@ def compare(
     settings: Sequence[Settings],
     of: dict[str, Program],
 ) -> None:
-    """Measure all variants alternately. settings: of each variant."""
+    """Measure all variants alternately. settings: the settings of each variant."""
     progress(f"{bench}: warming up {kind.title} {mode}")
     for variant in kind.variants:
         program = of[variant.name]

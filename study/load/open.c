@@ -58,8 +58,8 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 
 		if (end == at || !kib || kib > 65536 || (*end && *end != ',') ||
 		    crowd->page_count == BENCH_PAGES)
-			return complain("sizes: give up to 256 numbers of KiB, "
-					"as 1,2,4");
+			return complain("sizes: give up to 256 sizes in KiB, "
+					"such as 1,2,4");
 		bench_page_init(&crowd->pages[crowd->page_count++],
 				(uint32_t)kib, false);
 		if (!*end)
@@ -91,7 +91,8 @@ static int set_arrivals(struct bench_crowd *crowd,
 	if (crowd->length ? crowd->warm_up >= crowd->length :
 	    !settings->trace &&
 			    rate * (uint64_t)settings->warm_ms / 1000 >= count)
-		return complain("warm_ms: nothing would be left to be counted");
+		return complain("warm_ms: too long: no time would be left to "
+				"measure");
 	bench_arrivals_init(&crowd->arrivals, rate, count, poisson,
 			    (uint64_t)settings->seed);
 	return 0;
@@ -112,14 +113,14 @@ static int set_connections(const struct open_loop *o, size_t index)
 	size_t limit = bench_descriptors(BENCH_FDS_MAX);
 
 	if (limit <= OTHER_FDS + o->count)
-		return complain("too few descriptors are allowed");
+		return complain("too few descriptors are allowed: raise ulimit -Hn");
 	connections->max = part_of(o, limit - OTHER_FDS, index);
 	if (settings->trace && !settings->rate)
 		crowd->places = part_of(o, (size_t)settings->connections,
 					index);
 	if (crowd->places > connections->max)
-		return complain("connections: too few descriptors are allowed "
-				"(ulimit -Hn)");
+		return complain("connections: too few descriptors are allowed: "
+				"raise ulimit -Hn");
 	return 0;
 }
 
@@ -150,12 +151,13 @@ static int set(struct open_loop *o)
 	if (!settings->port)
 		return complain("give port=N");
 	if (!settings->rate && !settings->trace)
-		return complain("give rate=N or trace=FILE; flexsc bench --raw "
-				"load is the closed loop");
+		return complain("missing rate=N or trace=FILE; for a closed "
+				"loop use flexsc bench --raw load");
 	if (settings->order && (settings->trace || settings->threads > 1))
-		return complain("order=1: not with a trace or with threads");
+		return complain("order=1: not possible with a trace or with "
+				"threads");
 	if (settings->cut && settings->count)
-		return complain("cut=1: give seconds instead of count");
+		return complain("cut=1: needs seconds instead of count");
 	if (settings->trace &&
 	    (bench_fileset_read(&o->set, settings->trace) ||
 	     bench_trace_read(&o->trace, settings->trace, &o->set,
@@ -241,7 +243,7 @@ static int merge(struct open_loop *o)
 	if (settings->trace && settings->count && !tally->last)
 		tally->until = bench_clock(CLOCK_MONOTONIC);
 	return tally->until > tally->from ? 0 :
-	       complain("warm_ms: nothing was left to be counted");
+	       complain("warm_ms: too long: no time was left to measure");
 }
 
 static int measure(struct open_loop *o)

@@ -67,8 +67,8 @@ static int add(struct reading *reading, const char *target)
 	if (*target == '/')
 		file = bench_fileset_find(reading->set, target + 1);
 	if (!file)
-		return complain(reading, target, "give a file of the file "
-				"set, as /pages/1024");
+		return complain(reading, target, "give a file of the file set, "
+						 "such as /pages/1024");
 	pages = grow(trace->pages, trace->page_count, &trace->page_room,
 		     sizeof(*pages));
 	if (!pages)
@@ -127,7 +127,7 @@ static int read_lines(struct reading *reading, FILE *file)
 		reading->line++;
 		if (strlen(line) != (size_t)n)
 			err = complain(reading, "a byte 0",
-				       "this isn't a trace");
+				       "the file isn't a trace");
 		else if (!line[strspn(line, BLANKS)])
 			reading->within = false;
 		else if (*line != '#')
@@ -136,7 +136,7 @@ static int read_lines(struct reading *reading, FILE *file)
 	if (!err && !feof(file))
 		err = complain(reading, "reading", strerror(errno));
 	if (!err && !reading->trace->page_count)
-		err = complain(reading, "the end", "there is no request");
+		err = complain(reading, "the end", "the trace has no request");
 	free(line);
 	return err;
 }

@@ -298,7 +298,7 @@ int bench_events(const struct bench_settings *settings)
 	}
 	if (preempts && !settings->cores) {
 		fprintf(stderr, "flexsc: study: events: preempt: give cores=N, "
-			"where the events come from\n");
+				"the core of the events' source\n");
 		return 1;
 	}
 	if (!bench_pin(settings->core) &&

@@ -265,8 +265,8 @@ static int choose(struct footprint *footprint, const char *name)
 		footprint->chained = footprint->lines / 8 * 7;
 		if (footprint->lines >= LEAST && footprint->lines <= level->most)
 			return 0;
-		fprintf(stderr, "flexsc: study: level=%s: its size isn't known "
-			"here, or out of %d to %zu lines\n", name, LEAST,
+		fprintf(stderr, "flexsc: study: level=%s: its size is unknown "
+				"here, or not between %d and %zu lines\n", name, LEAST,
 			level->most);
 		return 1;
 	}

@@ -244,8 +244,8 @@ static int cores_of(const char *list, cpu_set_t *cores)
 		       bench_failed("cores", -errno) : 0;
 	if (!flexsc__cores_parse(list, cores))
 		return 0;
-	fprintf(stderr, "flexsc: study: cores=%s: give cores that this "
-		"process may use, as 0,2-3\n", list);
+	fprintf(stderr, "flexsc: study: cores=%s: give cores that this process "
+			"may use, such as 0,2-3\n", list);
 	return 1;
 }
 

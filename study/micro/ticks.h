@@ -30,7 +30,7 @@ static inline uint64_t bench_ticks(void)
 	__asm__ volatile("isb; mrs %0, cntvct_el0; isb" : "=r"(now) : : "memory");
 	return now;
 #else
-#error "which clock does this processor have?"
+#error "no clock is known for this processor"
 #endif
 }
 

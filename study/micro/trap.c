@@ -128,7 +128,8 @@ void bench_trap_fini(struct bench_trap *trap)
 int bench_trap_check(const struct bench_trap *trap)
 {
 	if (trap->wrong)
-		fprintf(stderr, "flexsc: study: %llu wrong results of calls\n",
+		fprintf(stderr, "flexsc: study: %llu calls returned wrong "
+				"results\n",
 			(unsigned long long)trap->wrong);
 	return trap->wrong != 0;
 }

@@ -185,7 +185,7 @@ static int ready(struct bench_work *work, size_t size,
 	memset(work, 0, sizeof(*work));
 	work->memory = aligned_alloc(LINE, size);
 	if (!work->memory) {
-		fputs("flexsc: study: work: no memory\n", stderr);
+		fputs("flexsc: study: work: out of memory\n", stderr);
 		return 1;
 	}
 	memset(work->memory, 0, size);
@@ -215,6 +215,6 @@ int bench_work_check(const struct bench_work *work)
 
 	if (!work->next && work->sum == (uint32_t)periods * work->period)
 		return 0;
-	fputs("flexsc: study: work: its sum is wrong\n", stderr);
+	fputs("flexsc: study: work: the computed sum is wrong\n", stderr);
 	return 1;
 }

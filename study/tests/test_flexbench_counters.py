@@ -108,7 +108,7 @@ def test_an_event_that_the_processor_lacks_is_left_out(
         "l2_mpki": "l2d_cache_refill",
         "branch_mpki": "branch-misses",
     }
-    assert "counters: i-cache misses aren't counted by this processor" in run.notes
+    assert "counters: this processor doesn't count i-cache misses" in run.notes
 
 
 # The tables.

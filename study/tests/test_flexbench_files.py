@@ -63,7 +63,7 @@ def test_a_file_that_lacks_something_is_one_line(
     assert reports(path, tmp_path / "out") == 0
     capsys.readouterr()
     assert main(COMMAND, ["--show", str(path)]) == 1
-    said = f"flexsc: bench: {path}: lacks something of its benches\n"
+    said = f"flexsc: bench: {path}: incomplete: values of its benches are missing\n"
     assert capsys.readouterr().err == said
 
 

@@ -349,5 +349,5 @@ def test_late_clients_are_told() -> None:
     run.measurements.append(late)
     overload_table.show(run)
     assert len(run.notes) == 2
-    assert "the clients were 30 ms late themselves" in run.notes[0]
-    assert "no descriptor or port for 5 requests" in run.notes[1]
+    assert "the clients sent requests 30 ms late" in run.notes[0]
+    assert "no descriptor or port left for 5 requests" in run.notes[1]

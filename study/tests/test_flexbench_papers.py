@@ -39,7 +39,7 @@ def test_each_recipe_is_a_command() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a,b\n1,2\n", "the columns aren't workload, server"),
+        ("a,b\n1,2\n", "the columns must be workload, server"),
         ("workload,server,instructions_per_syscall\n1,2\n", "shorter"),
         ("workload,server,instructions_per_syscall\na,b,one\n", "'one'"),
         (None, "No such file"),

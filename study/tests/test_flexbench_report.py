@@ -241,7 +241,7 @@ def test_rounds_that_others_disturbed_make_a_figure_rough(
         m["rounds"][2]["samples"]["disturbed_percent"] = [0.0]
     path = kept(tmp_path / "run.json", run)
     page = report(tmp_path, "--from", path)
-    rough = "rough, others had up to 12 % of the measured cores"
+    rough = "rough: other processes used up to 12 % of the measured cores"
     assert (rough in part(page, "osdi-f9")) == said
     assert recorded(tmp_path)["osdi-f9"]["disturbed_percent"] == percent
 
@@ -538,10 +538,10 @@ def test_an_old_file_is_a_sentence_on_the_page(tmp_path: Path, how: str) -> None
     page = report(tmp_path, "--from", path)
     checked(page)
     if how == "machine":
-        assert "isn&#x27;t described in the form of this version" in page
+        assert "another version described its machine" in page
         return
     assert recorded(tmp_path)["osdi-f9"]["state"] == "not measured"
-    assert "old.json lacks something of this bench; measure again" in page
+    assert "old.json: values of this bench are missing; measure again" in page
 
 
 def test_another_machine_is_marked(tmp_path: Path) -> None:

@@ -223,11 +223,11 @@ SESSIONS = 5
         ),
         (
             sends(lambda data: data.replace(LENGTH, LENGTH + b"1")),
-            *("wrong_length", "the answer's length isn't the page's"),
+            *("wrong_length", "the answer's length differs from the page's"),
         ),
         (
             sends(lambda data: data + b"more", goes_on=True),
-            *("wrong_length", "more came than was asked for"),
+            *("wrong_length", "more bytes came than were requested"),
         ),
         (
             sends(lambda data: data.replace(LENGTH, b"Length: ")),
@@ -235,7 +235,7 @@ SESSIONS = 5
         ),
         (
             sends(lambda data: b"HTTP/1.1 200 OK\r\n" + b"x" * 3000),
-            *("wrong_head", "the answer's head doesn't end"),
+            *("wrong_head", "the answer's head has no end"),
         ),
         (
             sends(lambda data: data.replace(LENGTH, LENGTH + b"-")),
@@ -443,7 +443,7 @@ def test_sessions_that_end_in_the_warm_up(server: Server, tmp_path: Path) -> Non
     done = raw(f"port={server.port}", f"trace={trace}", "warm_ms=60000", *args)
     assert done.returncode == 1
     assert done.stderr == (
-        "flexsc: study: load: warm_ms: nothing was left to be counted\n"
+        "flexsc: study: load: warm_ms: too long: no time was left to measure\n"
     )
     found, _ = load(server.port, trace, "warm_ms=500", *args)
     assert found["counts"]["answered"] + found["counts"]["warm_up"] == 6
@@ -482,7 +482,7 @@ def test_output_that_is_lost_is_an_error(server: Server) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr == "flexsc: study: standard output can't be written\n"
+    assert done.stderr == "flexsc: study: can't write to standard output\n"
 
 
 # Files and arguments that are wrong.
@@ -491,10 +491,10 @@ def test_output_that_is_lost_is_an_error(server: Server) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "line 0: the end: there is no request"),
+        ("", "line 0: the end: the trace has no request"),
         ("# a\n\n/index.html\n", "line 3: /index.html: give a file of the file set"),
         ("/pages/64 think=x\n", "line 1: think=x: give think=SECONDS, from 0 to"),
-        ("/pages/64\0\n", "line 1: a byte 0: this isn't a trace"),
+        ("/pages/64\0\n", "line 1: a byte 0: the file isn't a trace"),
         ("/\x1b[31m\r\x7f\v", "line 1: /?[31m: give a file of"),
     ],
 )

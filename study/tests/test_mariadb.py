@@ -76,5 +76,5 @@ def test_a_load_generator_that_fails_gives_its_reason() -> None:
     say = "echo Running; echo 'FATAL: unable to connect'; echo more; exit 1"
     with pytest.raises(BenchError, match=r"^sysbench: FATAL: unable to connect$"):
         mariadb.run_sysbench(["sh", "-c", say], 1)
-    with pytest.raises(BenchError, match=r"^sysbench: ended with 3$"):
+    with pytest.raises(BenchError, match=r"^sysbench: exit status 3$"):
         mariadb.run_sysbench(["sh", "-c", "exit 3"], 1)

@@ -184,12 +184,12 @@ def test_after_an_overload_it_serves_as_before(
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        (["--events", "kqueue"], '--events: "kqueue" isn\'t one'),
-        (["--admission", "oldest"], '--admission: "oldest" isn\'t one'),
-        (["--work", "-1"], '--work: "-1" isn\'t one'),
-        (["--backlog", "x"], '--backlog: "x" isn\'t one'),
-        (["--address", "nowhere"], "nowhere isn't an address"),
-        (["http"], 'PORT: "http" isn\'t one'),
+        (["--events", "kqueue"], '--events: invalid value "kqueue"'),
+        (["--admission", "oldest"], '--admission: invalid value "oldest"'),
+        (["--work", "-1"], '--work: invalid value "-1"'),
+        (["--backlog", "x"], '--backlog: invalid value "x"'),
+        (["--address", "nowhere"], "invalid address: nowhere"),
+        (["http"], 'PORT: invalid value "http"'),
     ],
 )
 def test_the_server_refuses_in_one_line(args: list[str], reason: str) -> None:

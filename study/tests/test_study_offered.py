@@ -65,7 +65,9 @@ def test_files_that_would_not_stay_in_memory_are_one_line(
 ) -> None:
     monkeypatch.setattr(watching, "available_bytes", lambda: 1000)
     sessions.check_memory(800)
-    with pytest.raises(BenchError, match="take 801 bytes of memory, and 1,000 are"):
+    with pytest.raises(
+        BenchError, match="need 801 bytes of memory, but only 1,000 are"
+    ):
         sessions.check_memory(801)
 
 
@@ -181,7 +183,7 @@ def test_a_model_that_can_t_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
         sweep.start(stack, ["events", "loops", "nginx"])
     assert list(sweep.found) == ["events", "nginx"]
     assert sweep.found["nginx"][1] == []
-    assert run.notes == ["study pages: loops is left out: no engine"]
+    assert run.notes == ["study pages: skipping loops: no engine"]
 
 
 # What is marked, and the tables.
@@ -323,11 +325,11 @@ def test_what_went_wrong_is_noted_once() -> None:
     webserver.show(run)
     webserver.show(run)
     assert run.notes == [
-        "study specweb: requests for which the clients had no descriptor or port "
-        "(ulimit -Hn): stages at 2x 6",
-        "study specweb: connections that the server's backlog had no room for: "
+        "study specweb: requests not sent, because the clients had no descriptor or port "
+        "left (ulimit -Hn): stages at 2x 6",
+        "study specweb: connections refused because the server's backlog was full: "
         "events at 0.8x 14, events at 2x 14",
-        "study specweb: the clients were late themselves, ms (99th percentile): "
+        "study specweb: the clients sent requests late, by ms (99th percentile): "
         "stages at 2x 30",
     ]
 

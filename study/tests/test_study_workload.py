@@ -64,7 +64,7 @@ def test_a_disk_without_room_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    reason = "the files take 1,024 bytes more, and there is room for 1,000: "
+    reason = "the files need 1,024 bytes more, but only 1,000 are free: "
     with pytest.raises(BenchError, match=reason):
         fileset.write(tmp_path, [fileset.page(1024)])
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study report: the command line."""
+"""The command line of flexsc study report."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="flexsc study report",
         description="Put the papers' figures beside what was measured here, on one "
-        "HTML page; flexsc-study(1) says what is on it.",
+        "HTML page; flexsc-study(1) explains it.",
     )
     parser.add_argument(
-        "--measure", action="store_true", help="measure what no file has: takes hours"
+        "--measure",
+        action="store_true",
+        help="measure what is missing in the files: takes hours",
     )
     parser.add_argument(
         "--quick", action="store_true", help="measure with fewer rounds and sizes"
     )
     parser.add_argument(
-        "--only", default="", metavar="ID,...", help="these figures alone"
+        "--only", default="", metavar="ID,...", help="only these figures"
     )
     parser.add_argument(
         "--from",
@@ -43,14 +45,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         default=[],
         type=Path,
         metavar="FILE",
-        help="a file of flexsc bench --out; may be given again",
+        help="a file of flexsc bench --out; may be repeated",
     )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("flexsc-report"),
         metavar="DIR",
-        help="where the report is made (flexsc-report)",
+        help="folder for the report (flexsc-report)",
     )
     parser.add_argument("--flexsc", default="flexsc", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -67,8 +69,8 @@ def folders(out: Path) -> None:
 def draw_all(
     all_shown: list[Shown], runs: Runs, folder: Path
 ) -> tuple[list[Shown], str]:
-    """The figures with their drawings; or the figures as they are, and a text that says
-    why there are no drawings.
+    """The figures with their drawings; or the figures without drawings, and a text that
+    explains why.
     """
     try:
         matplot.load(draw.WANTED)
@@ -82,7 +84,7 @@ def text_of(path: Path) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, or leave the earlier one as it is."""
+    """Write a file; on failure the earlier file is unchanged."""
     part = path.with_suffix(".part")
     try:
         part.write_text(text, encoding="utf-8")
@@ -100,7 +102,7 @@ def collect(args: argparse.Namespace, chosen: Sequence[tuple[Item, Figure]]) -> 
         wanted = [figure for _, figure in chosen]
         measure.check(args.flexsc, raw)
         measure.measure(args.flexsc, wanted, runs, raw, args.quick)
-        # Load all files again, in the order that the next report will have.
+        # Load all files again, in the order that the next report will use.
         runs.sources = load([*args.files, *measure.kept(raw)])
     return runs
 
@@ -108,7 +110,7 @@ def collect(args: argparse.Namespace, chosen: Sequence[tuple[Item, Figure]]) -> 
 def report(args: argparse.Namespace) -> None:
     chosen = figures.chosen([name for name in args.only.split(",") if name])
     if args.quick and not args.measure:
-        raise BenchError("--quick is of --measure")
+        raise BenchError("--quick needs --measure")
     folders(args.out)
     runs = collect(args, chosen)
     all_shown = [show(item, figure, runs) for item, figure in chosen]

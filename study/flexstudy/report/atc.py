@@ -67,13 +67,13 @@ def panels(quantity: Quantity) -> list[Draw]:
     return [partial(sweeps.panel, servers, index, quantity) for index in (0, 1)]
 
 
-# Figure 9: what is answered of what is offered.
+# Figure 9: answered against offered requests.
 
 SERVERS = {"epoll": subjects.NGINX, "flexsc": subjects.SERVE}
 
 
 def offered_pairs(found: list[Measurement]) -> list[tuple[Measurement, Measurement]]:
-    """flexsc serve and nginx at the same rates."""
+    """flexsc serve and nginx at the same offered rates."""
     at: dict[str, dict[str, Measurement]] = {}
     for m in found:
         at.setdefault(str(m.settings["times"]), {})[study.model(m)] = m
@@ -97,7 +97,7 @@ def offered_row(
 
 
 def saturation(point: Point, found: list[Measurement]) -> str:
-    """The most that the server of a sentence answered; empty: it wasn't measured."""
+    """The highest rate that the server in a sentence answered; empty: not measured."""
     mine = [m for m in found if study.model(m) == SERVERS[point.series]]
     most = max((m.median(study.ANSWERS) for m in mine), default=None)
     if most is None:

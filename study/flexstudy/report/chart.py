@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Axes of matplotlib as all drawings have them. One input makes the same bytes."""
+"""Axes of matplotlib with the style of all drawings. The same input makes the same
+bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from flexbench.samples import Measurement
 
 GREY, PAPER = "#888888", "#b3008f"
 HOLLOW = "hollow: the clients were the limit"
-# Metadata that is set to None, so that files have no date and no version of matplotlib.
+# Metadata set to None, so that files contain no date and no version of matplotlib.
 PLAIN = {"svg": ["Date", "Creator", "Format", "Type"], "png": ["Software"]}
 
 Draw = Callable[[Any], None]
@@ -21,7 +22,7 @@ Draw = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Dot:
-    """A point of a curve. ends: of the interval that y is the middle of."""
+    """A point of a curve. ends: the ends of the interval around y."""
 
     x: float
     y: float
@@ -68,7 +69,7 @@ def curves_of(
 
 
 def legend(axes: Any) -> None:
-    """Beside the axes, where it hides nothing."""
+    """Put the legend beside the axes, where it covers no point."""
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
 
 
@@ -92,7 +93,7 @@ def curves(
     scale: Scale,
     marks: Mapping[tuple[float, float], str] | None = None,
 ) -> None:
-    """Draw curves. marks: points of a paper with their labels, which have no line."""
+    """Draw curves. marks: labelled points of a paper, without a line."""
     for one in found:
         curve(axes, one)
     if any(dot.hollow for one in found for dot in one.dots):
@@ -115,7 +116,7 @@ def curves(
 def bars(
     axes: Any, names: Sequence[str], parts: Mapping[str, Sequence[float]], y: str
 ) -> None:
-    """Draw a bar for each name, of parts one on top of the other."""
+    """Draw a stacked bar for each name."""
     bottom = [0.0] * len(names)
     for label, values in parts.items():
         axes.bar(range(len(names)), values, bottom=bottom, label=label)
@@ -129,7 +130,8 @@ def bars(
 def figure_of(
     pyplot: Any, title: str, draws: Iterable[Draw], size: tuple[float, float]
 ) -> Any:
-    """A figure with a panel for each function, one below the other. size: of a panel."""
+    """A figure with a panel per function, one below the other. size: the size of a
+    panel."""
     panels = list(draws)
     inches = size[0], size[1] * len(panels)
     figure, all_axes = pyplot.subplots(len(panels), figsize=inches, squeeze=False)
@@ -143,7 +145,7 @@ def figure_of(
 
 
 def saved(figure: Any, kind: str, **options: Any) -> bytes:
-    """The figure's file of a kind, svg or png."""
+    """The figure's file in a format, svg or png."""
     out = io.BytesIO()
     metadata = dict.fromkeys(PLAIN[kind])
     figure.savefig(out, format=kind, metadata=metadata, bbox_inches="tight", **options)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The figures of OSDI 2010 that flexsc study cost measures: 1 to 4, and table 1. A
-call's costs are no gains, so the numbers stand side by side without verdicts.
+call's costs aren't gains, so the numbers stand side by side without verdicts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run_of(runs: Runs, bench: Bench) -> Run:
 def lost_rows(runs: Runs, data: Data) -> list[Row]:
     run = run_of(runs, LOST)
     none = run.of(cost.LOST, call=cost.NONE)[0]
-    # A speed within this of 1 can't be told from the speed without a call.
+    # A speed this close to 1 can't be distinguished from the speed without a call.
     unsure = max(abs(1 - speed) for speed in cost.windows(cost.speeds(none)))
     point = next(p for p in data.points if p.unit == "cycles" and p.series == "Xalan")
     rows = []
@@ -87,7 +87,7 @@ def between(run: Run, work: str, every: int) -> str:
     return f"{table.number(unit * every)} instructions between calls"
 
 
-# Instructions between two calls, from and to, and the paper's relative speed there.
+# A range of instructions between two calls, and the paper's relative speed there.
 PAPER = {
     "tree": [(1000, 2000, "0.34-0.40"), (2445, 12435, "0.40-0.80")],
     "heap": [(0, 2000, "0.55"), (2445, 12435, "0.40-0.80")],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What flexsc study counts has of the papers' tables: OSDI 2010, table 2, and ATC 2011,
-table 1. A count is no gain, so the numbers stand side by side without verdicts.
+"""The papers' tables that flexsc study counts measures: OSDI 2010, table 2, and ATC
+2011, table 1. A count isn't a gain, so the numbers stand side by side without verdicts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Drawings, if matplotlib is there: an SVG for the page, an SVG and a PNG as files. One
-input makes the same bytes.
+"""Drawings, if matplotlib is installed: an SVG for the page, and an SVG and a PNG as
+files. The same input makes the same bytes.
 
-A paper's number is a marker, never a line: its curve isn't known.
+A paper's number is drawn as a marker, never as a line, because its curve isn't known.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def batches(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
 
 
 def inline(svg: str, name: str) -> str:
-    """An SVG file's text as a part of the page: the svg element alone, without metadata
-    and style, with ids that no other drawing has, and the page's colour for black.
+    """An SVG file's text as a part of the page: only the svg element, without metadata
+    and style, with ids that are unique on the page, and the page's colour instead of
+    black.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.S)
@@ -68,8 +69,8 @@ def drawing(
     rows: list[Row],
     folder: Path,
 ) -> str:
-    """Draw a figure, a panel for each function, into two files, SVG and PNG. Returns the
-    page's SVG.
+    """Draw a figure, with a panel per function, into two files, SVG and PNG. Returns
+    the SVG for the page.
     """
     pyplot = matplot.load(WANTED)
     panels = [panel(draw, runs, rows) for draw in draws]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What flexsc study counters has of the papers' figures: OSDI 2010, tables 4 and 5, and
-ATC 2011, figures 6 and 10. Misses are no gains, so the numbers stand side by side
+"""The papers' figures that flexsc study counters measures: OSDI 2010, tables 4 and 5,
+and ATC 2011, figures 6 and 10. Misses aren't gains, so the numbers stand side by side
 without verdicts.
 """
 
@@ -27,7 +27,7 @@ DIFFERS = (
 ONE_CORE = "the bench has this server on one core"
 NOT_COUNTED = "this processor didn't count it"
 
-# The metric and the mode of a quantity of the ATC paper's figures.
+# The metric and the mode of a quantity in the ATC paper's figures.
 QUANTITIES = {
     "user CPI": (IPC, USER),
     "kernel CPI": (IPC, KERNEL),

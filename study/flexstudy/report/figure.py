@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A figure of the report: its benches, its state and its rows, each a number of ours
-beside one of the paper's, with a verdict.
+"""A figure of the report: its benches, its state and its rows. Each row is a number of
+ours beside one of the paper's, with a verdict.
 
-Ratios are gains: above 1, FlexSC or SEND is better. So where a paper gives the time that
-something takes, its inverse is compared.
+Ratios are gains: above 1, FlexSC or SEND is better. So if a paper states a time, its
+inverse is compared.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ..papers import Data, Point
 if TYPE_CHECKING:
     from .runs import Runs
 
-# Of fewer rounds than three, the interval has the true median in half of all cases at
-# most: too few for a verdict.
+# With fewer rounds than three, the interval contains the true median in at most half of
+# all cases, which is too few for a verdict.
 UNSURE_COVERAGE = 0.5
 
 
 class State(Enum):
-    """Whether there are numbers of ours for a figure, and if not, why."""
+    """Whether a figure has numbers of ours, and if not, why."""
 
     MEASURED = "measured"
     STAND_IN = "stand-in"
@@ -42,14 +42,15 @@ class State(Enum):
 
 
 class Verdict(Enum):
-    """How a ratio of ours compares with the paper's gain, or, without one, with 1."""
+    """The result of comparing our ratio with the paper's gain, or with 1 if the paper
+    has none."""
 
     REACHED = "reached"
     IN_PART = "in part"
     AHEAD = "ahead"  # the paper has no number for it
     EVEN = "no difference"
     OTHER_WAY = "the other way"
-    BELOW = "below the paper"  # the paper has a loss, and our loss is larger
+    BELOW = "below the paper"  # the paper has a loss, and ours is larger
     UNSURE = "too few rounds"
 
 
@@ -57,7 +58,7 @@ LOST = (Verdict.OTHER_WAY, Verdict.BELOW)
 
 
 def judge(ratio: Interval, gain: float | None) -> Verdict:
-    """The verdict of a ratio; gain: the paper's, if it has one."""
+    """The verdict on a ratio. gain: the paper's gain, if it has one."""
     if ratio.coverage <= UNSURE_COVERAGE:
         return Verdict.UNSURE
     if gain is not None and ratio.low >= gain:
@@ -69,7 +70,8 @@ def judge(ratio: Interval, gain: float | None) -> Verdict:
     return Verdict.OTHER_WAY if ratio.high < 1 else Verdict.EVEN
 
 
-# The quantities of points that are gains: those of which more is better, and less.
+# The quantities that count as gains: those where more is better, and those where less
+# is.
 MORE = {
     "throughput",
     "transactions",
@@ -86,13 +88,13 @@ LESS = {
 
 
 def gain_of(point: Point) -> float | None:
-    """A point's number as a gain; None: the number isn't a ratio."""
+    """A point's number as a gain. None: the number isn't a ratio."""
     if point.quantity not in MORE | LESS or point.number is None:
         return None
     if point.unit == "times":
         ratio = point.number
     elif point.unit == "percent":
-        # A negative percentage is a change, any other one is a share.
+        # A negative percentage is a change; a positive one is a share.
         ratio = point.number / 100 + (1 if point.number < 0 else 0)
     else:
         return None
@@ -118,13 +120,13 @@ def said(point: Point) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """A number of ours (here, or ratio), and the paper's number beside it (point, or
-    paper), if there is one. reason: why there is no number of ours.
+    """A number of ours (here, or ratio), and the paper's number (point, or paper), if
+    it has one. reason: why there is no number of ours.
     """
 
     where: str
     point: Point | None = None
-    paper: str = ""  # if the paper's number is no point
+    paper: str = ""  # a number of the paper that isn't a point
     here: str = ""
     ratio: Interval | None = None
     reason: str = ""
@@ -143,16 +145,16 @@ class Row:
 
 
 def command_of(words: Sequence[str]) -> list[str]:
-    """The words of flexsc's command that begin with the bench's name, which follows the
-    subcommand.
+    """flexsc's arguments without the subcommand, so that they begin with the bench's
+    name.
     """
     return ["bench" if words and words[0] in COMMAND.benches else "study", *words]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A command that measures for a figure, and how its measurements are found. slow:
-    --quick leaves it out.
+    """A command that measures for a figure, and how to find its measurements. slow:
+    --quick skips it.
     """
 
     words: tuple[str, ...]
@@ -179,19 +181,19 @@ def no_rows(runs: Runs, data: Data) -> list[Row]:
 
 @dataclass(frozen=True)
 class Figure:
-    """The report's part of an item of papers/index.csv. state, why: what holds if there
-    are measurements, or no bench is needed; NOT_BUILT and COUNTERS hold if there are
-    none. draws: functions, each of which draws on axes of its own.
+    """The report's part for an item of papers/index.csv. state, why: apply if there are
+    measurements or no bench is needed; NOT_BUILT and COUNTERS apply if there are none.
+    draws: functions, each of which draws on its own axes.
     """
 
     id: str
     state: State
     why: str = ""
-    differs: str = ""  # what of the paper's setup is different here
+    differs: str = ""  # differences from the paper's setup
     benches: Sequence[Bench] = ()
     rows: Rows = no_rows
     draws: Sequence[Draw] = ()
-    cores: int = 0  # physical ones that the machine has to have
+    cores: int = 0  # number of physical cores that the machine must have
 
 
 def number_pair(ours: float, theirs: float, unit: str) -> str:

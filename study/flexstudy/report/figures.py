@@ -20,10 +20,10 @@ FIGURES = {
 
 
 def chosen(only: Sequence[str]) -> list[tuple[Item, Figure]]:
-    """The items with these ids, and their figures; all, if there are no ids."""
+    """The items with these ids and their figures; without ids, all."""
     items = papers.index()
     for name in only:
         if name not in FIGURES:
             ids = ", ".join(item.id for item in items)
-            raise BenchError(f"--only {name}: give of {ids}")
+            raise BenchError(f"--only {name}: unknown figure; choose from {ids}")
     return [(i, FIGURES[i.id]) for i in items if not only or i.id in only]

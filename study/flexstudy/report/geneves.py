@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The figures of Geneves 2012: the study's workload specweb, and settings."""
+"""The figures of Geneves 2012: the workload specweb of the web server study, and
+settings."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from .figure import Bench, Figure, Row, State
 from .runs import Runs
 from .study import ANSWERS, MBIT, SPECWEB
 
-# The bench of counters has no load of the study yet.
+# The bench of counters can't load the web server study's servers.
 COUNTERS = "takes hardware counters while the study runs"
 
 MODELS = (
@@ -38,7 +39,7 @@ def best(found: list[Measurement]) -> Measurement:
 
 
 def told(point: Point, found: list[Measurement]) -> str:
-    """Our number beside one of the paper's; empty: there is none."""
+    """Our number for a number of the paper; empty: not measured."""
     if point.quantity == "maximum throughput" and point.unit == "times":
         knot, watpipe = (study.of_model(found, n) for n in ("threads", "stages"))
         if knot and watpipe:
@@ -54,7 +55,7 @@ def told(point: Point, found: list[Measurement]) -> str:
 
 
 def point_rows(data: Data, found: list[Measurement]) -> list[Row]:
-    """The paper's numbers, those of them that say something of a peak."""
+    """Rows for those numbers of the paper that describe a peak."""
     rows = []
     for point in data.points:
         here = told(point, found)
@@ -69,7 +70,7 @@ def one_core_rows(runs: Runs, data: Data) -> list[Row]:
 
 
 def with_most(found: list[Measurement]) -> tuple[int, list[Measurement]]:
-    """The largest number of cores that a server had, and its measurements."""
+    """The largest number of server cores, and its measurements."""
     most = max((int(m.settings["cores"]) for m in found), default=1)
     return most, [m for m in found if m.settings["cores"] == most]
 
@@ -128,7 +129,7 @@ OFF_PERIOD_S, ACTIVE_S = 3.0, 0.343
 
 
 def setup_of(m: Measurement, kernel: str) -> dict[str, str]:
-    """What there is of the paper's setup in a measurement."""
+    """The parts of the paper's setup that a measurement has."""
     folders = int(m.settings["folders"])
     files = list(fileset.classes(folders))
     return {
@@ -161,7 +162,7 @@ def setup_rows(runs: Runs, data: Data) -> list[Row]:
 # Memory.
 
 MEMORY = Bench(("memory",), memory.BENCH)
-# The paper's words for the kinds of loads.
+# The paper's names for the kinds of loads.
 LOADS = {"optimised (MMX)": "vector", "standard instructions": "plain"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""matplotlib, if it is there."""
+"""Loads matplotlib, if it is installed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from flexbench.samples import BenchError
 
 
 def load(wanted: str) -> Any:
-    """matplotlib.pyplot, by which one input makes one file. BenchError: matplotlib isn't
-    installed, so there is nothing of what is wanted.
+    """matplotlib.pyplot, set up so that the same input makes the same file. BenchError:
+    matplotlib isn't installed, so "wanted" can't be made.
     """
     try:
         matplotlib = import_module("matplotlib")
     except ImportError:
         raise BenchError(
-            f"no {wanted}: matplotlib isn't installed; it comes with Debian's package "
+            f"can't draw {wanted}: matplotlib isn't installed; it "
+            "comes with Debian's package "
             "python3-matplotlib"
         ) from None
     matplotlib.use("agg")
-    # The user's own settings don't change files.
+    # Ignore the user's own settings.
     matplotlib.rcdefaults()
     matplotlib.rcParams["svg.hashsalt"] = "flexbench"
     matplotlib.rcParams["svg.fonttype"] = "none"

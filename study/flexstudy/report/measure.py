@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Measures for figures of which no file has measurements: each bench's command runs
-once. Its file is kept, so a report that was interrupted goes on where it was.
+"""Measures the figures that are missing in all files: each bench's command runs once.
+Its file is kept, so an interrupted report continues where it stopped.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def kept(folder: Path) -> list[Path]:
 
 
 def wanted(figures: Iterable[Figure], runs: Runs, cores: int) -> list[Bench]:
-    """The figures' benches without measurements, one for each command. cores: how
-    many physical cores this machine has. Figures that take more are left out.
+    """The benches of figures without measurements, one per command. cores: the number
+    of physical cores of this machine. Figures that need more are skipped.
     """
     found: dict[str, Bench] = {}
     for figure in figures:
@@ -41,14 +41,14 @@ def wanted(figures: Iterable[Figure], runs: Runs, cores: int) -> list[Bench]:
 
 
 def run(command: list[str]) -> tuple[int, str]:
-    """Run a command. Its status, and the last line of its standard error."""
+    """Run a command. Returns its status, and the last line of its standard error."""
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
         said = process.communicate()[1].strip().splitlines()
     finally:
-        # A bench that is told to end ends its servers first.
+        # A bench that gets SIGTERM ends its servers first.
         process.terminate()
         try:
             process.wait(END_S)
@@ -59,7 +59,7 @@ def run(command: list[str]) -> tuple[int, str]:
 
 
 def kept_or_why(command: list[str], out: Path) -> str:
-    """Measure into the file out. Empty, or the reason why there is no such file."""
+    """Measure into the file out. Returns "", or the reason for a failure."""
     part = out.with_suffix(".part")
     try:
         status, said = run([*command, "--out", str(part)])
@@ -72,7 +72,7 @@ def kept_or_why(command: list[str], out: Path) -> str:
             return said
         with suppress(BenchError):
             return "; ".join(load([part])[0].run.notes)
-        return f"ended with {status}"
+        return f"exit status {status}"
     finally:
         part.unlink(missing_ok=True)
 
@@ -80,8 +80,8 @@ def kept_or_why(command: list[str], out: Path) -> str:
 def measure(
     flexsc: str, figures: Iterable[Figure], runs: Runs, folder: Path, quick: bool
 ) -> None:
-    """Measure for the figures: files are left in the folder, and reasons of benches
-    that failed in runs.failed.
+    """Measure for the figures. Files are left in the folder, and the reasons of failed
+    benches in runs.failed.
     """
     benches = wanted(figures, runs, len(machine.whole(os.sched_getaffinity(0))))
     for bench in benches if quick else []:

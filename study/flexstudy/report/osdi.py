@@ -28,7 +28,7 @@ APACHE = Bench(
 MARIADB = Bench(
     ("programs", "mariadb:connection", SWEEP), programs.BENCH, {"program": "mariadb"}
 )
-# Small servers; Apache is there, too, so --quick does without.
+# Small servers; --quick skips them, because it has Apache.
 LOADED: Settings = {"part": threads.LOAD, "mode": "http"}
 THREADS = Bench(("threads",), threads.BENCH, LOADED, slow=True)
 LIMITED: Settings = {"part": threads.ENTRIES}
@@ -36,7 +36,7 @@ ENTRIES = Bench(THREADS.words, threads.BENCH, LIMITED, slow=True)
 APACHE_ENTRIES = Bench(("programs", entries.NAME), entries.BENCH)
 BIND = Bench(("programs", "bind", SWEEP), loops.BENCH, {"program": "bind"})
 
-# So many entries are enough as reach this share of the best rate.
+# A number of entries is enough if it reaches this share of the best rate.
 NEARLY = 0.95
 
 DIAGRAM = "a drawing; docs/explanation/design.md has ours"
@@ -46,13 +46,14 @@ DIAGRAM = "a drawing; docs/explanation/design.md has ours"
 
 
 def fits(batch: int, point: Point) -> bool:
-    """Does the sentence mean this batch? "From 32 on" means any from 32 on."""
+    """Does the sentence apply to this batch? "From 32 on" applies to all batches from
+    32 on."""
     named = int(float(point.x))
     return batch >= named if point.kind == "up_to" else batch == named
 
 
 def batch_rows(runs: Runs, variant: str, place: str, call: str) -> list[Row]:
-    """A row for each size of batch: plain calls' time by the variant's."""
+    """A row per batch size: the ratio of plain calls' time to the variant's."""
     found = [m for m in runs.of(calls.BENCH, call=call) if calls.place_of(m) == place]
     rows = []
     for batch in distinct(found, "batch"):
@@ -79,7 +80,7 @@ def best(rows: list[Row]) -> Row:
 
 
 def calls_rows(variants: list[tuple[str, str]], runs: Runs, data: Data) -> list[Row]:
-    """First a row for each of the paper's numbers, then one for each size of batch."""
+    """A row for each of the paper's numbers, then one for each size of batch."""
     first, others = [], []
     for variant, place in variants:
         for call in distinct(runs.of(calls.BENCH), "call"):
@@ -119,7 +120,7 @@ def programs_of(name: str, runs: Runs) -> list[Sweep]:
 
 
 def http_threads(runs: Runs) -> list[Sweep]:
-    """http-threads, which is the same server on one core and on two."""
+    """http-threads: the same server on one core and on two."""
     found = []
     for cores in (1, 2):
         key: Settings = {**THREADS.settings, "cores": cores}
@@ -134,7 +135,7 @@ def rate_of(name: str) -> Quantity:
 
 
 MEAN = Quantity("mean_us", "us, mean", less=True)
-MEDIAN = Quantity("p50_us", "us, median", less=True)  # all that http-threads has
+MEDIAN = Quantity("p50_us", "us, median", less=True)  # all that http-threads measures
 
 
 def program_rows(name: str, quantity: Quantity, runs: Runs, data: Data) -> list[Row]:
@@ -161,7 +162,7 @@ def both_programs(runs: Runs) -> list[Sweep]:
 
 
 def share_rows(runs: Runs, data: Data) -> list[Row]:
-    """The paper's numbers, which are of several cores, and ours, of one."""
+    """The paper's numbers, measured on several cores, and ours, measured on one."""
     reason = "of several cores, or of both variants: compare with the rows below"
     rows = [Row(sweeps.where(p), p, reason=reason) for p in data.points]
     return rows + sweeps.share_rows(both_programs(runs))
@@ -188,7 +189,7 @@ def bind_rows(runs: Runs, data: Data) -> list[Row]:
 
 @dataclass(frozen=True)
 class Entries:
-    """A server against the number of entries; native: the same without flexsc run."""
+    """A server against the number of entries. native: the server without flexsc run."""
 
     what: str
     limited: list[Measurement]
@@ -240,7 +241,8 @@ def entries_rows(runs: Runs, data: Data) -> list[Row]:
 
 
 def entries_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
-    """Draw throughput, natively as a dashed line, and the paper's range of one core."""
+    """Draw throughput, with the native one as a dashed line, and the paper's range for
+    one core."""
     points = [row.point for row in rows if row.point and row.point.cores == "1"]
     for point in dict.fromkeys(points):
         axes.axvline(float(point.value), color=PAPER, label=f"OSDI: {said(point)}")
@@ -258,7 +260,7 @@ def entries_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
 
 
 def machine_rows(runs: Runs, data: Data) -> list[Row]:
-    """What the first file records of our machine, beside the paper's machine."""
+    """Our machine, as recorded in the first file, beside the paper's machine."""
     if not runs.sources:
         return []
     machine = runs.sources[0].machine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The report as one HTML page, without scripts or references to anything outside."""
+"""The report as one HTML page, without scripts or external references."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def row_of(cells: Iterable[str], tag: str = "td") -> str:
 
 
 def table_of(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, whose cells are HTML already."""
+    """A table. Its cells must be HTML."""
     body = "".join(row_of(row) for row in rows)
     return (
         f"<table><thead>\n{row_of(head, 'th')}</thead><tbody>\n{body}</tbody></table>\n"
@@ -84,10 +84,13 @@ def tally(shown: Shown) -> str:
 
 
 def rough(shown: Shown) -> str:
-    """A remark, if other processes disturbed a round of the figure; or empty."""
+    """A remark if other processes disturbed a round of the figure; else empty."""
     if shown.disturbed <= quiet.LIMIT_PERCENT:
         return ""
-    return f"rough, others had up to {shown.disturbed:.0f} % of the measured cores"
+    return (
+        f"rough: other processes used up to {shown.disturbed:.0f} "
+        "% of the measured cores"
+    )
 
 
 def first(shown: Shown) -> str:
@@ -116,7 +119,7 @@ def overview(all_shown: Sequence[Shown]) -> str:
 
 
 def losses(all_shown: Sequence[Shown]) -> str:
-    # A row may stand beside several numbers of the paper; it is listed once.
+    # A row may appear beside several numbers of the paper; list it once.
     lost: dict[tuple[str, str], Row] = {}
     for shown in all_shown:
         for row in shown.lost:
@@ -143,23 +146,23 @@ def described(source: Source) -> str:
     try:
         return machine.describe(source.machine)
     except (AttributeError, KeyError, TypeError, ValueError):
-        return "its machine isn't described in the form of this version"
+        return "another version described its machine"
 
 
 def command(source: Source) -> str:
-    """The command as it was typed, without the --flexsc that flexsc adds."""
+    """The command as typed, without the --flexsc that flexsc adds."""
     words = [str(word) for word in source.run.command]
     if "--flexsc" in words:
         at = words.index("--flexsc")
         del words[at : at + 2]
-    # A file of an older version doesn't begin with the subcommand.
+    # In an older version's file the subcommand is missing.
     before = [] if words[:1] in (["bench"], ["study"]) else ["bench"]
     return " ".join(["flexsc", *before, *words])
 
 
 def machines(runs: Runs) -> str:
     if not runs.sources:
-        return "<p>There is no file of measurements.</p>\n"
+        return "<p>No file of measurements was given.</p>\n"
     parts = []
     for source in runs.sources:
         lines = [
@@ -182,7 +185,8 @@ def origin(shown: Shown, runs: Runs) -> str:
         where = f"{machine.named(cores)} of {m.get('online')}, {m.get('cpu')}"
         kernel = f"Linux {m.get('kernel')}"
         share = (
-            f"others had up to {source.disturbed(bench):.1f} % of the measured cores"
+            f"other processes used up to {source.disturbed(bench):.1f} "
+            "% of the measured cores"
         )
         facts = [source.name, str(m.get("time")), revision, kernel, where, share]
         mark = "" if source.same(runs.sources[0]) else " (another machine or revision)"
@@ -212,7 +216,7 @@ def beside(rows: Sequence[Row]) -> str:
 
 
 def text_of(shown: Shown) -> str:
-    """The paper's numbers, as the file in papers/ has them."""
+    """The paper's numbers, as written in the file in papers/."""
     data = shown.data
     if not data.cells:
         return ""
@@ -254,7 +258,7 @@ def section(shown: Shown, runs: Runs) -> str:
 def page(
     all_shown: Sequence[Shown], runs: Runs, check: str, notes: Sequence[str]
 ) -> str:
-    """The report. check: flexsc check's output, or empty. notes: remarks on top."""
+    """The report. check: flexsc check's output, or empty. notes: remarks at the top."""
     counts = Counter(shown.state for shown in all_shown)
     summary = ", ".join(
         f"{state.value} {counts[state]}" for state in State if counts[state]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""report.json: every number that the page compares, with its claim and verdict."""
+"""report.json: all numbers that the page compares, with their claims and verdicts."""
 
 from __future__ import annotations
 

@@ -28,12 +28,13 @@ class Source:
         return self.run.machine
 
     def same(self, other: Source) -> bool:
-        """Are both files of one machine and revision?"""
+        """Do both files have the same machine and revision?"""
         keys = ("cpu", "online", "kernel", "revision")
         return all(self.machine.get(k) == other.machine.get(k) for k in keys)
 
     def disturbed(self, bench: Bench) -> float:
-        """The largest share of the measured cores, in percent, that others had in a round."""
+        """The largest share of the measured cores, in percent, that other processes
+        used in a round."""
         rounds = [
             r for m in self.run.of(bench.bench, **bench.settings) for r in m.rounds
         ]
@@ -43,8 +44,8 @@ class Source:
 
 @dataclass
 class Runs:
-    """The files, in the order of preference: a bench's measurements are those of the
-    first file that has any. failed: reasons of benches that failed, by their names.
+    """The files, in order of preference: a bench's measurements come from the first
+    file that has any. failed: reasons of failed benches, by their names.
     """
 
     sources: list[Source] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Runs:
 
 
 def name_of(path: Path) -> str:
-    """The file's name; bytes of it that aren't UTF-8 are replaced."""
+    """The file's name; bytes that aren't UTF-8 are replaced."""
     return os.fsencode(path.name).decode(errors="replace")
 
 
@@ -81,6 +82,6 @@ def load(paths: Iterable[Path]) -> list[Source]:
 def gain(
     ours: Measurement, theirs: Measurement, series: str, less: bool = False
 ) -> Interval:
-    """The gain of ours over theirs in a series. less: of the series, less is better."""
+    """The gain of ours over theirs in a series. less: series in which less is better."""
     pair = (theirs, ours) if less else (ours, theirs)
     return ratio(pair[0].series(series), pair[1].series(series))

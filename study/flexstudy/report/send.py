@@ -23,7 +23,7 @@ TWICE = "2"
 
 EVENTS = Bench(("send",), send.BENCH, {"scenario": "dequeue"})
 OVERLOAD = Bench(("overload", "events=epoll,send,ps1,ps2"), overload_plan.BENCH)
-# The thesis' names of SEND's variants, and those of http-events' models.
+# The thesis' names of SEND's variants, and the corresponding models of http-events.
 MODELS = {"SEND": "send", "PS1": "ps1", "PS2": "ps2"}
 
 
@@ -50,7 +50,7 @@ def dequeue_rows(runs: Runs, point: Point | None) -> list[Row]:
 def model_pairs(
     runs: Runs, part: str, times: str
 ) -> list[tuple[Measurement, Measurement]]:
-    """Pairs of a model of SEND and epoll, measured with one size at one rate."""
+    """Pairs of a SEND model and epoll, measured with the same size at the same rate."""
     found = runs.of(overload_plan.BENCH, part=part, times=times, admission="none")
     theirs = {m.settings["size"]: m for m in found if m.settings["variant"] == EPOLL}
     return [
@@ -75,7 +75,7 @@ def overload_rows(
 
 
 def rows_of(runs: Runs, point: Point) -> list[Row]:
-    """Our rows beside one number of the thesis."""
+    """Our rows for one number of the thesis."""
     if point.quantity == "time to take the queued":
         return dequeue_rows(runs, point)
     if point.quantity == "saturation point":
@@ -98,7 +98,7 @@ def rows(runs: Runs, data: Data) -> list[Row]:
 
 
 def models_rows(runs: Runs, data: Data) -> list[Row]:
-    """The delivery and notification of each model, as http-events tells them."""
+    """The delivery and notification of each model, as reported by http-events."""
     source = runs.source(overload_plan.BENCH)
     models = source.machine.get("models", []) if source else []
     ours = {line[0]: f"{line[1]}, {line[2]}" for line in models}
@@ -115,7 +115,7 @@ def models_rows(runs: Runs, data: Data) -> list[Row]:
 
 # Drawings.
 
-# The part, the series and the y axis of each.
+# The part, the series and the y axis of each drawing.
 LINES = [
     (overload_plan.RESPONSES, "responses_per_s", "answers a second"),
     (overload_plan.RESPONSES, "mbit_per_s", "megabits a second, bodies"),

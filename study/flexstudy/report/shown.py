@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A figure as the page shows it: its state with these measurements, its rows, and the
-files that the rows are from.
+files that the rows come from.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Shown:
 
     @property
     def disturbed(self) -> float:
-        """The largest share of the measured cores, in percent, that others had in a round."""
+        """The largest share of the measured cores, in percent, that other processes
+        used in a round."""
         return max((s.disturbed(bench) for s, bench in self.sources), default=0.0)
 
     @property
@@ -51,7 +52,7 @@ def too_small(figure: Figure, runs: Runs) -> str:
 
 def unmeasured(figure: Figure, runs: Runs) -> str:
     failed = [runs.failed[b.name] for b in figure.benches if b.name in runs.failed]
-    return "; ".join(dict.fromkeys(failed)) or "none of the files has it"
+    return "; ".join(dict.fromkeys(failed)) or "not in any of the files"
 
 
 def state_of(figure: Figure, runs: Runs) -> tuple[State, str]:
@@ -59,7 +60,7 @@ def state_of(figure: Figure, runs: Runs) -> tuple[State, str]:
     if figure.state == State.NOT_BUILT:
         return (State.MEASURED, "") if measured else (figure.state, figure.why)
     if figure.state == State.RECORDED and not runs.sources:
-        return State.NOT_MEASURED, "there is no file of measurements"
+        return State.NOT_MEASURED, "no file of measurements was given"
     if figure.state == State.COUNTERS:
         return (State.MEASURED, "") if measured else (figure.state, figure.why)
     if figure.benches and not measured:
@@ -82,13 +83,13 @@ def show(item: Item, figure: Figure, runs: Runs) -> Shown:
         except UNREADABLE:
             names = ", ".join(dict.fromkeys(source.name for source, _ in sources))
             state, sources = State.NOT_MEASURED, []
-            why = f"{names} lacks something of this bench; measure again"
+            why = f"{names}: values of this bench are missing; measure again"
     return Shown(item, figure, data, state, why, rows, sources)
 
 
 def drawn(shown: Shown, runs: Runs, folder: Path) -> Shown:
-    """The figure with its drawing, whose files are in the folder; or without, if there
-    is nothing to draw.
+    """The figure with its drawing, whose files are in the folder; without a drawing if
+    there is nothing to draw.
     """
     how = shown.figure.draws
     if not how or not any(row.here for row in shown.rows):

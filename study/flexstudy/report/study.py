@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The web server study: what Geneves 2012 and ATC's figure 9 stand beside.
+"""The web server study, which is compared with Geneves 2012 and ATC's figure 9.
 
-A model's gain has a verdict where FlexSC is in one of two models that are otherwise
-alike (TWINS). Other models are told beside each other without one.
+A model's gain has a verdict if two models differ only in FlexSC (TWINS). Other models
+are listed side by side without a verdict.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PEAK, OFFERED, ANSWERS = open_loop.PEAK, open_loop.OFFERED, open_loop.ANSWERS
 MBIT = "answers_mbit_per_s"
 SPECWEB, PAGES = "specweb", "pages"
 
-# A model with FlexSC, and the model that it would be without.
+# Each model with FlexSC, and the same model without FlexSC.
 TWINS = {
     "loops": subjects.EVENTS,
     "threads-flexsc": "threads",
@@ -60,7 +60,7 @@ def row_of(
     unit: str,
     less: bool = False,
 ) -> Row:
-    """A model's row: beside its twin, with a verdict, or alone."""
+    """A model's row: compared with its twin, with a verdict, or alone."""
     other = twin(m, found)
     if other is None:
         here = f"{table.number(m.median(series))} {unit}"
@@ -70,7 +70,7 @@ def row_of(
     return Row(f"{where}, {model(m)}", here=here, ratio=gain(m, other, series, less))
 
 
-# Good answers against what is offered.
+# Good answers against offered requests.
 
 
 def offered(runs: Runs, workload: str, cores: int = 1) -> list[Measurement]:
@@ -110,12 +110,12 @@ def offered_curves(
 
 # Peaks against cores.
 
-LEAST_CORES = 4  # physical ones of the smallest machine whose server may have two
+LEAST_CORES = 4  # physical cores of the smallest machine on which a server may have two
 
 
 def several(kind: str) -> Bench:
-    """The bench of a run that has servers on several cores. A peak is compared only with
-    peaks of its own run.
+    """The bench of a run with servers on several cores. A peak is compared only with
+    peaks of the same run.
     """
     words = ("webserver", SPECWEB, "--cores", "all")
     return Bench(words, kind, {"workload": SPECWEB, "scaling": 1})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Servers against the number of their clients, beside the papers' numbers.
 
-A paper's number for so many clients is compared with ours for as many; where it says
-"up to", with the best point of our sweep. A point whose clients were the limit is the
-best one only if all points are such.
+A paper's number is compared with ours for the same number of clients. If it says "up
+to", it is compared with our sweep's best point. A point that was limited by its clients
+is the best one only if all points were.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What was measured, against the number of clients. beside: of what kind theirs is."""
+    """Measurements against the number of clients. beside: describes the variant
+    "theirs"."""
 
     what: str
     clients: str
@@ -94,7 +95,7 @@ def pairs_of(
 
 
 def fitting(point: Point, pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs with as many clients as the sentence means."""
+    """The pairs with the number of clients that the sentence states."""
     if point.kind == "up_to" or not point.x:
         return list(pairs)
     if point.x == VERY_FEW:
@@ -121,7 +122,7 @@ def where(point: Point) -> str:
 
 
 def point_rows(point: Point, sweeps: Sequence[Sweep], quantity: Quantity) -> list[Row]:
-    """A row for each sweep beside a paper's number; or one with the reason why there is
+    """A row per sweep for a paper's number; or one row with the reason why there is
     none.
     """
     if not one_core(point):
@@ -138,8 +139,8 @@ def point_rows(point: Point, sweeps: Sequence[Sweep], quantity: Quantity) -> lis
 def rows(
     data: Data, sweeps: Sequence[Sweep], quantity: Quantity, quantities: set[str]
 ) -> list[Row]:
-    """First the rows of the paper's numbers, FlexSC's gains in some quantities; then all
-    points of our sweeps.
+    """First the rows of the paper's numbers, which are FlexSC's gains in some
+    quantities; then all points of our sweeps.
     """
     found = []
     for point in data.points:
@@ -160,7 +161,8 @@ def count_of(row: Row) -> int:
 def marks(
     rows: Sequence[Row], sweep: Sweep, quantity: Quantity
 ) -> dict[tuple[float, float], str]:
-    """The paper's gains, each where that makes of theirs at our number of clients."""
+    """The paper's gains, as points: each gain applied to "theirs" at our number of
+    clients."""
     theirs = {pair.count: pair.theirs.median(quantity.series) for pair in sweep.pairs}
     found: dict[tuple[float, float], str] = {}
     for row in rows:
@@ -180,7 +182,7 @@ def panel(
     runs: Runs,
     rows: Sequence[Row],
 ) -> None:
-    """Draw the sweep with the index, if it was measured."""
+    """Draw the sweep with this index, if it was measured."""
     found = sweeps(runs)
     if index >= len(found):
         axes.set_axis_off()
@@ -197,14 +199,14 @@ def panel(
 
 
 def shares_of(m: Measurement) -> dict[str, float]:
-    """Percentages by name; empty in a file of an older version."""
+    """Percentages by name; empty for an older version's file."""
     if "idle_percent" not in m.rounds[0]["samples"]:
         return {}
     return {name.removesuffix("_percent"): m.median(name) for name in quiet.SHARES}
 
 
 def most(one: Sweep) -> list[Measurement]:
-    """Theirs and ours with the most clients."""
+    """Theirs and ours with the largest number of clients."""
     return [one.pairs[-1].theirs, one.pairs[-1].ours] if one.pairs else []
 
 

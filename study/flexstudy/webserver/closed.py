@@ -126,7 +126,7 @@ def measure_point(
                 servers.check(plan.network, server, pair.FILE, content)
                 found[name] = server, tuning
             except BenchError as error:
-                run.note(f"{BENCH}: {name} is left out: {error}")
+                run.note(f"{BENCH}: skipping {name}: {error}")
         compare(run, plan, workload, connections, found)
 
 

@@ -146,8 +146,9 @@ def write(root: Path, files: Iterable[File]) -> int:
         room = shutil.disk_usage(root).free
         if size > room:
             raise BenchError(
-                f"{root}: the files take {size:,} bytes more, and there is room for "
-                f"{room:,}: give fewer folders, or another place"
+                f"{root}: the files need {size:,} bytes more, "
+                f"but only {room:,} are free: "
+                "use fewer folders, or another place"
             )
         for file in wanted:
             path = root / file.name

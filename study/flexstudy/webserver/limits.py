@@ -26,12 +26,15 @@ EXPLAINED = (
 
 # Counts that are 0 if nothing is wrong, and what they count.
 TROUBLES = {
-    "unsent": "requests for which the clients had no descriptor or port (ulimit -Hn)",
-    "listen_overflows": "connections that the server's backlog had no room for",
+    "unsent": (
+        "requests not sent, because the clients had no descriptor "
+        "or port left (ulimit -Hn)"
+    ),
+    "listen_overflows": "connections refused because the server's backlog was full",
     "retransmits": "segments sent again on the server's side",
     "dropped_packets": "packets dropped on the server's side",
     "major_faults": "major faults of the server",
-    "disk_read_bytes": "bytes that the server had read from the disk",
+    "disk_read_bytes": "bytes that the server read from the disk",
     "wrong_status": "answers with a wrong status",
     "wrong_length": "answers with a wrong length",
     "wrong_body": "answers with a wrong body",
@@ -97,7 +100,7 @@ def troubles(run: Run, workload: str) -> list[str]:
     if points:
         text = ", ".join(f"{where(m)} {ms:.0f}" for m, ms in points)
         lines.append(
-            f"study {workload}: the clients were late themselves, ms (99th "
+            f"study {workload}: the clients sent requests late, by ms (99th "
             f"percentile): {text}"
         )
     return lines

@@ -51,7 +51,7 @@ def parse_several(words: Sequence[str]) -> list[str]:
     for load in loads:
         if load not in SESSIONS:
             known = ", ".join(SESSIONS)
-            raise BenchError(f"study {load} is of one core, and --cores of {known}")
+            raise BenchError(f"--cores doesn't apply to study {load}, only to {known}")
     return loads or SEVERAL
 
 
@@ -64,4 +64,4 @@ def measure(run: Run, plan: Plan) -> None:
         try:
             PARTS[workload](run, plan, workload, names)
         except BenchError as error:
-            run.note(f"{BENCH} {workload}{table.on(plan.cores)} is left out: {error}")
+            run.note(f"{BENCH}: skipping {workload}{table.on(plan.cores)}: {error}")

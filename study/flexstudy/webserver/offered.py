@@ -86,7 +86,7 @@ class Sweep:
                 servers.check(self.plan.network, server, file.name, content)
                 self.found[name] = server, tuning
             except BenchError as error:
-                self.run.note(f"{BENCH} {self.title}: {name} is left out: {error}")
+                self.run.note(f"{BENCH} {self.title}: skipping {name}: {error}")
 
     # One round.
 
@@ -151,7 +151,7 @@ class Sweep:
         peaks = self.run.of(PEAK, workload=self.name, cores=self.cores)
         best = max((m.median(ANSWERS) for m in peaks), default=0)
         if not best:
-            raise BenchError(f"{self.title}: no model answers")
+            raise BenchError(f"{self.title}: all models failed")
         return best
 
     def sweep(self) -> None:

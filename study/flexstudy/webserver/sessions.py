@@ -87,8 +87,8 @@ def check_memory(size: int) -> None:
     room = watching.available_bytes()
     if size > MEMORY_SHARE * room:
         raise BenchError(
-            f"the files take {size:,} bytes of memory, and {room:,} are free: --quick "
-            "has fewer files"
+            f"the files need {size:,} bytes of memory, but only {room:,} are free: "
+            "--quick uses fewer files"
         )
 
 

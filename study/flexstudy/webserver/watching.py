@@ -132,7 +132,7 @@ def counters(pid: int) -> Counts:
     try:
         every = [read_counters(PROC / str(one)) for one in servers.family(pid)]
     except (FileNotFoundError, ProcessLookupError):
-        raise BenchError("the server has ended meanwhile") from None
+        raise BenchError("the server ended during the measurement") from None
     # The network's counters are the same for all copies.
     summed = {
         name: sum(one.get(name, 0) for one in every) for name in OWN & set(every[0])
@@ -163,7 +163,7 @@ def copies_s(pid: int) -> float:
     try:
         return sum(quiet.clock_s(child) for child in servers.children(pid))
     except OSError:
-        raise BenchError("a copy of the server has ended meanwhile") from None
+        raise BenchError("a copy of the server ended during the measurement") from None
 
 
 def used_s(pid: int) -> float:

@@ -275,7 +275,7 @@ static int listen_there(void)
 
 static void wrong(const char *option, const char *value)
 {
-	fprintf(stderr, "http-events: %s: \"%s\" isn't one\n", option, value);
+	fprintf(stderr, "http-events: %s: invalid value \"%s\"\n", option, value);
 	exit(2);
 }
 

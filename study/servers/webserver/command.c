@@ -101,7 +101,7 @@ static void option_parse(const struct command_option *options, int *i,
 	if (!o)
 		no_option(name - 2);
 	if (!value) {
-		fprintf(stderr, "%s: --%s: give it a value\n", program, name);
+		fprintf(stderr, "%s: --%s: the value is missing\n", program, name);
 		exit(2);
 	}
 	option_set(o, value);
@@ -118,14 +118,14 @@ static const char *arguments(const struct command_option *options, int argc,
 		} else if (*argv[i] == '-') {
 			no_option(argv[i]);
 		} else if (folder) {
-			fprintf(stderr, "%s: one folder, please\n", program);
+			fprintf(stderr, "%s: expected only one folder\n", program);
 			exit(2);
 		} else {
 			folder = argv[i];
 		}
 	}
 	if (!folder) {
-		fprintf(stderr, "%s: which folder? Try %s .\n", program,
+		fprintf(stderr, "%s: missing folder; try %s .\n", program,
 			program);
 		exit(2);
 	}

@@ -312,7 +312,7 @@ static void start_copy(int listener)
 	copy.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	copy.thread = command_thread();
 	if (copy.epoll < 0 || copy.bell < 0 || !copy.thread) {
-		command_complain("a copy can't begin", errno);
+		command_complain("can't start a copy", errno);
 		_exit(1);
 	}
 	watch(&copy, EPOLL_CTL_ADD, copy.bell, EPOLLIN, &copy.bell);
@@ -328,7 +328,7 @@ static void fork_copy(int listener)
 	pid_t parent = getpid(), pid = fork();
 
 	if (pid < 0) {
-		command_complain("a copy can't be made", errno);
+		command_complain("can't make a copy", errno);
 		exit(1);
 	}
 	if (pid)
