@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""The tutorials: every command in them works.
+
+A tutorial's shell blocks run in order, as one script, in a temporary folder. The test
+shortens the measurements, chooses a free port, and moves the system's configuration into
+that folder. STUBS replaces the commands that would build FlexSC again or change the
+machine; each stub checks what it can.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fixtures import PATIENCE, command
+from programs import SYSTEM_PATH, free_port, installed
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIALS = ROOT / "docs/tutorial"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DROP_IN = ROOT / "packaging/systemd/apache2.service.d/flexsc.conf.in"
+
+STUBS = {
+    "sudo": 'exec "$@"',
+    # The build is tested elsewhere. Its folder here contains links.
+    "meson": ":",
+    "ninja": ":",
+    # Are the packages known, where the machine has lists of packages?
+    "apt-get": """
+for list in /var/lib/apt/lists/*_Packages*; do
+	[ ! -e "$list" ] || exec /usr/bin/apt-get --simulate "$@" >/dev/null
+done""",
+    "a2enmod": "[ -e /usr/lib/apache2/modules/mod_$2.so ]",
+    "a2dismod": "[ -e /usr/lib/apache2/modules/mod_$2.so ]",
+    "nginx": 'exec /usr/sbin/nginx -e "$ETC/errors" -c "$ETC/nginx/nginx.conf" "$@"',
+    # Keeps what the server would read when it is restarted for the first time.
+    "systemctl": '[ -e "$SEEN" ] || cp -r "$ETC" "$SEEN"',
+}
+
+NGINX = """
+include {etc}/nginx/modules-enabled/*.conf;
+pid {etc}/pid;
+events {{ }}
+http {{
+	access_log off;
+	client_body_temp_path {etc}/t1;
+	proxy_temp_path {etc}/t2;
+	fastcgi_temp_path {etc}/t3;
+	uwsgi_temp_path {etc}/t4;
+	scgi_temp_path {etc}/t5;
+	include {etc}/nginx/conf.d/*.conf;
+}}
+"""
+
+
+def blocks(name: str) -> list[str]:
+    """The tutorial's shell blocks; a fence without a language would hide a command."""
+    found = FENCE.findall((TUTORIALS / name).read_text())
+    assert found
+    assert {language for language, _ in found} == {"sh"}
+    return [text for _, text in found]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A server that drops its rights has to reach it."""
+    path = Path(tempfile.mkdtemp(prefix="flexsc-tutorial-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+class Reader:
+    """Who follows a tutorial in the sources' folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.etc = folder / "etc"
+        self.seen = folder / "seen"
+        build = Path(command()).resolve().parents[1]
+        (folder / "scripts").symlink_to(ROOT / "scripts")
+        for name in ("build", "stubs", "tmp", "modules", "etc/systemd/system"):
+            (folder / name).mkdir(parents=True)
+        for name in ("modules-enabled", "conf.d"):
+            (self.etc / "nginx" / name).mkdir(parents=True)
+        (self.etc / "nginx/nginx.conf").write_text(NGINX.format(etc=self.etc))
+        for path in build.iterdir():
+            if path.name != "flexsc":
+                (folder / "build" / path.name).symlink_to(path)
+        for name, text in STUBS.items():
+            stub = folder / "stubs" / name
+            stub.write_text(f"#!/bin/sh -eu\n{text}\n")
+            stub.chmod(0o755)
+
+    def follow(self, name: str) -> str:
+        """Run the tutorial's commands; what they print."""
+        script = "set -eu\n" + "".join(blocks(name))
+        for old, new in {
+            "8080": str(free_port()),
+            "--duration 10s": "--duration 1s",
+            "/etc/": f"{self.etc}/",
+            "/usr/lib/nginx/modules": f"{self.folder}/modules",
+        }.items():
+            script = script.replace(old, new)
+        env = {
+            **os.environ,
+            "PATH": f"{self.folder}/stubs:{SYSTEM_PATH}",
+            "TMPDIR": f"{self.folder}/tmp",
+            "ETC": str(self.etc),
+            "SEEN": str(self.seen),
+        }
+        process = subprocess.Popen(
+            ["sh", "-c", script],
+            cwd=self.folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=PATIENCE)
+        finally:
+            if process.returncode != 0:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        assert process.returncode == 0, said
+        # The tutorial removes what it made.
+        assert list((self.folder / "tmp").iterdir()) == []
+        return said
+
+
+def rates(said: str) -> list[float]:
+    """Requests a second, as wrk prints them, of servers that answered with the page."""
+    assert "Non-2xx" not in said, said
+    return [float(word) for word in re.findall(r"^Requests/sec: +(\S+)$", said, re.M)]
+
+
+@pytest.fixture
+def reader(folder: Path) -> Reader:
+    installed("curl", "curl")
+    installed("wrk", "wrk")
+    if not {0, 1} <= os.sched_getaffinity(0):
+        pytest.skip("the tutorials use cores 0 and 1")
+    if subprocess.run([ROOT / "scripts/packages", "build"]).returncode:
+        pytest.skip("what the build needs isn't installed")
+    return Reader(folder)
+
+
+def test_apache(reader: Reader) -> None:
+    installed("apache2", "apache2-bin")
+    said = reader.follow("apache.md")
+    measured = rates(said)
+    assert len(measured) == 4 and min(measured) > 0
+    # The server had user threads, and it posted their calls.
+    (posted,) = re.findall(r"^ *posted +(\d+)", said, re.M)
+    assert int(posted) > 0
+    # test_run_systemd.py verifies this template.
+    drop_in = (reader.seen / "systemd/system/apache2.service.d/flexsc.conf").read_text()
+    before, after = DROP_IN.read_text().split("@FLEXSC@")
+    assert drop_in.startswith(before) and drop_in.endswith(after)
+    assert list((reader.etc / "systemd/system").iterdir()) == []
+
+
+def test_nginx(reader: Reader) -> None:
+    installed("nginx", "nginx-light")
+    if not (reader.folder / "build/nginx/ngx_http_flexsc_module.so").exists():
+        pytest.skip("the module for nginx isn't built: install nginx-dev")
+    said = reader.follow("nginx.md")
+    measured = rates(said)
+    assert len(measured) == 3 and min(measured) > 0
+    assert said.count(" s of processor time\n") == 3
+    assert "test is successful" in said
+    assert (reader.seen / "nginx/conf.d/flexsc.conf").read_text() == "flexsc on;\n"
+    left = [*reader.etc.glob("nginx/*/*"), *(reader.folder / "modules").iterdir()]
+    assert left == []
