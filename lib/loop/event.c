@@ -14,8 +14,7 @@
 
 /* Timers. */
 
-/* Release a cb's timer, if it has one. */
-static bool timer_forget(struct flexsc_loop *loop, const struct flexsc_cb *cb)
+bool flexsc__timer_release(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
 	if (handle_kind(cb->handle) != HANDLE_TIMER ||
 	    !flexsc__cb_pending(loop, cb))
@@ -35,7 +34,7 @@ int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		return err;
 	if (!cb)
 		return -EINVAL;
-	if (!timer_forget(loop, cb) && err)
+	if (!flexsc__timer_release(loop, cb) && err)
 		return err;
 	err = flexsc__wheel_arm(&loop->wheel, time_monotonic(), ns, TIMER_CB,
 			(uintptr_t)cb, &timer);

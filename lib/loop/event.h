@@ -18,6 +18,12 @@ void flexsc__events_collect(struct flexsc_loop *loop);
 /* Take the oldest cb whose timer is due, to run its callback; NULL: no timer is due. */
 struct flexsc_cb *flexsc__timer_take(struct flexsc_loop *loop);
 
+/*
+ * Release a cb's timer without running its callback. False: it has no timer, or the timer
+ * has expired.
+ */
+bool flexsc__timer_release(struct flexsc_loop *loop, const struct flexsc_cb *cb);
+
 /* Is there a callback to dispatch? Timers count only once they were collected. */
 bool flexsc__loop_has_work(const struct flexsc_loop *loop);
 /*

@@ -8,6 +8,7 @@
 #define FLEXSC_RUNTIME_BUCKET_H
 
 #include "lib/base/futex.h"
+#include "runtime/sched/futex_timer.h"
 #include "runtime/sched/uthread.h"
 
 #define BUCKETS	1024U	/* flexsc__buckets; 54 is 64 less their bits */
@@ -39,6 +40,9 @@ static inline void bucket_add(struct bucket *bucket, struct uthread *u)
 		bucket->head = u;
 	bucket->tail = u;
 	u->futex.queued = true;
+	if (u->futex.timer)
+		atomic_store_explicit(&u->futex.timer->bucket, bucket,
+				      memory_order_relaxed);
 }
 
 static inline void bucket_remove(struct bucket *bucket, struct uthread *u)
@@ -54,6 +58,25 @@ static inline void bucket_remove(struct bucket *bucket, struct uthread *u)
 		bucket->tail = u->futex.prev;
 	u->futex.queued = false;
 	atomic_fetch_sub(&bucket->users, 1);
+}
+
+/*
+ * Lock the bucket of a timer's user thread. NULL: the timer is dead. The owner or its heir
+ * only, on which the timer expires.
+ */
+static inline struct bucket *bucket_lock_timed(const struct futex_timer *timer)
+{
+	struct bucket *bucket;
+
+	while ((bucket = atomic_load_explicit(&timer->bucket,
+					      memory_order_relaxed))) {
+		lock(&bucket->lock);
+		if (atomic_load_explicit(&timer->bucket,
+					 memory_order_relaxed) == bucket)
+			return bucket;
+		unlock(&bucket->lock);
+	}
+	return NULL;
 }
 
 /*

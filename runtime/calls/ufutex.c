@@ -74,46 +74,43 @@ static bool can_wait_for(struct uthread *u, const uint32_t *word)
 
 /* The end of a wait. */
 
-static void futex_wait_end(struct uthread *u)
+/* With the bucket's lock: u's wait ends with this result. Then release it. */
+static void bucket_take(struct bucket *bucket, struct uthread *u, long ret)
 {
-	atomic_store(&u->wait, WAIT_NOT);
-	flexsc__inbox_ready(u);
+	bucket_remove(bucket, u);
+	if (u->futex.timer)
+		atomic_store_explicit(&u->futex.timer->bucket, NULL,
+				      memory_order_relaxed);
+	u->ret = ret;
+	u->next = NULL;
 }
 
-/*
- * Can u run? On u's carrier: u was taken off its bucket, and not by its timer.
- */
-static bool ufutex_is_over(struct carrier *c, struct uthread *u)
+/* These can run, and may end from here on. */
+static void release(struct uthread *list)
 {
-	if (!u->futex.timed || u->futex.expired) {
-		atomic_store(&u->wait, WAIT_NOT);
-		return true;
+	struct uthread *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		if (list->futex.timer)
+			flexsc__futex_timer_end(list->futex.timer);
+		atomic_store(&list->wait, WAIT_NOT);
+		flexsc__inbox_ready(list);
 	}
-	u->futex.seen = true;
-	flexsc_loop_cancel(c->loop, &u->cb);
-	return false;
 }
 
-/*
- * On u's carrier: u's timer has expired, was cancelled, or could not move to the
- * heir's loop.
- */
 static void futex_time_over(struct flexsc_cb *cb)
 {
-	struct uthread *u = waiter_of(cb);
-	struct bucket *bucket = bucket_lock(u);
-	bool expired;
+	struct futex_timer *timer = futex_timer_of(cb);
+	struct bucket *bucket = bucket_lock_timed(timer);
+	struct uthread *u;
 
-	expired = u->futex.queued;
-	if (expired) {
-		bucket_remove(bucket, u);
-		u->ret = u->cb.ret ? NO_ENTRY : -ETIMEDOUT;
-	}
+	if (!bucket)
+		return;
+	u = timer->u;
+	bucket_take(bucket, u, -ETIMEDOUT);
 	unlock(&bucket->lock);
-	if (expired || u->futex.seen)
-		futex_wait_end(u);
-	else
-		u->futex.expired = true;
+	release(u);
 }
 
 static void ufutex_interrupt(struct carrier *c, struct uthread *u)
@@ -126,18 +123,40 @@ static void ufutex_interrupt(struct carrier *c, struct uthread *u)
 	 * carrier.
 	 */
 	interrupted = u->futex.queued && carrier_heir(u->carrier) == c;
-	if (interrupted) {
-		bucket_remove(bucket, u);
-		u->ret = -EINTR;
+	if (interrupted)
+		bucket_take(bucket, u, -EINTR);
+	unlock(&bucket->lock);
+	if (interrupted)
+		release(u);
+}
+
+static void ufutex_move_limit(struct carrier *s, struct carrier *c,
+			      struct uthread *u)
+{
+	struct bucket *bucket = bucket_lock(u);
+	struct futex_timer *timer = u->futex.timer;
+	bool fails = false;
+
+	/*
+	 * A waker may have woken u meanwhile. Then its timer may be dead, or that of
+	 * another wait by now.
+	 */
+	if (timer && atomic_load(&timer->bucket) == bucket && timer->u == u &&
+	    timer->owner == c) {
+		__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
+		fails = !flexsc__futex_timer_move(timer, s);
+		/* Without memory for the timer, the wait continues on u's host. */
+		if (fails)
+			bucket_take(bucket, u, NO_ENTRY);
 	}
 	unlock(&bucket->lock);
-	if (interrupted && ufutex_is_over(c, u))
-		flexsc__inbox_ready(u);
+	if (fails)
+		release(u);
 }
 
 static const struct wait_ops ufutex_waits = {
 	.interrupt = ufutex_interrupt,
-	.is_over = ufutex_is_over,
+	.move_limit = ufutex_move_limit,
 };
 
 void flexsc__ufutex_init(void)
@@ -150,19 +169,18 @@ void flexsc__ufutex_init(void)
 static void wait_then(struct kthread *k, struct uthread *u)
 {
 	struct bucket *bucket = bucket_of(u->futex.word);
-	struct carrier *c = k->carrier;
 	long ret = 0;
 
+	u->futex.timer = NULL;
 	if (u->futex.timed) {
-		u->cb.callback = futex_time_over;
-		if (flexsc_loop_timer(c->loop, &u->cb, u->ns)) {
+		u->futex.timer = flexsc__futex_timer_start(
+			k->carrier, u, futex_time_over, u->ns);
+		if (!u->futex.timer) {
 			u->ret = NO_ENTRY;
 			flexsc__inbox_ready(u);
 			return;
 		}
 	}
-	u->futex.seen = false;
-	u->futex.expired = false;
 	/* P1: before the look at "wanted"; pairs with P2 in sched/wait.c. */
 	atomic_store(&u->wait, WAIT_FUTEX);
 	lock(&bucket->lock);
@@ -173,17 +191,15 @@ static void wait_then(struct kthread *k, struct uthread *u)
 		ret = -EAGAIN;
 	else if (atomic_load(&u->wanted) || u->handled)
 		ret = -EINTR;
-	if (ret) {
-		bucket_remove(bucket, u);
-		u->ret = ret;
-	}
+	if (ret)
+		bucket_take(bucket, u, ret);
 	unlock(&bucket->lock);
 	/*
 	 * A user thread that stays in the bucket may be woken from here on, and
 	 * end, so it isn't touched any more.
 	 */
-	if (ret && ufutex_is_over(c, u))
-		flexsc__inbox_ready(u);
+	if (ret)
+		release(u);
 }
 
 /*
@@ -338,22 +354,9 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 
 /* Waking. */
 
-static void release(struct uthread *list)
-{
-	struct uthread *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		if (list->futex.timed)
-			flexsc__inbox_return(list);
-		else
-			futex_wait_end(list);
-	}
-}
-
 /* Take waiters off the bucket, as a list to be released when it is unlocked. */
-static struct uthread *bucket_take(struct bucket *bucket, const uint32_t *word,
-				   uint32_t n, uint32_t bits, uint32_t *taken)
+static struct uthread *take_waiters(struct bucket *bucket, const uint32_t *word,
+				    uint32_t n, uint32_t bits, uint32_t *taken)
 {
 	struct uthread *first = NULL, **link = &first, *u, *next;
 
@@ -361,13 +364,11 @@ static struct uthread *bucket_take(struct bucket *bucket, const uint32_t *word,
 		next = u->futex.next;
 		if (u->futex.word != word || !(u->futex.bits & bits))
 			continue;
-		bucket_remove(bucket, u);
-		u->ret = 0;
+		bucket_take(bucket, u, 0);
 		*link = u;
 		link = &u->next;
 		++*taken;
 	}
-	*link = NULL;
 	return first;
 }
 
@@ -407,7 +408,7 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&bucket->users, memory_order_relaxed)) {
 		lock(&bucket->lock);
-		woken = bucket_take(bucket, word, n, bits, &taken);
+		woken = take_waiters(bucket, word, n, bits, &taken);
 		unlock(&bucket->lock);
 		hand_over(u, woken);
 		release(woken);
@@ -482,7 +483,7 @@ static long futex_requeue(struct uthread *u, const uint64_t args[6],
 	}
 	set_way(u, atomic_load(&from->kernels) ? WAY_KERNEL_WAKE :
 						 WAY_FUTEX_WAKE);
-	woken = bucket_take(from, word, (uint32_t)args[2], ANY, &taken);
+	woken = take_waiters(from, word, (uint32_t)args[2], ANY, &taken);
 	moved = bucket_move(from, word, to, target, (uint32_t)args[3]);
 	buckets_unlock(from, to);
 	hand_over(u, woken);

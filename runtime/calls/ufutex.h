@@ -12,15 +12,9 @@
  * kernel, the kernel looks. F2: a waker has changed the word, then looks at the
  * counts. Both are sequentially consistent, so one of the two sees the other.
  *
- * A timed wait can be ended by its timer and by a waker. It is over when its
- * carrier has seen the end of both:
- *
- *	queued -> woken		a waker took it off the bucket, and gives it
- *				to its carrier's inbox
- *	queued -> expired	its timer expired, on its carrier: it can run
- *	woken  -> can run	its carrier takes it from the inbox, if the
- *				timer has run by then; else the carrier cancels
- *				the timer, whose callback lets it run
+ * A waker, an interruption or the expiry of a timer takes a user thread off its bucket, and
+ * so ends its wait. The user thread becomes ready where that happens. Its timer is left to
+ * the carrier that has it: sched/futex_timer.h.
  */
 #ifndef FLEXSC_RUNTIME_UFUTEX_H
 #define FLEXSC_RUNTIME_UFUTEX_H

@@ -15,6 +15,7 @@
 
 #include <flexsc/loop.h>
 
+#include "lib/loop/arena.h"
 #include "runqueue.h"
 #include "uthread.h"
 
@@ -81,6 +82,11 @@ struct carrier {
 	/* Carriers whose heir this one is: adopt.c, on this carrier. */
 	struct carrier *wards, *next_ward;
 	bool accepts;	/* stuck with armed accepts; counted: moved.c */
+	struct {		/* futex_timer.h */
+		struct arena all;
+		uint32_t made;
+		struct futex_timer *free;
+	} timers;
 	/* Written by other threads, from here on. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) rechecks;	/* whose waits to check: inbox.h */
@@ -101,6 +107,7 @@ struct carrier {
 	_Atomic uint64_t preempt;
 	atomic_bool called;	/* a signal will read "stuck": T1, T2 */
 	_Atomic uint32_t changed;	/* N1, N2 in signals/identity.c */
+	_Atomic(struct futex_timer *) dead_timers;	/* futex_timer.h */
 };
 
 /* The carrier that acts for c: c itself, its heir, or the heir of that one. */

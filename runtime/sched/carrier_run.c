@@ -16,6 +16,7 @@
 #include "carrier_signal.h"
 #include "count.h"
 #include "cputime.h"
+#include "futex_timer.h"
 #include "host.h"
 #include "inbox.h"
 #include "monitor.h"
@@ -52,8 +53,7 @@ static void take_inbox(struct carrier *c)
 	for (u = flexsc__inbox_take(c); u; u = next) {
 		next = u->next;
 		COUNT_CARRIER(c, given, 1);
-		if (flexsc__wait_over(u))
-			flexsc__runqueue_put(c, u);
+		flexsc__runqueue_put(c, u);
 	}
 }
 
@@ -102,6 +102,7 @@ static void dispatch(struct carrier *c)
 					      memory_order_relaxed);
 
 	c->runs = 0;
+	flexsc__futex_timers_free_dead(c);
 	flexsc_loop_dispatch(c->loop);
 	if (c->wards)
 		flexsc__adopt_serve(c);
@@ -133,6 +134,8 @@ static bool spin(struct carrier *c)
 
 static void sleep_until_work(struct carrier *c)
 {
+	/* Else their expiry ends the sleep. */
+	flexsc__futex_timers_free_dead(c);
 	/*
 	 * Before it spins, and before others may take it for idle. Without either, one
 	 * system call submits and waits.

@@ -17,6 +17,7 @@
 #include "adopt.h"
 #include "carrier.h"
 #include "carrier_signal.h"
+#include "futex_timer.h"
 #include "internal_thread.h"
 #include "monitor.h"
 #include "proc.h"
@@ -59,6 +60,7 @@ static void carrier_fini(struct carrier *c)
 	if (!flexsc_loop_stats(c->loop, &stats, sizeof(stats)))
 		flexsc__runtime.ended_calls += stats.mode_switches;
 	flexsc_loop_destroy(c->loop);
+	flexsc__futex_timers_fini(c);
 	flexsc__proc_close(c);
 	c->k.counters->tid = 0;
 }
@@ -164,6 +166,8 @@ static void *carrier_main(void *arg)
 		/* M1: the monitor may be asleep since before there were carriers. */
 		flexsc__monitor_notice();
 		flexsc__carrier_run(c);
+		/* An heir's loop may have another carrier's timers. */
+		flexsc__futex_timers_free_dead(c);
 		end_together();
 		carrier_fini(c);
 		flexsc__signal_fini(c);

@@ -68,11 +68,6 @@ void flexsc__inbox_ready(struct uthread *u)
 		flexsc__inbox_give(u);
 }
 
-void flexsc__inbox_return(struct uthread *u)
-{
-	put_in_box(u->carrier, u);
-}
-
 struct uthread *flexsc__inbox_take(struct carrier *c)
 {
 	struct uthread *u, *next, *oldest = NULL;

@@ -24,9 +24,6 @@ void flexsc__inbox_give(struct uthread *u);
 /* As flexsc__inbox_give(), but on the calling thread if that is a carrier. */
 void flexsc__inbox_ready(struct uthread *u);
 
-/* Any thread: u's wait is over except for its carrier's part, flexsc__wait_over(). */
-void flexsc__inbox_return(struct uthread *u);
-
 /* Any thread, any signal handler: have u's carrier check whether u's wait has to end. */
 void flexsc__inbox_recheck(struct uthread *u);
 

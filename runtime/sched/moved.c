@@ -78,9 +78,8 @@ static void take_wait(struct carrier *s, struct carrier *c, struct uthread *u)
 		take_call(s, c, u);
 		break;
 	case WAIT_FUTEX:
-		if (!u->futex.timed)
-			break;
-		/* fall through */
+		flexsc__wait_move_limit(s, c, u);
+		break;
 	case WAIT_TIMER:
 		take_timer(s, c, u);
 		break;

@@ -91,7 +91,7 @@ enum wait_kind {
 	WAIT_NOT = 0,
 	WAIT_CALL,	/* cb is posted to its carrier's loop */
 	WAIT_TIMER,	/* cb is a timer of its carrier's loop */
-	WAIT_FUTEX,	/* it is in a bucket; cb is a timer if timed */
+	WAIT_FUTEX,	/* it is in a bucket */
 };
 
 /* Signal handlers that ran since the user thread's call was begun or restarted. */
@@ -176,8 +176,9 @@ struct uthread {
 		uint32_t bits;
 		uint32_t value;
 		bool queued;
-		bool timed, expired, seen;
+		bool timed;
 		uintptr_t page;	/* page of a word it has waited for */
+		struct futex_timer *timer;	/* of its wait, if timed; or NULL */
 	} futex;
 
 	uint32_t closings;	/* of its call's descriptor: closings.h */

@@ -172,14 +172,8 @@ void flexsc__wait_interrupt(struct carrier *c, struct uthread *u)
 	}
 }
 
-bool flexsc__wait_over(struct uthread *u)
+void flexsc__wait_move_limit(struct carrier *s, struct carrier *c,
+			     struct uthread *u)
 {
-	if (atomic_load(&u->wait) != WAIT_FUTEX)
-		return true;
-	/* Its timer is another carrier's: it came by way of an heir. */
-	if (carrier_heir(u->carrier) != kthread_self()->carrier) {
-		flexsc__inbox_return(u);
-		return false;
-	}
-	return futexes->is_over(u->carrier, u);
+	futexes->move_limit(s, c, u);
 }

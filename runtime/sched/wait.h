@@ -55,21 +55,17 @@ void flexsc__wait_post(struct carrier *c, struct uthread *u);
 /* Carriers only: u is wanted on its host. If it waits on c, end that wait. */
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);
 
-/*
- * Carriers only: u came through the inbox. Is its wait over, so that it can
- * run?
- */
-bool flexsc__wait_over(struct uthread *u);
+/* Heir s only: u waits for a futex on the stuck carrier c. Move its time limit to s. */
+void flexsc__wait_move_limit(struct carrier *s, struct carrier *c,
+			     struct uthread *u);
 
-/*
- * Waits of a kind that this file doesn't know: WAIT_FUTEX. Both functions run
- * on the carrier that u waits on.
- */
+/* Waits of a kind that this file doesn't know: WAIT_FUTEX. */
 struct wait_ops {
-	/* u is wanted on its host: end its wait. */
+	/* On c, which u waits on. u is wanted on its host: end its wait. */
 	void (*interrupt)(struct carrier *c, struct uthread *u);
-	/* u came through the inbox: can it run? */
-	bool (*is_over)(struct carrier *c, struct uthread *u);
+	/* flexsc__wait_move_limit() */
+	void (*move_limit)(struct carrier *s, struct carrier *c,
+			   struct uthread *u);
 };
 
 /* Set the functions for futex waits, before there are carriers. */

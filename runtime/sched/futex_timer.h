@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time limit of a futex wait: a timer in the loop of a carrier, its owner. Any thread
+ * may end the wait. Then the user thread runs, waits again, or ends, before the owner uses
+ * its loop again. So the timer is an object of its own, which only the owner frees.
+ *
+ *	free	-> live		owner: a wait begins
+ *	live	-> live		an heir becomes the owner (moved.h)
+ *	live	-> dead		any thread: it took the user thread off its bucket
+ *	dead	-> free		owner, from its list of dead timers
+ *
+ * A live timer names the bucket of its user thread. Only a thread that has this bucket's
+ * lock changes the name, so exactly one ends the wait: a waker, an interruption, or the
+ * timer's expiry. That thread also puts the timer into the list. A dead timer that expires
+ * has no effect.
+ *
+ * A timer in the list doesn't wake the owner. The owner empties the list each time it looks
+ * for completions (carrier_run.c). So it has as many timers as user threads wait on it, and
+ * as it has made since that look.
+ */
+#ifndef FLEXSC_RUNTIME_FUTEX_TIMER_H
+#define FLEXSC_RUNTIME_FUTEX_TIMER_H
+
+#include "carrier.h"
+
+struct bucket;
+
+struct futex_timer {
+	struct flexsc_cb cb;
+	_Atomic(struct bucket *) bucket;	/* that u is in; NULL: dead */
+	struct uthread *u;	/* it may end when the timer is dead */
+	struct carrier *owner;	/* live: with the bucket's lock */
+	struct futex_timer *next;	/* free or dead */
+};
+
+/*
+ * Carrier c only: have "over" called in ns nanoseconds, on c or its heir. The caller then
+ * sets the bucket. NULL: there is no memory.
+ */
+struct futex_timer *flexsc__futex_timer_start(struct carrier *c,
+					      struct uthread *u,
+					      void (*over)(struct flexsc_cb *cb),
+					      uint64_t ns);
+
+/* Any thread, when the timer has no bucket any more. */
+void flexsc__futex_timer_end(struct futex_timer *timer);
+
+/*
+ * Heir s only, with the bucket's lock: move a live timer of a stuck carrier to s. False:
+ * there is no memory. Then the timer can only be ended.
+ */
+bool flexsc__futex_timer_move(struct futex_timer *timer, struct carrier *s);
+
+/* Carrier c only: free its dead timers. */
+void flexsc__futex_timers_free_dead(struct carrier *c);
+
+/* When all carriers have freed their dead timers, and c has destroyed its loop. */
+void flexsc__futex_timers_fini(struct carrier *c);
+
+/* The timer whose cb this is. */
+static inline struct futex_timer *futex_timer_of(struct flexsc_cb *cb)
+{
+	return (struct futex_timer *)((char *)cb -
+				      offsetof(struct futex_timer, cb));
+}
+
+#endif /* FLEXSC_RUNTIME_FUTEX_TIMER_H */
