@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -456,4 +457,130 @@ TEST_LIMIT(no_wake_up_is_lost, 3600)
 	join_all(met, BARRIER);
 	CHECK(handled > 0);
 	test_note("%ld signals, %ld rounds", handled, arrived / BARRIER);
+}
+
+/*
+ * Waits that are woken, or interrupted, as their limit passes. Their threads end soon
+ * after. A wake-up that futex(2) reports has to end one wait, and no other wait may
+ * report one. The same holds for a semaphore's posts, while its waiters are cancelled.
+ */
+
+#define NEAR_NS		200000
+#define ENOUGH		2000	/* ends of each kind */
+
+static _Atomic uint32_t words[3];	/* no thread wakes the last one's waiters */
+static sem_t near;
+static bool requeues;
+static atomic_long claimed, moved, woken, late, posted, got;
+
+static long futex(_Atomic uint32_t *word, int op, uint32_t n, uintptr_t more)
+{
+	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, n, more,
+		       &words[1 + chance(2)]);
+}
+
+static void wait_for_word(void)
+{
+	struct timespec limit = { 0, chance(NEAR_NS) };
+
+	if (!futex(&words[chance(2)], FUTEX_WAIT, 0, (uintptr_t)&limit))
+		woken++;
+	else if (errno == ETIMEDOUT)
+		late++;
+	else
+		CHECK_EQ(errno, EINTR);
+}
+
+static void wait_for_post(void)
+{
+	struct timespec until = in_ms(CLOCK_REALTIME, 0);
+
+	until.tv_nsec += chance(NEAR_NS);
+	until.tv_nsec -= until.tv_nsec >= (long)SECOND ? NEAR_NS : 0;
+	if (!sem_timedwait(&near, &until))
+		got++;
+	else
+		CHECK(errno == ETIMEDOUT || errno == EINTR);
+}
+
+static void *wait_a_little(void *arg)
+{
+	sow((uintptr_t)arg);
+	for (unsigned int i = chance(8); i; i--)
+		if (chance(4))
+			wait_for_word();
+		else
+			wait_for_post();
+	return NULL;
+}
+
+static void *renew(void *arg)
+{
+	uintptr_t number = (uintptr_t)arg;
+
+	for (sow(number); !stop; number += 1000) {
+		pthread_t waiter = start(wait_a_little, (void *)number);
+
+		for (unsigned int i = chance(4); i; i--) {
+			usleep(chance(300));
+			pthread_kill(waiter, SIGUSR1);
+		}
+		if (!chance(4))
+			pthread_cancel(waiter);
+		join(waiter);
+	}
+	return NULL;
+}
+
+static void *wake_some(void *arg)
+{
+	for (sow((uintptr_t)arg); !stop; dawdle()) {
+		if (requeues && chance(3))
+			moved += futex(&words[0], FUTEX_REQUEUE, 0, 1 + chance(3));
+		claimed += futex(&words[chance(2)], FUTEX_WAKE, 1 + chance(2), 0);
+		if (!chance(3)) {
+			posted++;
+			sem_post(&near);
+		}
+		usleep(chance(2) * chance(100));
+	}
+	return NULL;
+}
+
+static void wake_near_the_limit(void)
+{
+	pthread_t waiters[2 * WORKERS], wakers[2];
+	int left;
+
+	stop = false;
+	sow(0);
+	hear(SIGUSR1, 0);
+	sem_init(&near, 0, 0);
+	for (uintptr_t i = 0; i < 2 * WORKERS; i++)
+		waiters[i] = start(renew, (void *)(i + 1));
+	for (uintptr_t i = 0; i < 2; i++)
+		wakers[i] = start(wake_some, (void *)(i + 100));
+	while (claimed < ENOUGH || late < ENOUGH || got < ENOUGH)
+		usleep(1000);
+	stop = true;
+	join_all(waiters, 2 * WORKERS);
+	join_all(wakers, 2);
+	sem_getvalue(&near, &left);
+	CHECK_EQ(got + left, posted);
+	test_note("%ld woken, %ld late, %ld got", claimed, late, got);
+}
+
+TEST(a_wake_up_near_the_limit_ends_one_wait)
+{
+	wake_near_the_limit();
+	CHECK_EQ(woken, claimed);
+}
+
+/* Waiters in the kernel are woken, though a requeue reports them as moved. */
+TEST(a_wait_that_was_moved_ends_once)
+{
+	requeues = true;
+	wake_near_the_limit();
+	CHECK(moved > 0);
+	CHECK(woken >= claimed && woken <= claimed + moved);
 }
