@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc study: the measuring loops for one variant at a time (--raw), the page
- * of the papers' figures (report), or flexstudy, the Python package with the
- * study's benches.
+ * flexsc study: runs the measuring loop of a single variant (--raw), makes the
+ * page of the papers' figures (report), or starts flexstudy, the Python package
+ * with the study's benches.
  */
 #include "cases.h"
 

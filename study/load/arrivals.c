@@ -14,7 +14,7 @@ void bench_arrivals_init(struct bench_arrivals *arrivals, uint64_t rate,
 		.count = count, .rate = rate, .stride = 1,
 		.poisson = poisson, .random = seed,
 	};
-	/* Seeds that are close to each other give numbers that aren't. */
+	/* Makes similar seeds give unrelated numbers. */
 	for (int i = 0; i < 16; i++)
 		bench_random(&arrivals->random);
 }
@@ -28,7 +28,7 @@ uint64_t bench_arrivals_due(const struct bench_arrivals *arrivals)
 	return arrivals->begin + arrivals->made * SECOND / arrivals->rate;
 }
 
-/* More than 0 and at most 1. */
+/* A random number greater than 0 and at most 1. */
 static double chance(uint64_t *random)
 {
 	return ((double)(bench_random(random) >> 11) + 1) / 0x1p53;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the requests of an open loop are due. The times are a function of rate,
- * kind and seed alone, and no server's slowness moves them.
+ * The times when an open loop's requests are due. They depend only on rate,
+ * kind and seed, so a slow server doesn't change them.
  *
- *	even	equally far apart
- *	poisson	a random time apart, as clients that know nothing of each other
+ * 	even	equally far apart
+ * 	poisson	a random time apart, as with independent clients
  */
 #ifndef FLEXSC_STUDY_ARRIVALS_H
 #define FLEXSC_STUDY_ARRIVALS_H
@@ -13,31 +13,31 @@
 #include <stdint.h>
 
 struct bench_arrivals {
-	uint64_t begin;		/* ns: when the first one is due */
-	uint64_t count;		/* of all threads together */
-	uint64_t made;		/* the next one's number, among all threads' */
-	uint64_t rate;		/* a second */
-	uint64_t stride;	/* passed at once */
+	uint64_t begin;		/* ns: time when the first one is due */
+	uint64_t count;		/* number of arrivals, of all threads together */
+	uint64_t made;		/* number of the next one, among all threads' */
+	uint64_t rate;		/* arrivals per second */
+	uint64_t stride;	/* distance between this thread's arrivals */
 	bool poisson;
-	double at;		/* ns from begin to the next one, if poisson */
+	double at;		/* poisson: ns from "begin" to the next one */
 	uint64_t random;	/* state of the random numbers */
 };
 
-/* seed: not zero. */
+/* seed: must not be zero. */
 void bench_arrivals_init(struct bench_arrivals *arrivals, uint64_t rate,
 			 uint64_t count, bool poisson, uint64_t seed);
 
 /*
- * Keep one thread's part of the arrivals: from number "index" on, every one in
- * "threads". All threads together have all arrivals.
+ * Keep only one thread's arrivals: number "index", and every "threads"-th after
+ * it. All threads together have all arrivals.
  */
 void bench_arrivals_share(struct bench_arrivals *arrivals, uint64_t index,
 			  uint64_t threads);
 
-/* When the next one is due; UINT64_MAX: there is none. */
+/* The time when the next one is due. UINT64_MAX: none is left. */
 uint64_t bench_arrivals_due(const struct bench_arrivals *arrivals);
 
-/* The next one has arrived. */
+/* Go on to the next arrival. */
 void bench_arrivals_pass(struct bench_arrivals *arrivals);
 
 #endif /* FLEXSC_STUDY_ARRIVALS_H */

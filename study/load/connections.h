@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connections of a crowd (crowd.h), each of a visit. All are in one epoll
- * set, edge-triggered, with the descriptor as data. One thread at a time uses
- * them: the crowd's, in a run.
+ * The connections of a crowd (crowd.h); each belongs to a visit. All are in one
+ * epoll set, edge-triggered, with the descriptor as data. One thread at a time
+ * uses them; during a run it is the crowd's.
  */
 #ifndef FLEXSC_STUDY_CONNECTIONS_H
 #define FLEXSC_STUDY_CONNECTIONS_H
@@ -16,23 +16,25 @@
 #define BENCH_FDS_MAX	(1U << 20)
 
 struct bench_connections {
-	/* The caller sets these. */
+	/* Set by the caller. */
 	struct bench_route route;
-	uint64_t begun;		/* the next connection's turn (route.h) */
-	size_t max;		/* connections at once, at most */
-	/* The functions keep these. */
+	uint64_t begun;		/* number of the next connection, for route.h */
+	size_t max;		/* most concurrent connections */
+	/* Set by the functions. */
 	int epoll;
 	size_t count;
 	struct bench_visit **by_fd;
 };
 
-/* 0, or -errno; bench_connections_fini() is due in both cases. */
+/*
+ * Returns 0 or -errno. bench_connections_fini() must be called in both cases.
+ */
 int bench_connections_init(struct bench_connections *connections);
 void bench_connections_fini(struct bench_connections *connections);
 
 /*
- * Open a connection for the visit, whose handshake may not be over. 0, or
- * -errno: -EMFILE if "max" connections are open, or no descriptor is left.
+ * Open a connection for the visit; its handshake may still be pending. Returns
+ * 0 or -errno. -EMFILE: "max" connections are open, or no descriptor is left.
  */
 int bench_connections_open(struct bench_connections *connections,
 			   struct bench_visit *visit);

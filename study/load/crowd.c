@@ -11,13 +11,13 @@
 #include "bench/raw/loop.h"
 
 #define SECOND		1000000000ULL
-#define PATIENCE	(15 * SECOND)	/* at the end, without a time-out */
-#define PATIENCE_MS	5000		/* with the first answer of each page */
-#define PAUSE		1000000ULL	/* ns, after a failure to connect */
-#define STARTS		64	/* requests begun between looks for events */
+#define PATIENCE	(15 * SECOND)	/* wait at the end, without a time-out */
+#define PATIENCE_MS	5000		/* wait for the first answer of each page */
+#define PAUSE		1000000ULL	/* ns to wait after a failure to connect */
+#define STARTS		64	/* most requests begun before events are checked */
 #define EVENTS		128
-#define SAMPLE		64	/* bytes of a body that are compared */
-#define WHOLE		64	/* one body in so many is compared entirely */
+#define SAMPLE		64	/* bytes of a body that are usually compared */
+#define WHOLE		64	/* one of so many bodies is compared entirely */
 #define NEVER		UINT64_MAX
 #define GONE		(EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
@@ -63,8 +63,8 @@ void bench_crowd_fini(struct bench_crowd *crowd)
 /* Requests that have begun. */
 
 /*
- * Which bytes of a file are compared: mostly a few, for a client that looks at
- * all of them takes longer than many a server.
+ * Choose the bytes of a file to compare. Usually these are few, because a
+ * client that compares all bytes would need more time than many servers.
  */
 static void choose(struct bench_crowd *crowd, struct bench_visit *visit)
 {
@@ -77,7 +77,7 @@ static void choose(struct bench_crowd *crowd, struct bench_visit *visit)
 	visit->to = visit->from + SAMPLE;
 }
 
-/* A request is due: it is under way from now on. */
+/* Begin a request that is due. */
 static void ask(struct bench_crowd *crowd, struct bench_visit *visit,
 		uint64_t due)
 {
@@ -90,7 +90,7 @@ static void ask(struct bench_crowd *crowd, struct bench_visit *visit,
 	crowd->newest = visit;
 }
 
-/* A request is over, by visit->end: count it. */
+/* Count a request that has ended, by visit->end. */
 static void count(struct bench_crowd *crowd, struct bench_visit *visit,
 		  uint64_t now)
 {
@@ -129,7 +129,7 @@ static void end(struct bench_crowd *crowd, struct bench_visit *visit,
 
 /* Clients. */
 
-/* The client goes away, and its memory is for a later one. */
+/* Remove a client, and keep its memory for a later one. */
 static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 		  uint64_t now)
 {
@@ -144,12 +144,12 @@ static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 	visit->newer = crowd->spare;
 	crowd->spare = visit;
 	crowd->clients--;
-	/* After a failure to connect, the next client comes after a pause. */
+	/* After a failure to connect, the next client waits for a pause. */
 	crowd->freed = visit->end == BENCH_REFUSED ||
 		       visit->end == BENCH_UNSENT ? now + PAUSE : now;
 }
 
-/* The client thinks, with its connection or, if that is closed, without. */
+/* Let the client think. It keeps its connection, unless that was closed. */
 static void think(struct bench_crowd *crowd, struct bench_visit *visit,
 		  uint64_t now)
 {
@@ -165,7 +165,7 @@ static void think(struct bench_crowd *crowd, struct bench_visit *visit,
 	}
 }
 
-/* A request is over. */
+/* Handle the end of a request. */
 static void pass(struct bench_crowd *crowd, struct bench_visit *visit)
 {
 	uint64_t now = now_ns();
@@ -178,8 +178,8 @@ static void pass(struct bench_crowd *crowd, struct bench_visit *visit)
 }
 
 /*
- * Send a request, over the client's connection or a new one. One that begins
- * later than its client waits takes no connection.
+ * Send a request over the client's connection or a new one. A request that
+ * begins after its client has given up makes no connection.
  */
 static void send_request(struct bench_crowd *crowd, struct bench_visit *visit)
 {
@@ -197,7 +197,10 @@ static void send_request(struct bench_crowd *crowd, struct bench_visit *visit)
 	if (err)
 		visit->end = err == -ECONNREFUSED ? BENCH_REFUSED :
 						    BENCH_UNSENT;
-	/* Even an idle connection hasn't the answer yet: no receive. */
+	/*
+	 * The answer can't have arrived yet, not even on an idle connection:
+	 * don't receive.
+	 */
 	if (err || bench_visit_send(visit))
 		pass(crowd, visit);
 }
@@ -211,12 +214,12 @@ static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 	if (visit && visit->asking) {
 		if (!bench_visit_go(visit))
 			return;
-		/* The end of the connection may be behind the answer. */
+		/* The connection's end may follow the answer. */
 		visit->closing |= !!(event->events & GONE);
 		pass(crowd, visit);
 		return;
 	}
-	/* Without a request, bytes or an end are the connection's end. */
+	/* Bytes or an end without a pending request end the connection. */
 	if (!visit || !(event->events & (EPOLLIN | GONE)))
 		return;
 	bench_connections_close(connections, visit);
@@ -225,7 +228,7 @@ static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 
 /* Time. */
 
-/* When the next client comes. */
+/* The time when the next client comes. */
 static uint64_t arrival_due(const struct bench_crowd *crowd)
 {
 	uint64_t due = bench_arrivals_due(&crowd->arrivals);
@@ -235,7 +238,7 @@ static uint64_t arrival_due(const struct bench_crowd *crowd)
 	return crowd->clients < crowd->places ? crowd->freed : NEVER;
 }
 
-/* When the next request is due, of a new client or of one that thinks. */
+/* The time when the next request is due, of a new or a thinking client. */
 static uint64_t next_due(const struct bench_crowd *crowd)
 {
 	uint64_t due = arrival_due(crowd), thought;
@@ -246,7 +249,7 @@ static uint64_t next_due(const struct bench_crowd *crowd)
 	return crowd->length && due >= crowd->tally->until ? NEVER : due;
 }
 
-/* A client, at its first page; NULL: out of memory. */
+/* Make a client at its first page. NULL: out of memory. */
 static struct bench_visit *arrive(struct bench_crowd *crowd)
 {
 	struct bench_visit *visit = crowd->spare;
@@ -289,7 +292,7 @@ static void begin(struct bench_crowd *crowd, uint64_t due)
 	send_request(crowd, visit);
 }
 
-/* When the oldest request's client gives up, or is cut off. */
+/* The time when the oldest request's client gives up, or is cut off. */
 static uint64_t deadline(const struct bench_crowd *crowd)
 {
 	uint64_t until = crowd->tally->until, due, end;
@@ -329,7 +332,10 @@ static void begin_due(struct bench_crowd *crowd)
 	}
 }
 
-/* Wait for events until a time, at first awake. Returns how many there are. */
+/*
+ * Wait for events until a time; poll before sleeping. Returns the number of
+ * events.
+ */
 static int wait(struct bench_crowd *crowd, struct epoll_event *events,
 		uint64_t until)
 {
@@ -361,11 +367,11 @@ static void wait_for_events(struct bench_crowd *crowd)
 	if (until > deadline(crowd))
 		until = deadline(crowd);
 	if (until == NEVER)
-		return;		/* the last request ended just now */
+		return;		/* the last request has just ended */
 	n = wait(crowd, events, until);
 	/*
-	 * A client that goes on at once does so before other answers are taken:
-	 * the server is to have something to do meanwhile.
+	 * A client without think time sends its next request before other
+	 * answers are read, so that the server always has work.
 	 */
 	for (int i = 0; i < n; i++) {
 		handle(crowd, &events[i]);
@@ -399,7 +405,7 @@ const char *bench_crowd_learn(struct bench_crowd *crowd)
 	return wrong;
 }
 
-/* The run is over: clients that think go away. */
+/* End the run: remove clients that think. */
 static void end_all(struct bench_crowd *crowd)
 {
 	struct bench_visit *visit;
@@ -411,7 +417,7 @@ static void end_all(struct bench_crowd *crowd)
 	}
 }
 
-/* How long clients come, if that is known. */
+/* The time for which clients come, if it is known. */
 static uint64_t length(const struct bench_crowd *crowd)
 {
 	if (crowd->length || crowd->places)
@@ -434,7 +440,7 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 		wait_for_events(crowd);
 	}
 	end_all(crowd);
-	/* Sessions go on when the last one has begun. */
+	/* After the last session has begun, the other sessions go on. */
 	if (crowd->trace && !crowd->length && tally->last > tally->until)
 		tally->until = tally->last;
 	return crowd->wrong;

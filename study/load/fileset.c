@@ -9,7 +9,7 @@
 
 #include "bench/load/visit.h"
 
-/* The file "name" beside the trace. NULL after a line on stderr. */
+/* Open the file "name" in the trace's folder. NULL after a message. */
 static FILE *opened(const char *trace, const char *name)
 {
 	const char *slash = strrchr(trace, '/');

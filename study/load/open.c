@@ -15,16 +15,16 @@
 #include "bench/raw/report.h"
 
 #define SECOND		1000000000ULL
-#define DELAY		(SECOND / 10)	/* before the first request is due */
+#define DELAY		(SECOND / 10)	/* delay before the first request is due */
 #define OTHER_FDS	64
 #define SOURCE		"127.0.0.2"
 
-/* A thread's part. */
+/* The state of one thread. */
 struct part {
 	struct bench_crowd crowd;
 	pthread_t thread;
 	uint64_t begin;
-	const char *wrong;	/* NULL, or what ended it */
+	const char *wrong;	/* NULL, or an error that ended it */
 };
 
 struct open_loop {
@@ -32,8 +32,8 @@ struct open_loop {
 	struct bench_fileset set;
 	struct bench_trace trace;
 	struct part *parts;
-	size_t count;		/* of parts */
-	clockid_t clock;	/* the server's processor time */
+	size_t count;		/* number of parts */
+	clockid_t clock;	/* clock of the server's processor time */
 };
 
 static int complain(const char *what)
@@ -87,7 +87,10 @@ static int set_arrivals(struct bench_crowd *crowd,
 	} else if (!count) {
 		count = rate * (uint64_t)settings->seconds;
 	}
-	/* How long a count of sessions takes is known at the end: merge(). */
+	/*
+	 * With a count of sessions the duration is known only at the end: see
+	 * merge().
+	 */
 	if (crowd->length ? crowd->warm_up >= crowd->length :
 	    !settings->trace &&
 			    rate * (uint64_t)settings->warm_ms / 1000 >= count)
@@ -98,13 +101,13 @@ static int set_arrivals(struct bench_crowd *crowd,
 	return 0;
 }
 
-/* A thread's part of something. */
+/* One thread's share of a total. */
 static size_t part_of(const struct open_loop *o, size_t all, size_t index)
 {
 	return all / o->count + (index < all % o->count);
 }
 
-/* At most one connection for each descriptor. */
+/* Each thread may have as many connections as its share of the descriptors. */
 static int set_connections(const struct open_loop *o, size_t index)
 {
 	const struct bench_settings *settings = o->settings;
@@ -204,7 +207,7 @@ static int run(struct open_loop *o)
 	return wrong ? complain(wrong) : 0;
 }
 
-/* With a trace a wrong answer is counted, and the first one is told of. */
+/* With a trace, wrong answers are counted, and the first one is reported. */
 static void warn(const struct open_loop *o)
 {
 	for (size_t i = 0; i < o->count; i++) {
@@ -239,7 +242,9 @@ static int merge(struct open_loop *o)
 
 	for (size_t i = 1; i < o->count; i++)
 		bench_tally_merge(tally, o->parts[i].crowd.tally);
-	/* Sessions end with their last answer; without one they end now. */
+	/*
+	 * Sessions end with their last answer, or now if there was no answer.
+	 */
 	if (settings->trace && settings->count && !tally->last)
 		tally->until = bench_clock(CLOCK_MONOTONIC);
 	return tally->until > tally->from ? 0 :
@@ -290,7 +295,7 @@ int bench_open(const struct bench_settings *settings)
 		return bench_failed("load", -ENOMEM);
 	for (size_t i = 0; i < o.count; i++)
 		o.parts[i].crowd.connections.epoll = -1;
-	/* Timers are to be exact: a request begins when it is due. */
+	/* Make timers exact, so that a request begins when it is due. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	err = bench_pin(settings->core) || set(&o) || measure(&o);
 	for (size_t i = 0; i < o.count; i++)

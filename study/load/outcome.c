@@ -8,7 +8,9 @@
 
 #include "bench/raw/report.h"
 
-/* The reported counters of the server's network, and the kernel's names. */
+/*
+ * The reported counters of the server's network, and their names in the kernel.
+ */
 static const struct {
 	const char *name, *netstat;
 } counters[BENCH_NETWORK] = {
@@ -17,7 +19,10 @@ static const struct {
 	{ "syn_cookies", "SyncookiesSent" },
 };
 
-/* The file is pairs of lines: names, then the values in their order. */
+/*
+ * The file consists of pairs of lines: names, then the values in the same
+ * order.
+ */
 static double value_of(char *names, char *values, const char *name)
 {
 	char *names_at = NULL, *values_at = NULL;
@@ -31,7 +36,10 @@ static double value_of(char *names, char *values, const char *name)
 	return found && value ? strtod(value, NULL) : 0;
 }
 
-/* Of /proc/PID/net/netstat, 0: of this process. 0: it can't be read. */
+/*
+ * A counter of /proc/PID/net/netstat; pid 0: this process. Returns 0 on
+ * failure.
+ */
 static double netstat(long pid, const char *name)
 {
 	char path[64], *names = NULL, *values = NULL;
@@ -102,7 +110,7 @@ static void report_times(const char *name, const struct bench_times *times)
 	report_one(full, (double)times->max / 1000);
 }
 
-/* Of a run whose end was known before. */
+/* Report a run whose end time was known in advance. */
 static void report_answers(const struct bench_tally *tally)
 {
 	double rate = bench_tally_answer_rate(tally);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outcome of an open loop or of sessions, as "study --raw load" prints it.
- * The main thread calls the functions, before the crowds' threads run and
- * after.
+ * The results of an open loop or of sessions, as printed by "study --raw load".
+ * The main thread calls the functions, before and after the crowds' threads
+ * run.
  */
 #ifndef FLEXSC_STUDY_OUTCOME_H
 #define FLEXSC_STUDY_OUTCOME_H
@@ -12,18 +12,18 @@
 #include "bench/raw/settings.h"
 #include "tally.h"
 
-#define BENCH_NETWORK	3	/* counters of the server's network */
+#define BENCH_NETWORK	3	/* number of network counters */
 
 struct bench_outcome {
 	const struct bench_settings *settings;
-	const struct bench_tally *tally;	/* of all threads */
-	double *order;			/* us, of each answer; or NULL */
+	const struct bench_tally *tally;	/* sum of all threads */
+	double *order;			/* time of each answer in us, or NULL */
 	long order_count;
-	double network[BENCH_NETWORK];	/* counters; then their growth */
-	uint64_t cpu;			/* ns of the server's; 0 without pid= */
+	double network[BENCH_NETWORK];	/* counters, later their growth */
+	uint64_t cpu;			/* ns of the server; 0 without pid= */
 };
 
-/* Read the network's counters before a run; and how much they grew, after. */
+/* Read the network's counters before a run; after it, compute their growth. */
 void bench_outcome_before(struct bench_outcome *outcome);
 void bench_outcome_after(struct bench_outcome *outcome);
 

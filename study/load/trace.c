@@ -8,22 +8,22 @@
 #include <string.h>
 
 #define THINK_MAX	86400	/* seconds */
-#define TOLD_MAX	64	/* characters of a wrong word */
+#define TOLD_MAX	64	/* characters of a wrong word that are printed */
 #define BLANKS		" \t\r\n"
 
-/* The state of reading a trace. */
+/* State of reading a trace. */
 struct reading {
 	struct bench_trace *trace;
 	const struct bench_fileset *set;
 	const char *path;
 	unsigned long line;
-	double scale;		/* ns that a second of think= becomes */
-	bool within;		/* the session has a request already */
+	double scale;		/* ns per second of think= */
+	bool within;		/* the session has at least one request */
 };
 
 /*
- * Say what is wrong in the present line. "what" may be the file's text: its
- * beginning is told, in printable characters.
+ * Report an error in the current line. "what" may be text of the file: its
+ * beginning is printed, in printable characters.
  */
 static int complain(const struct reading *reading, const char *what,
 		    const char *why)
@@ -39,7 +39,10 @@ static int complain(const struct reading *reading, const char *what,
 	return 1;
 }
 
-/* Make room for one more element. The array, which may have moved, or NULL. */
+/*
+ * Make room for one more element. Returns the array, which may have moved, or
+ * NULL.
+ */
 static void *grow(void *array, size_t count, size_t *room, size_t size)
 {
 	void *grown = array;
@@ -56,7 +59,7 @@ static int no_memory(const struct reading *reading)
 	return complain(reading, "out of memory", "give a shorter trace");
 }
 
-/* Add a request to the session that is being read, or to a new session. */
+/* Add a request to the current session, or to a new one. */
 static int add(struct reading *reading, const char *target)
 {
 	struct bench_trace *trace = reading->trace;
@@ -88,7 +91,7 @@ static int add(struct reading *reading, const char *target)
 	return 0;
 }
 
-/* Read KEY=VALUE, which stands behind the file's name. */
+/* Parse KEY=VALUE, which follows the file's name. */
 static int set(struct reading *reading, const char *word)
 {
 	struct bench_trace *trace = reading->trace;

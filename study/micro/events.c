@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * study --raw events: what it costs to hear of events, by SEND's backend (variant
- * uring or kmod), or by POSIX real-time signals (variant signal).
+ * study --raw events: the cost of receiving events, from a backend of SEND
+ * (variant uring or kmod), or as POSIX real-time signals (variant signal).
  *
- *	dequeue	"batch" events are queued while the program isn't to be
- *		notified; then its handler has all (SEND, figure 4.1). The
- *		events of SEND are those of so many eventfds
- *	preempt	another thread, on the first of "cores", makes one event at a
- *		time while the program computes on "core": the time until its
- *		handler has it
+ * 	dequeue	"batch" events are queued while the program isn't to be
+ * 		notified; then its handler gets all (SEND, figure 4.1). SEND's
+ * 		events are those of "batch" eventfds
+ * 	preempt	another thread, on the first of "cores", makes one event at a
+ * 		time while the program computes on "core": the time until its
+ * 		handler gets the event
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,31 +29,34 @@
 #include "bench/raw/report.h"
 
 #define SIGNO		(SIGRTMIN + 1)
-#define PAUSE_NS	50000	/* between events that preempt */
+#define PAUSE_NS	50000	/* ns between events that preempt */
 
 struct events {
 	const struct bench_settings *settings;
 	const struct way *way;
 	struct flexsc_ecb *ecb;		/* of SEND */
-	int *fds;			/* likewise: one for each event of a batch */
-	sigset_t set;			/* of signals */
+	int *fds;			/* also: one for each event of a batch */
+	sigset_t set;			/* set of signals */
 	int tid;
 	struct bench_series queue, dequeue;
 };
 
-/* What the handlers count; with "timed", and when they did so last. */
+/*
+ * Events that the handlers have counted; with "timed", also the time of the
+ * last one.
+ */
 static volatile long handled;
 static volatile uint64_t handled_at;
 static bool timed;
-static atomic_long made;	/* by the thread that preempts */
+static atomic_long made;	/* events made by the thread that preempts */
 static volatile uint64_t made_at;
 
-/* A way to hear of events. */
+/* A way to receive events. */
 struct way {
 	int (*open)(struct events *events);
-	void (*quiet)(struct events *events);	/* from here on: queue */
-	void (*make)(struct events *events, long i);	/* any thread */
-	void (*heed)(struct events *events);	/* the handler runs here */
+	void (*quiet)(struct events *events);	/* queue events from here on */
+	void (*make)(struct events *events, long i);	/* make an event; any thread */
+	void (*heed)(struct events *events);	/* let the handler run here */
 	void (*close)(struct events *events);
 };
 
@@ -107,7 +110,7 @@ static void on_event(struct flexsc_ecb *ecb, void *arg)
 {
 	struct flexsc_ecb_event event;
 
-	/* Nobody reads the eventfds: each write is an event all the same. */
+	/* The eventfds are never read, but each write is still an event. */
 	while (flexsc_ecb_next(ecb, 1, &event))
 		handle_one();
 }
@@ -165,7 +168,7 @@ static const struct way send_way = {
 	send_open, send_quiet, send_make, send_heed, send_close,
 };
 
-/* Queue a batch, then have all of it. */
+/* Queue a batch, then receive all of it. */
 static void dequeue(struct events *events, double *queued, double *dequeued)
 {
 	long n = events->settings->batch, end = handled + n;
@@ -195,7 +198,7 @@ static void run_dequeue(struct events *events)
 	bench_series_add(&events->dequeue, dequeued / n);
 }
 
-/* One at a time, when the one before was heard of and a while has passed. */
+/* Make one event at a time, a while after the previous one was received. */
 static void *preempt(void *arg)
 {
 	struct events *events = arg;
@@ -222,7 +225,7 @@ static int ascending(const void *one, const void *other)
 	return a < b ? -1 : a > b;
 }
 
-/* The median of a repetition is its sample. */
+/* The sample of a repetition is its median. */
 static int run_preempt(struct events *events)
 {
 	long n = events->settings->calls, middle = n / 2, seen = 0;
@@ -262,7 +265,7 @@ static int measure(struct events *events, bool preempts)
 {
 	int err = events->way->open(events);
 
-	/* The first repetition is to warm up. */
+	/* The first repetition is a warm-up. */
 	for (long rep = 0; rep <= events->settings->reps && !err; rep++) {
 		if (preempts)
 			err = run_preempt(events);

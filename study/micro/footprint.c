@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * study --raw footprint: how many lines of a cache, or entries of the buffer of
- * translated addresses (TLB), a system call takes from the program (OSDI 2010,
- * table 1). Below, the TLB is a cache, too, and a page's entry is a line.
+ * study --raw footprint: how many lines of a cache, or entries of the
+ * translation lookaside buffer (TLB), a system call takes from the program
+ * (OSDI 2010, table 1). Below, the TLB is treated as a cache whose lines are
+ * the entries of pages.
  *
- * A chain through seven eighths of the cache's lines is followed until all
- * lines of the chain are in the cache. Then the call is made. Then the chain is
- * followed once more, backwards, and timed: forwards, each line that has to be
- * fetched would drive out the next one. The scale is made in the same way by
- * functions instead of the call, which touch known numbers of lines of other
- * memory. The call and the functions are measured by turns.
+ * A chain through seven eighths of the cache's lines is followed until all of
+ * its lines are in the cache. Then the call is made. Then the chain is followed
+ * backwards and timed. Backwards, because in the forward direction each line
+ * that is fetched would evict the next one. The scale is made in the same way,
+ * with functions instead of the call, which touch known numbers of lines of
+ * other memory. The call and the functions are measured alternately.
  *
- * The chain of the instruction cache is one of jumps (jumps.h), and its
+ * For the instruction cache the chain consists of jumps (jumps.h), and the
  * functions execute lines.
  */
 #define _GNU_SOURCE
@@ -34,13 +35,12 @@
 #define LINE	64
 #define PAGE	4096
 #define HUGE	((size_t)2 << 20)
-#define LEAST	32	/* lines */
-#define WARM	3	/* times that a chain is followed there and back */
+#define LEAST	32	/* in lines */
+#define WARM	3	/* how often a chain is followed in both directions first */
 
 /*
- * What is measured: function k, from 0 to 16, which touches (k/16)^2 of the
- * cache's lines, so that most functions touch few lines, as calls do; and the
- * call.
+ * The measured kinds: function k, from 0 to 16, touches (k/16)^2 of the cache's
+ * lines, so most functions touch few lines, as calls do; then the call.
  */
 #define SCALE	17
 #define PARTS	((SCALE - 1) * (SCALE - 1))
@@ -54,12 +54,12 @@ struct line {
 struct footprint {
 	struct bench_trap trap;
 	const struct level *level;
-	size_t lines;		/* of the cache */
+	size_t lines;		/* lines of the cache */
 	size_t chained;		/* lines of the chain */
 	struct line *first, *last;
-	char *memory;		/* a mapping that has two huge pages in it */
-	char *other;		/* the functions' page, behind the chain's */
-	struct bench_jumps jumps;	/* of l1i, in place of the memory */
+	char *memory;		/* a mapping that contains two huge pages */
+	char *other;		/* the functions' page, which follows the chain's */
+	struct bench_jumps jumps;	/* l1i: used instead of the memory */
 	struct bench_series walk[KINDS];
 	struct bench_series call;
 };
@@ -89,7 +89,10 @@ static size_t lines_of_l2(void)
 	return size > 0 ? (size_t)size / LINE : 0;
 }
 
-/* AMD's processors tell the size of their first TLB, for small pages. */
+/*
+ * The size of the first-level TLB for small pages; only AMD's processors report
+ * it.
+ */
 static size_t entries_of_dtlb(void)
 {
 #ifdef __x86_64__
@@ -103,15 +106,15 @@ static size_t entries_of_dtlb(void)
 
 static const struct level {
 	const char *name;
-	size_t (*lines)(void);	/* of the cache; 0: not known here */
-	int advice;		/* to madvise() */
-	size_t apart;		/* bytes from a line to the next one; 0: code */
-	size_t most;		/* lines that there may be */
+	size_t (*lines)(void);	/* size of the cache; 0: unknown on this processor */
+	int advice;		/* advice for madvise() */
+	size_t apart;		/* bytes between lines; 0: code */
+	size_t most;		/* largest supported number of lines */
 } levels[] = {
 	{ "l1d", lines_of_l1d, MADV_HUGEPAGE, LINE, HUGE / LINE },
 	{ "l1i", lines_of_l1i, 0, 0, 4096 },
 	{ "l2", lines_of_l2, MADV_HUGEPAGE, LINE, HUGE / LINE },
-	/* PAGE + LINE: the lines that are touched are in different sets. */
+	/* PAGE + LINE puts the touched lines into different sets. */
 	{ "dtlb", entries_of_dtlb, MADV_NOHUGEPAGE, PAGE + LINE,
 	  HUGE / (PAGE + LINE) },
 };
@@ -157,7 +160,7 @@ static struct line *backwards(struct line *line)
 	return line;
 }
 
-/* The chain's ends are compared, or the compiler might leave the walks out. */
+/* Compare the chain's ends, so that the compiler can't omit the walks. */
 static void walk_back(struct footprint *footprint)
 {
 	if (is_code(footprint))
@@ -200,7 +203,7 @@ static void measure(struct footprint *footprint, int kind)
 		bench_series_add(&footprint->call, (double)(after - before));
 }
 
-/* The chain goes through its part of the cache in random order. */
+/* Make a chain through its part of the cache, in random order. */
 static int make_chain(struct footprint *footprint)
 {
 	uint32_t *order = bench_order(footprint->chained, footprint->chained);
@@ -246,7 +249,7 @@ static int make_memory(struct footprint *footprint)
 		return bench_failed("memory", -errno);
 	begin = ((uintptr_t)footprint->memory + HUGE - 1) & ~(HUGE - 1);
 	footprint->other = (char *)begin + HUGE;
-	/* Without huge pages, small ones are good enough for level 1. */
+	/* Without huge pages, small pages are good enough for level 1. */
 	madvise((void *)begin, 2 * HUGE, footprint->level->advice);
 	for (size_t i = 0; i < 2 * HUGE; i += LINE)
 		((volatile char *)begin)[i] = 0;
@@ -304,7 +307,9 @@ static int run(struct footprint *footprint,
 		return 1;
 	for (long rep = 0; rep < settings->reps; rep++)
 		for (int i = 0; i < KINDS; i++)
-			/* The kinds by turns forwards and backwards. */
+			/*
+			 * Measure the kinds alternately forwards and backwards.
+			 */
 			measure(footprint, rep % 2 ? KINDS - 1 - i : i);
 	return report(footprint, settings);
 }

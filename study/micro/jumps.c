@@ -10,10 +10,10 @@
 
 #ifdef __x86_64__
 /*
- * A line of the chain, the same bytes in each. Step x is followed by step
- * factor * x + 1 modulo 2^bits, which goes through all steps if 4 divides
- * factor - 1 (Hull and Dobell, SIAM Review 4, 1962); the line of step x is
- * x * chained / 2^bits. The arguments stay in the registers that a call passes
+ * A line of the chain; all lines have the same bytes. Step x is followed by
+ * step factor * x + 1 modulo 2^bits, which visits all steps if factor - 1 is a
+ * multiple of 4 (Hull and Dobell, SIAM Review 4, 1962). The line of step x is x
+ * * chained / 2^bits. The arguments stay in the registers that a call passes
  * them in: lines in rdi, x in esi, factor in edx, bits in ecx, 2^bits - 1 in
  * r8d, chained in r9d. The last step is followed by 0.
  */
@@ -38,7 +38,7 @@ extern const char bench_jump[], bench_jump_end[];
 typedef void jump_fn(char *lines, uint32_t x, uint32_t factor, uint32_t bits,
 		     uint32_t mask, uint32_t chained);
 
-/* A nop of eight bytes, as Intel's and AMD's manuals have it. */
+/* A nop of eight bytes, as recommended in Intel's and AMD's manuals. */
 static const char nop[8] = "\x0f\x1f\x84\0\0\0\0";
 static const char ret = '\xc3';
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * study --raw lost: how slow a program is for a while after a system call, and
- * when it is as fast as before (OSDI 2010, figure 1).
+ * study --raw lost: how slow a program is after a system call, and when it has
+ * regained its speed (OSDI 2010, figure 1).
  *
  * A period of work (work.h) is divided into slices. A measurement reads the
- * clock (ticks.h) after each slice of one period: in a period that follows the
- * call, and in the control, which follows no call. The two are measured by
- * turns. Before each measurement there is a period without calls, after which
- * the program is as fast as it was before the last call.
+ * clock (ticks.h) after each slice of one period: of a period that follows the
+ * call, and of a control period, which follows no call. Both are measured
+ * alternately. A period without calls precedes each measurement, so that the
+ * program has its full speed again.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@
 #define SLICES		64
 #define SLICE_UNITS	(BENCH_WORK_PERIOD / SLICES)
 
-/* The sides that are compared: periods without the call, and after it. */
+/* The compared sides: periods without the call, and after the call. */
 enum { CONTROL, CALLED, SIDES };
 
 struct lost {
@@ -44,14 +44,14 @@ static void measure(struct lost *lost, int side, long number)
 		bench_work_run(&lost->work, SLICE_UNITS);
 		at[i + 1] = bench_ticks();
 	}
-	/* A store into the samples would disturb the next slice. */
+	/* Storing into the samples any earlier would disturb the next slice. */
 	for (int i = 0; i < SLICES && number >= 0; i++)
 		lost->ticks[side][i][number] = (double)(at[i + 1] - at[i]);
 }
 
 static void measure_all(struct lost *lost)
 {
-	/* A tenth more comes first, without samples, to warm up. */
+	/* An additional tenth comes first, without samples, as a warm-up. */
 	for (long i = -lost->calls / 10; i < lost->calls; i++) {
 		int first = i % 2 ? CALLED : CONTROL;
 

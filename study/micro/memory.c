@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * study --raw memory: how fast cores read memory, each its own, all at once:
- * the memory benchmark of Geneves 2012. A core's memory is resident, and was
- * touched by a thread on that core, so that it is near. It is read from its
- * beginning to its end, once in words of 8 bytes and once in vectors of 16, by
- * turns.
+ * study --raw memory: how fast cores read memory, each its own, all at the same
+ * time: the memory benchmark of Geneves 2012. A core's memory is resident, and
+ * was first touched by a thread on that core, so it is local. It is read from
+ * its beginning to its end, alternately in words of 8 bytes and in vectors of
+ * 16.
  *
- * For each reading there is a new thread for each core, so a thread that can't
- * be made leaves nobody waiting. The span is from the first thread's beginning
+ * Each reading starts a new thread for each core. So if a thread can't be made,
+ * no other thread waits for it. The time is from the first thread's beginning
  * to the last thread's end; threads begin within a tenth of a millisecond.
  */
 #define _GNU_SOURCE
@@ -28,27 +28,27 @@
 
 enum { PLAIN, VECTOR, KINDS };
 
-#define LINE	64	/* bytes that a turn of the reading loops reads */
+#define LINE	64	/* bytes per iteration of the reading loops */
 #define MIB	((size_t)1 << 20)
 
 typedef uint64_t vector __attribute__((vector_size(16)));
 
-/* A core's reader, of one thread at a time. */
+/* A core's reader; one thread at a time uses it. */
 struct reader {
 	int core;
 	char *memory;
 	size_t bytes;
 	int kind;
 	uint64_t begin, end;	/* ticks */
-	double waited;		/* percent of this span, for the core */
+	double waited;		/* percentage of this time spent waiting for the core */
 	bool right;		/* all words were 1 */
 };
 
 struct memory {
 	struct reader *readers;
 	int count;
-	struct bench_series rate[KINDS];	/* bytes a tick, all cores */
-	struct bench_series waited[KINDS];	/* a reader's longest wait */
+	struct bench_series rate[KINDS];	/* bytes per tick, all cores together */
+	struct bench_series waited[KINDS];	/* longest wait of a reader */
 };
 
 static const char *const rate_names[] = {
@@ -58,7 +58,7 @@ static const char *const waited_names[] = {
 	"plain_waited_percent", "vector_waited_percent",
 };
 
-/* Volatile words stay words: the compiler makes no vectors of them. */
+/* volatile keeps the compiler from vectorising the words. */
 static uint64_t plain_sum(const char *memory, size_t bytes)
 {
 	uint64_t a = 0, b = 0;
@@ -134,7 +134,7 @@ static int start(pthread_t *thread, struct reader *reader,
 	return err;
 }
 
-/* Run a thread for each reader to its end. 0, or 1 after a line on stderr. */
+/* Run a thread for each reader to its end. Returns 0, or 1 after a message. */
 static int run_all(struct memory *memory, void *(*run)(void *arg))
 {
 	pthread_t threads[CPU_SETSIZE];
@@ -205,7 +205,7 @@ static int run(struct memory *memory, const struct bench_settings *settings)
 	return 0;
 }
 
-/* Room for a core's words, which isn't touched yet. */
+/* Map a core's memory, without touching it. */
 static int make_reader(struct reader *reader, int core, size_t bytes)
 {
 	reader->core = core;
@@ -214,7 +214,7 @@ static int make_reader(struct reader *reader, int core, size_t bytes)
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (reader->memory == MAP_FAILED)
 		return bench_failed("memory", -errno);
-	/* Without huge pages it is slower, and goes on. */
+	/* Huge pages are optional; without them reading is slower. */
 	madvise(reader->memory, bytes, MADV_HUGEPAGE);
 	return 0;
 }
@@ -236,7 +236,7 @@ static int make_readers(struct memory *memory, const cpu_set_t *cores,
 	return 0;
 }
 
-/* Those of the list, or all that this process may use. */
+/* The cores of the list, or all that this process may use. */
 static int cores_of(const char *list, cpu_set_t *cores)
 {
 	if (!list)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * study --raw pollute: how fast a program is between its system calls, and how
- * long the calls take, against how often they are made (OSDI 2010, figures 2 to
+ * study --raw pollute: a program's speed between its system calls, and the
+ * duration of the calls, against the calls' frequency (OSDI 2010, figures 2 to
  * 4).
  *
- * A block is one period of work (work.h) or more, with a call after every so
- * many units. The clock (ticks.h) is read before a call and after it. The time
- * between these readings is the call's, the rest of the block's time is the
- * program's. There are three kinds of blocks, by turns: without calls, but with
- * the readings; with getppid, which does next to nothing, so that the program
- * loses what a mode switch costs (direct); and with the call. A block runs
- * twice, and is measured the second time.
+ * A block consists of one period of work (work.h) or more, with a call after
+ * every so many units. The clock (ticks.h) is read before and after each call.
+ * The time between these readings is the call's; the rest of the block's time
+ * is the program's. There are three kinds of blocks, measured alternately:
+ * without calls, but with the readings; with getppid, which does almost
+ * nothing, so that only the cost of a mode switch remains (direct); and with
+ * the call. Each block runs twice, and the second run is measured.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +28,9 @@ struct pollute {
 	struct bench_work work;
 	struct bench_trap traps[KINDS];
 	unsigned int every;	/* units between two calls */
-	unsigned int calls;	/* in a block */
-	struct bench_series user[KINDS];	/* mean ticks of a unit */
-	struct bench_series call[KINDS];	/* mean ticks of a call */
+	unsigned int calls;	/* calls per block */
+	struct bench_series user[KINDS];	/* mean ticks per unit */
+	struct bench_series call[KINDS];	/* mean ticks per call */
 };
 
 static const char *const user_names[] = {
@@ -101,7 +101,9 @@ static int run(struct pollute *pollute, const struct bench_settings *settings)
 			return 1;
 	for (long rep = 0; rep < settings->reps; rep++)
 		for (int i = 0; i < KINDS; i++)
-			/* The kinds by turns forwards and backwards. */
+			/*
+			 * Measure the kinds alternately forwards and backwards.
+			 */
 			measure(pollute, rep % 2 ? KINDS - 1 - i : i);
 	return report(pollute, settings);
 }
@@ -127,7 +129,7 @@ static int with_traps(struct pollute *pollute,
 	return err;
 }
 
-/* Divide a block so that it has whole periods, and one call at least. */
+/* Divide a block into whole periods with at least one call. */
 static int divide(struct pollute *pollute, long every)
 {
 	if (every & (every - 1)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * study --raw steps: how many instructions a period of work (work.h) has. A
- * child process runs the work and stops after each instruction, so neither a
- * clock nor other processes matter; a period takes seconds.
+ * study --raw steps: the number of instructions in a period of work (work.h). A
+ * child process runs the work, and is single-stepped, so neither a clock nor
+ * other processes matter. A period takes seconds.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "bench/raw/report.h"
 #include "work.h"
 
-/* The instructions between the two SIGSTOPs are counted. */
+/* Counts are taken between the two SIGSTOPs. */
 static void child_run(struct bench_work *work, unsigned int units)
 {
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
@@ -26,9 +26,8 @@ static void child_run(struct bench_work *work, unsigned int units)
 }
 
 /*
- * Wait until the child stops. The signal that has stopped it, or 0. A child
- * that has ended is left to be waited for, so that no other process gets its
- * id.
+ * Wait until the child stops. Returns the signal that stopped it, or 0. A child
+ * that has ended isn't reaped here, so that no other process can get its id.
  */
 static int stopped_by(pid_t child)
 {
@@ -51,7 +50,7 @@ static void end(pid_t child)
 
 /*
  * Count the child's instructions up to its second SIGSTOP. 0: the child can't
- * be traced, or another signal has stopped it.
+ * be traced, or another signal stopped it.
  */
 static uint64_t steps(pid_t child)
 {

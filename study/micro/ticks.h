@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The processor's own clock, for spans of a few hundred instructions: the
- * time-stamp counter of x86-64, the virtual counter of arm64. The clock's ticks
- * come at a steady rate, which isn't that of the core's cycles. Reading the
- * clock takes no system call, and waits for all earlier instructions. Any
- * thread.
+ * time-stamp counter of x86-64, the virtual counter of arm64. Its ticks have a
+ * constant rate, which differs from the core's cycles. Reading it takes no
+ * system call, and waits for all earlier instructions. Any thread.
  */
 #ifndef FLEXSC_STUDY_TICKS_H
 #define FLEXSC_STUDY_TICKS_H
@@ -21,7 +20,7 @@ static inline uint64_t bench_ticks(void)
 
 	__builtin_ia32_lfence();
 	now = __builtin_ia32_rdtscp(&core);
-	/* Later instructions begin after the reading. */
+	/* Keep later instructions from starting before the reading. */
 	__builtin_ia32_lfence();
 	return now;
 #elif defined(__aarch64__)
@@ -35,16 +34,16 @@ static inline uint64_t bench_ticks(void)
 }
 
 /*
- * The mean of the samples' middle half; sorts the samples. A few samples that
- * were disturbed don't move this mean, nor would they a median; and it is finer
- * than the clock, which may go on by 26 ticks at once. count: one at least.
+ * The mean of the middle half of the samples; sorts the samples. A few
+ * disturbed samples don't change it, as with a median. It is finer than the
+ * clock, which may advance by 26 ticks at once. count: at least one.
  */
 double bench_middle(double *samples, size_t count);
 
-/* Ticks between two readings, one right after the other. */
+/* Ticks between two consecutive readings. */
 double bench_ticks_between(void);
 
-/* Ticks in a microsecond, by CLOCK_MONOTONIC; takes 20 milliseconds. */
+/* Ticks per microsecond, by CLOCK_MONOTONIC; takes 20 milliseconds. */
 double bench_ticks_per_us(void);
 
 #endif /* FLEXSC_STUDY_TICKS_H */

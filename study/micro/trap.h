@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trap: one plain system call, or a few that belong together, such as open
- * and close, whose price for the program around it is measured. Each result is
- * checked, since a call that fails quickly would look cheap. One thread uses a
- * trap.
+ * and close, whose cost for the surrounding program is measured. Each result is
+ * checked, because a call that fails quickly would look cheap. One thread uses
+ * a trap.
  *
- * Calls on a file have a temporary file of one page in TMPDIR, or in /tmp.
+ * Calls on a file use a temporary file of one page in TMPDIR, or in /tmp.
  */
 #ifndef FLEXSC_STUDY_TRAP_H
 #define FLEXSC_STUDY_TRAP_H
@@ -18,23 +18,23 @@
 
 struct bench_trap {
 	bool (*make)(struct bench_trap *trap);	/* false: a wrong result */
-	uint64_t wrong;		/* results so far */
-	int fd;			/* the file's */
-	int parent;		/* the parent's process id */
+	uint64_t wrong;		/* number of wrong results */
+	int fd;			/* descriptor of the file */
+	int parent;		/* process id of the parent */
 	char path[PATH_MAX];
 	char page[BENCH_TRAP_PAGE];
 };
 
 /*
  * name: none, getppid, stat, pread, pwrite, open-close, mmap-munmap or
- * open-write-close. 0, or 1 after a line on stderr.
+ * open-write-close. Returns 0, or 1 after a message.
  */
 int bench_trap_init(struct bench_trap *trap, const char *name);
 
 /* Close and remove the file. */
 void bench_trap_fini(struct bench_trap *trap);
 
-/* 0, or 1 after a line on stderr if results were wrong. */
+/* Returns 0, or 1 after a message if results were wrong. */
 int bench_trap_check(const struct bench_trap *trap);
 
 static inline void bench_trap_make(struct bench_trap *trap)

@@ -15,7 +15,10 @@ static uint32_t chance(uint32_t *state)
 	return *state;
 }
 
-/* Fill "order" with the numbers below n, shuffled, equally in every run. */
+/*
+ * Fill "order" with the numbers below n in a shuffled order, the same in every
+ * run.
+ */
 static void shuffled(uint16_t *order, unsigned int n)
 {
 	uint32_t state = 88172645;
@@ -44,14 +47,14 @@ struct node {
 	uint32_t key, text;
 	uint32_t kind;
 	uint32_t unused;
-	struct node *side[2];	/* children; the root in place of no child */
+	struct node *side[2];	/* children; the root where a child is missing */
 };
 
 _Static_assert(sizeof(struct node) * (NODES + 1) == 49152, "as work.h says");
 
 #define MIX(n, part)	((n) * 2654435761u + (part) * 2246822519u)
 
-/* A branch to predict: the compiler can't move the load in front of it. */
+/* A branch to predict: the compiler can't move the load before it. */
 #define STEP(n, part) \
 	if ((node->text ^ x) >> (((n) + 7 * (part)) % 29) & 1) \
 		x += node->side[(part) & 1]->key ^ MIX(n, part); \
@@ -67,7 +70,7 @@ static uint32_t kind_##n(const struct node *node, uint32_t x) \
 	return x ^ x >> 15; \
 }
 
-/* Two octal digits number the functions: kind_00() to kind_77(). */
+/* The functions are numbered with two octal digits: kind_00() to kind_77(). */
 #define EIGHT(each, n) \
 	each(n##0) each(n##1) each(n##2) each(n##3) \
 	each(n##4) each(n##5) each(n##6) each(n##7)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of code of "flexsc bench --raw footprint level=l1i". An instruction
- * that ends the process is put into a line: so one sees whether the line is
- * executed.
+ * Tests the lines of code of "flexsc study --raw footprint level=l1i". An
+ * instruction that ends the process is put into a line, which shows whether the
+ * line is executed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "tests/harness/harness.h"
 
 #define LINES	64
-#define TIMES	3	/* each time in another order */
+#define TIMES	3	/* repetitions, each in another order */
 #define INT3	0xcc
 
 static void make(struct bench_jumps *jumps, size_t chained)
@@ -41,8 +41,8 @@ static void run(struct bench_jumps *jumps, char *line, size_t executed)
 }
 
 /*
- * Does a child come to the line? executed: lines of the function that it
- * executes; 0: it follows the chain.
+ * Does a child execute the line? executed: the number of the function's lines
+ * that it executes; 0: it follows the chain.
  */
 static bool comes_to(struct bench_jumps *jumps, char *line, size_t executed)
 {

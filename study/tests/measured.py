@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A file of measurements, in the form and of the size of what flexsc bench calls --quick
-once measured.
+"""A file of measurements, with the form and size of a real file of flexsc bench calls
+--quick.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 from bench_runs import MACHINE
 from flexbench.samples import Json
 
-# Nanoseconds a call in batches of 1 and of 64, by the core of the syscall threads and
-# the time for which these poll.
+# Nanoseconds per call in batches of 1 and of 64, by the core of the syscall threads and
+# their polling time.
 NS = {
     ("1", 0): {"plain": (121, 118), "threads": (7500, 345), "uring": (200, 110)},
     ("0", 0): {"plain": (130, 112), "threads": (69000, 500)},
     ("0", 200): {"plain": (120, 115), "threads": (540, 430)},
 }
-NOISE = (1.0, 1.04, 0.97)  # of the rounds
+NOISE = (1.0, 1.04, 0.97)  # factors for the rounds
 
 
 def rounds(ns: float) -> list[Json]:
@@ -37,7 +37,7 @@ def rounds(ns: float) -> list[Json]:
 
 
 def calls() -> Json:
-    """What the file has."""
+    """The contents of the file."""
     return {
         "flexbench": 1,
         "machine": {**copy.deepcopy(MACHINE), "online": 2},

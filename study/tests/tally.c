@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc study --raw load rate=N: when requests are due, and what is made of
- * their ends.
+ * flexsc study --raw load rate=N: the times when requests are due, and the
+ * statistics of their ends.
  */
 #include <math.h>
 
@@ -11,7 +11,7 @@
 
 #define SECOND	1000000000ULL
 
-/* All of them, into due; there are as many as count says. */
+/* Store all arrivals in due; their number is "count". */
 static void arrive(struct bench_arrivals *arrivals, uint64_t *due,
 		   uint64_t count)
 {
@@ -38,7 +38,7 @@ TEST(even_arrivals_do_not_drift)
 	CHECK_EQ(due[3000], 8 * SECOND);
 }
 
-/* The gaps have the rate's mean, and deviate as much as that. */
+/* The gaps have the rate's mean, and a standard deviation equal to it. */
 TEST(poisson_arrivals_are_exponential)
 {
 	static uint64_t due[100000];
@@ -79,7 +79,7 @@ TEST(a_seed_repeats_its_arrivals_and_another_does_not)
 	CHECK(equal < 10);
 }
 
-/* Threads have all arrivals between them, each when it is due. */
+/* The threads' shares together are all arrivals, each at its due time. */
 TEST(threads_share_the_arrivals)
 {
 	static uint64_t all[1000];
@@ -103,7 +103,7 @@ static struct bench_tally tally = {
 	.from = 10 * SECOND, .until = 12 * SECOND,
 };
 
-/* 100 requests, 10 ms apart, each of which ends that much later. */
+/* 100 requests, 10 ms apart, each of which ends after this time. */
 static void end_all(enum bench_end end, uint64_t after)
 {
 	for (uint64_t i = 0; i < 100; i++) {
@@ -130,16 +130,18 @@ TEST(every_request_is_counted_once)
 TEST(the_response_rate_is_over_the_time_that_answers_took)
 {
 	end_all(BENCH_ANSWERED, SECOND);
-	/* Within the arrivals' two seconds, the last one after 1.99. */
+	/*
+	 * All came within the arrivals' two seconds, the last one after 1.99.
+	 */
 	CHECK(bench_tally_response_rate(&tally) == 50);
 	CHECK(bench_tally_goodput(&tally) == 50);
 	end_all(BENCH_ANSWERED, 4 * SECOND + SECOND / 100);
-	/* The last one five seconds after the first was due. */
+	/* The last one came five seconds after the first was due. */
 	CHECK(bench_tally_response_rate(&tally) == 40);
 	CHECK(bench_tally_goodput(&tally) == 100);
 }
 
-/* What comes from 10 to 12 s is counted, whenever the requests were due. */
+/* Answers between 10 and 12 s are counted, whenever their requests were due. */
 TEST(answers_behind_the_end_are_none_of_the_run_s_seconds)
 {
 	static struct bench_tally half, other;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study: each of its measuring loops, and the command as a whole."""
+"""flexsc study: each of its measuring loops, and the whole command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fixtures import command
 from programs import installed
 
 TIMEOUT = 60
-# Where instructions are stepped through, on a machine that others use.
+# Time limit for single-stepping, on a machine that others use.
 SLOW = 600
 needs_run = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="flexsc run is for x86-64"
@@ -51,9 +51,8 @@ Measured = Callable[..., tuple[str, list[Any]]]
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Measured:
-    """A function that runs a bench quickly, in one round. It returns what the bench
-    prints, and the measurements. network: its kind; the test is skipped where there is
-    none.
+    """Returns a function that runs a bench quickly, in one round, and returns its
+    output and the measurements. network: its kind; without it the test is skipped.
     """
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one core only")
@@ -77,7 +76,7 @@ def measured(tmp_path: Path) -> Measured:
 
 
 def path_of(folder: Path, *programs: tuple[str, str]) -> str:
-    """A PATH with some programs, each of a package, and nothing else."""
+    """A PATH with only these programs; each comes with its package."""
     folder.mkdir()
     (folder / "python3").symlink_to(Path(sys.executable).resolve())
     for name, package in programs:
@@ -104,7 +103,7 @@ def test_raw_events(variant: str) -> None:
 
 
 def periods(units: float) -> float:
-    """Periods of work, of so many units."""
+    """The number of periods with so many units of work."""
     return units / 256
 
 
@@ -114,8 +113,8 @@ def test_raw_lost(call: str) -> None:
     for name in ("control_ticks", "called_ticks"):
         assert len(found["samples"][name]) == 64
         assert all(t > 0 for t in found["samples"][name])
-    # Both sides of each call and of the tenth that warms up: a period that is
-    # measured, and the one before. The first of all makes the sum.
+    # For both sides of each call, and of the tenth that warms up: the measured period,
+    # and the one before. The very first period computes the sum.
     assert periods(found["counts"]["units"]) == 1 + 2 * 2 * (20 + 2)
     assert found["counts"]["ticks_per_us"] > 0
 
@@ -130,7 +129,7 @@ def test_raw_pollute(work: str, every: int, blocks: int) -> None:
     }
     assert all(len(ticks) == 2 for ticks in found["samples"].values())
     assert all(t > 0 for ticks in found["samples"].values() for t in ticks)
-    # Three kinds of blocks, each twice, in both repetitions.
+    # Three kinds of blocks, each run twice, in both repetitions.
     assert periods(found["counts"]["units"]) == 1 + 3 * 2 * 2 * blocks
 
 
@@ -182,8 +181,8 @@ def test_the_cost_of_calls_is_measured(measured: Measured) -> None:
         name: len([m for m in found if m["bench"] == name])
         for name in ("steps", "lost", "pollute", "footprint")
     }
-    # Two works; four calls; two works, three frequencies, with and without calls;
-    # seven calls and four levels. Steps and levels aren't known everywhere.
+    # Two works; four calls; two works, three frequencies, with and without calls; seven
+    # calls and four levels. Steps and levels aren't available everywhere.
     assert number["lost"] == 4
     assert number["pollute"] == 12
     assert number["steps"] in (0, 2)
@@ -192,7 +191,7 @@ def test_the_cost_of_calls_is_measured(measured: Measured) -> None:
     assert sums in (set(), {2576399855, 1284487459})
 
 
-# A loop's settings behind --raw, or a bench's words.
+# Settings after --raw, or words of a bench.
 WRONG = [
     (["--raw", "sleep"], 2, "--raw sleep: give events, load, steps, lost, pollute"),
     (["--raw", "lost"], 1, "call=close: give none, getppid, stat, pread, pwrite,"),
@@ -290,8 +289,8 @@ def test_the_calls_and_instructions_of_a_request_are_counted(
     samples = [m["rounds"][0]["samples"] for m in found]
     by_mode = dict(zip(settings_of(found, "program", "mode"), samples, strict=True))
     (get,) = by_mode["memcached", "kept"]["calls_per_request"]
-    # A read and a sendmsg for each, and an epoll_wait for all that are there. It is a
-    # difference of two counts, of which one may have an end more than the other.
+    # Per request a read and a sendmsg, and one epoll_wait for all available ones. It is
+    # a difference of two counts, one of which may include one more end.
     assert 1.9 < get < 2.5
     for one in samples:
         (calls,), (executed,) = (
@@ -304,7 +303,7 @@ def test_the_calls_and_instructions_of_a_request_are_counted(
         assert kept[series][0] < closed[series][0]
 
 
-# A perf on a processor that counts: each event is counted so often as it has letters.
+# A perf on a processor with counters: each event is counted as often as it has letters.
 COUNTING_PERF = """\
 #!{python} -IS
 import re, signal, sys, threading
@@ -330,7 +329,7 @@ def test_counters_are_read_while_a_program_is_loaded(
     text = COUNTING_PERF.format(python=sys.executable, patience=TIMEOUT)
     perf.write_text(text, encoding="utf-8")
     perf.chmod(0o755)
-    # Long enough for a perf that is slow to begin.
+    # Long enough for a perf that starts slowly.
     path = f"{tmp_path}:{os.environ['PATH']}"
     said, found = measured("counters", "memcached", "--seconds", "3", PATH=path)
     assert "counters: memcached, misses in 1,000 instructions" in said
@@ -404,8 +403,8 @@ def test_models_are_offered_sessions(
     ], said
     for measurement in found:
         (one,) = measurement["rounds"]
-        # On a busy machine, a server that is offered twice its peak may answer in the
-        # warm-up alone.
+        # On a busy machine, a server with twice its peak load may answer only during
+        # the warm-up.
         assert one["counts"]["answered"] + one["counts"]["warm_up"] > 0
         assert 0 < one["samples"]["server_us"][0] < 1e6
         wrong = [f"wrong_{what}" for what in ("status", "length", "body", "head")]
@@ -413,7 +412,7 @@ def test_models_are_offered_sessions(
         if measurement["settings"].get("times") != "2":
             assert one["samples"]["answers_per_s"][0] > 0
             assert one["counts"]["answered"] > 0
-    # The files are gone.
+    # The files have been removed.
     assert [p for p in tmp_path.iterdir() if p.name.startswith("flexbench-")] == []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study that is told to end leaves nothing behind."""
+"""flexsc study leaves no files and processes behind when it gets SIGTERM."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from fixtures import PATIENCE, command
 
-BEGIN_S = 60  # until it has a folder
+BEGIN_S = 60  # time limit until its folder exists
 
 
 def begun(folder: Path, *before: str) -> subprocess.Popen[str]:
-    """A bench that has its temporary folder, for a program that makes its calls."""
+    """Start a bench whose temporary folder exists now."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("it takes two cores")
     process = subprocess.Popen(

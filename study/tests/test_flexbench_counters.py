@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study counters: what is made of perf's counts. The texts are in the form of
-perf stat -x, as its manual page has it (CSV FORMAT), with numbers made up.
+"""flexsc study counters: parsing perf's counts. The texts have the form of perf stat -x
+in its manual page (CSV FORMAT), with invented numbers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_another_output_is_an_error(text: str, reason: str) -> None:
         counters.figures_of(text, EVENTS)
 
 
-# A perf that counts what is said by SUPPORTED.
+# A perf that counts the events in SUPPORTED.
 PERF = """\
 #!/bin/sh
 case " $SUPPORTED " in

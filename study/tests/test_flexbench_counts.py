@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study counts: what is read of its tools' output, and the table."""
+"""flexsc study counts: parsing its tools' output, and the table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_answer_that_is_wrong_is_an_error(text: str, reason: str) -> None:
         counts.parse_ab(text)
 
 
-# The process 11 has made 12, which serves.
+# Process 11 has forked 12, which serves.
 LOG = """\
 ==11== Callgrind, a call-graph generating cache profiler
 ==12==
@@ -58,7 +58,7 @@ def test_a_process_that_was_not_counted_is_an_error(log: str) -> None:
 
 
 def test_a_request_is_the_difference() -> None:
-    # A start takes 1000, a request 7, and one request more is made than asked for.
+    # A start costs 1000, a request 7, and one request more is made than requested.
     assert counts.each(lambda n: Count(1000 + 7 * (n + 1), n + 1), 10) == 7
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Files of flexsc bench --out that are damaged, edited or hostile: one line says so, or
-the page has them as text.
+"""Damaged, edited or hostile files of flexsc bench --out: a message of one line, or
+their text is escaped in the page.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def reports(path: Path, out: Path) -> int:
 ROUND = ("measurements", 0, "rounds", 0)
 
 
-# What the form doesn't ask for, and a bench does.
+# Values that the file's form doesn't require, but a bench does.
 LACKS: list[tuple[tuple[str | int, ...], Any]] = [
     (("machine", "load"), None),
     (("measurements", 0, "rounds"), []),
@@ -58,7 +58,7 @@ def test_a_file_that_lacks_something_is_one_line(
     keys: tuple[str | int, ...],
     value: Any,
 ) -> None:
-    """The report has the other files' figures nevertheless, and what can be had."""
+    """The report still has the other files' figures, and all available values."""
     path = changed(tmp_path / "run.json", *keys, value=value)
     assert reports(path, tmp_path / "out") == 0
     capsys.readouterr()

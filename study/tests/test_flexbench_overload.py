@@ -43,10 +43,10 @@ def test_the_mix_is_what_was_seen() -> None:
     assert len(found) == mix.FILES
     assert found != sorted(found)
     ordered = sorted(found)
-    # The median of all is the lognormal's at 0.5 of 0.93: 12.5 KB.
+    # The median of all files is the lognormal's at 0.5 of 0.93: 12.5 KB.
     assert 11 <= ordered[len(ordered) // 2] <= 14
-    # Seven of a hundred are in the tail, which begins at 133,000 bytes; and three
-    # of a hundred others are as large.
+    # Seven percent are in the tail, which begins at 133,000 bytes; three percent of the
+    # others are as large.
     assert sum(kib > 131 for kib in found) == 4
     assert 1 <= ordered[0] <= 2
     assert mix.quantile(0.93) == pytest.approx(133_000)
@@ -57,7 +57,7 @@ def test_the_mix_is_what_was_seen() -> None:
 def made(
     kind: str, cores: Cores = Cores(measured=1, other=0, load=[0])
 ) -> Iterator[network.Network]:
-    """A network, where it may be had."""
+    """A network, if it is possible here."""
     needed = ["ip", "tc"] + (["ethtool"] if kind == network.NAPI else [])
     if os.geteuid() != 0 or not all(tools.find(program) for program in needed):
         pytest.skip(f"this takes root, {', '.join(needed)}")
@@ -92,7 +92,7 @@ def test_each_side_receives_in_a_thread_of_its_own() -> None:
             for core in os.sched_getaffinity(thread)
         }
         assert cores == {0, 1}
-    until = time.monotonic() + 10  # a namespace ends some time after its name
+    until = time.monotonic() + 10  # a namespace is removed some time after its name
     while network.receivers() - before and time.monotonic() < until:
         time.sleep(0.05)
     assert network.receivers() <= before
@@ -102,7 +102,7 @@ def test_a_server_on_several_cores_receives_on_each() -> None:
     if len(os.sched_getaffinity(0)) < 2 or not tools.find("ethtool"):
         pytest.skip("this takes two cores and ethtool")
     before = network.receivers()
-    # The clients' one core is the server's second one: the test has two cores.
+    # The clients' only core is the server's second one, because the test has two cores.
     with made("napi", Cores(measured=1, other=0, load=[0], more=[0])) as net:
         threads = sorted(network.receivers() - before)
         places = sorted(core for t in threads for core in os.sched_getaffinity(t))
@@ -182,7 +182,7 @@ def test_the_clock_of_a_process_is_its_own() -> None:
 
 
 def test_somebody_else_s_process_is_noticed() -> None:
-    # Its parent ends at once, so it doesn't come from this process.
+    # Its parent ends at once, so it isn't a descendant of this process.
     one = f'taskset -c 0 "{sys.executable}" -c "{LOOP}"'
     start = f"{one} >/dev/null 2>&1 & echo $!"
     done = subprocess.run(
@@ -198,7 +198,7 @@ def test_somebody_else_s_process_is_noticed() -> None:
 
 
 class Machine:
-    """One whose clocks stand still until they are told to go on."""
+    """A machine whose clocks advance only when the test sets them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = self.idle = self.stolen = self.ours = self.ended = 0.0
@@ -217,7 +217,7 @@ class Machine:
     def tasks(self) -> dict[int, quiet.Task]:
         all_tasks = [quiet.Task(os.getpid(), 100, 0, 3.0 * self.now)]
         all_tasks += [quiet.Task(pid, 1, 0, used) for pid, used in self.theirs.items()]
-        # A thread of the kernel's, which works for us as well as for others.
+        # A kernel thread, which works for us and for others.
         all_tasks.append(quiet.Task(2, 0, quiet.KERNEL_THREAD, self.now))
         return {task.pid: task for task in all_tasks}
 
@@ -227,17 +227,18 @@ def test_a_core_s_time_is_ours_theirs_or_the_kernel_s(
 ) -> None:
     machine = Machine(monkeypatch)
     others = quiet.Others([1])
-    # Ten seconds: one idle, six of a process of ours, two of one that ended.
+    # Ten seconds: one idle, six of a process of the bench, two of one that ended.
     machine.now, machine.idle = 10.0, 1.0
     machine.ours, machine.ended = 6.0, 2.0
-    # The rest is the kernel's, unless another process' clock has it.
+    # The rest is the kernel's, unless another process' clock accounts for it.
     assert others.percent() == pytest.approx(0)
     machine.theirs[100] += 0.4
     assert others.percent() == pytest.approx(4)
-    # Another process' clock may have time of other cores.
+    # Another process' clock may include time on other cores.
     machine.theirs[101] = 8.0
     assert others.percent() == pytest.approx(10)
-    # The process that ended had another core, so this core's time is another's.
+    # The process that ended used another core, so this core's time belongs to another
+    # process.
     monkeypatch.setattr(quiet.Elsewhere, "used_s", 2.0)
     assert others.percent() == pytest.approx(30)
     machine.stolen = 0.5
@@ -254,7 +255,8 @@ def test_others_share_is_of_all_the_server_s_cores(
     machine.now, machine.idle, machine.ours = 10.0, 1.0, 12.0
     machine.theirs[100] += 8.0
     assert others.percent() == pytest.approx(30)
-    # A process of the bench that may not run on these cores has none of their time.
+    # A process of the bench that may not run on these cores has used none of their
+    # time.
     others = quiet.Others([2, 3])
     machine.now, machine.ours = 20.0, 24.0
     machine.theirs[100] += 40.0
@@ -333,7 +335,7 @@ def test_the_tables() -> None:
     lines = text.splitlines()
     assert any(x.split() == ["send", "950", "0.950"] for x in lines)
     assert [x.split() for x in lines].count(["2x", "2,000", "250", "931"]) == 2
-    # At twice the saturation point, of its own peak and of the best.
+    # At twice the saturation point, relative to its own peak and to the best.
     assert [x.split() for x in lines].count(["epoll", "0.250", "0.250"]) == 2
     assert [x.split() for x in lines].count(["send", "0.980", "0.931"]) == 2
     # 40 of 100 were lost.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The papers' numbers: their files are whole."""
+"""The papers' numbers: their files are complete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_each_file_has_its_columns(name: str) -> None:
 
 
 def test_each_recipe_is_a_command() -> None:
-    """Its words up to the first remark."""
+    """The words of the recipe up to the first remark."""
     commands = 0
     for item in papers.index():
         for part in item.recipe.split(";"):

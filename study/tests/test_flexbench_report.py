@@ -26,7 +26,7 @@ VOID = {"meta", "br"}
 
 @pytest.fixture(autouse=True)
 def no_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most tests are of the tables."""
+    """Most tests check the tables only."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
@@ -111,7 +111,7 @@ def test_points_are_gains_if_they_are_ratios(
 
 
 class Balanced(HTMLParser):
-    """Each tag is closed in its order; and what refers to something."""
+    """Checks that all tags are closed in order, and collects references."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -247,7 +247,7 @@ def test_rounds_that_others_disturbed_make_a_figure_rough(
 
 
 def costs() -> list[Json]:
-    """As flexsc study cost has them: pwrite slows the first half of a program down."""
+    """As made by flexsc study cost: pwrite slows the first half of a program down."""
 
     def measured(bench: str, settings: Json, samples: Json, **counts: int) -> Json:
         one = {"samples": samples, "counts": counts}
@@ -323,7 +323,7 @@ def swept(tmp_path: Path) -> Path:
 
 
 def rows_of(out: Path, name: str) -> dict[str, Json]:
-    """The figure's rows by what they say of the paper, and by where they are ours."""
+    """The figure's rows, keyed by the paper's text and by where ours were measured."""
     rows = recorded(out)[name]["rows"]
     return {
         (row["paper"]["says"] if row["paper"] else row["where"]): row for row in rows
@@ -334,7 +334,7 @@ def test_up_to_is_compared_with_the_best_point_of_a_sweep(tmp_path: Path) -> Non
     report(tmp_path, "--from", swept(tmp_path))
     found = rows_of(tmp_path, "osdi-f11")
     best = found["up to 86% with batching alone"]
-    # The gain of 3 with 16 clients compares clients.
+    # The gain of 3 with 16 clients compares the clients.
     assert best["where"] == "apache kept, 1 core, 1000 connections"
     assert (best["gain"]["median"], best["verdict"]) == (2.0, "reached")
     assert found["up to 116% on 2 and 4 cores"]["reason"].endswith("on one core")
@@ -385,7 +385,8 @@ def answers(bench: str, key: Json, good: float, busy: float = 99.0) -> Json:
 
 
 def studied(tmp_path: Path, cores: int = 1) -> Path:
-    """As flexsc study webserver has it: two workloads, whose models peak where MODELS says."""
+    """As made by flexsc study webserver: two workloads, whose models peak where MODELS
+    says."""
     run = calls()
     found = []
     for load in ("specweb", "pages"):
@@ -411,7 +412,7 @@ def test_the_study_stands_beside_its_papers(tmp_path: Path) -> None:
     found = rows_of(tmp_path, "geneves-f1")
     most = found["35% maximum difference between Knot and Watpipe (Pariag et al.: 18%)"]
     assert most["ours"] == "stages 1.50 (1.50-1.50) times threads"
-    assert most["verdict"] is None  # neither is FlexSC
+    assert most["verdict"] is None  # neither of them uses FlexSC
     loops = found["specweb, peak, loops"]
     assert loops["ours"] == "300 beside 200 answers/s, events"
     assert (loops["gain"]["median"], loops["verdict"]) == (1.5, "ahead")
@@ -506,7 +507,7 @@ def test_settings_are_those_of_the_first_file(tmp_path: Path) -> None:
     assert found["fs.file-max"]["reason"] == "this kernel has no such setting"
 
 
-# What is missing or broken.
+# Missing or broken values.
 
 
 def test_without_matplotlib_there_are_tables_and_a_line(tmp_path: Path) -> None:

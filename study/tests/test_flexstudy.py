@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexstudy: its tables, of measurements whose figures are known."""
+"""flexstudy: its tables, for measurements with known figures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from flexstudy import cost, entries, memory, nginx, programs, send, webserver
 from flexstudy.__main__ import COMMAND
 from flexstudy.under_load import switches
 
-# The cost of calls. A tick is a third of a nanosecond here.
+# The cost of calls. Here a tick is a third of a nanosecond.
 
 
 def lost_run(called: dict[str, list[float]]) -> Run:
-    """Slices of 1,000 ticks without a call, by two rounds that agree."""
+    """Slices take 1,000 ticks without a call; two rounds agree."""
     run = empty_run()
     for settings in cost.lost_variants(plan()):
         ticks = called[str(settings["call"])]
@@ -54,14 +54,14 @@ def test_a_program_is_slow_after_a_call() -> None:
     rows = {line.split()[0]: line.split()[1:] for line in until.splitlines()[4:]}
     # The means of two slices: 0.65, 0.88, 0.98, 0.995, 1.
     assert rows["pwrite"][:4] == ["3,250", "4,290", "5,300", "1,300"]
-    # "none" seems to lose 64 ticks, and a speed is known to a thousandth.
+    # "none" apparently loses 64 ticks, and speeds have a resolution of a thousandth.
     assert rows["getppid"] == ["0", "0", "0", "below", "64.0"]
     assert rows["stat"][:3] == ["over", "67,840", "over"]
     assert "0.33 ns" in until
 
 
 def pollute_run(steps: float | None) -> Run:
-    """A call takes 100 ticks of a unit's time, a mode switch 20 of them."""
+    """A call takes 100 ticks of a unit's time, 20 of which are the mode switch."""
     run = empty_run()
     for settings in cost.pollute_variants(plan()):
         control = 200 + 50 / int(settings["every"])
@@ -86,12 +86,12 @@ def pollute_run(steps: float | None) -> Run:
 def test_a_program_is_slow_between_calls() -> None:
     tree, _, durations = cost.show(pollute_run(256 * 400))
     often = tree.splitlines()[4].split()
-    # 250 ticks of 350, of which 20 are direct; 200 beside work that is left alone.
+    # 250 of 350 ticks, 20 of them direct; relative to work without interruption, 200.
     assert often[:3] == ["400", "1.60", "0.71"]
     assert often[4:6] == ["0.57", "(0.57-0.57)"]
     assert often[6:8] == ["7.4", "21.2"]
     assert durations.splitlines()[3].split()[2] == "1,001"
-    # 1,001 ticks beside 1,256.
+    # 1,001 ticks relative to 1,256.
     assert "0.80 (0.80-0.80)" in durations.splitlines()[5]
 
 
@@ -115,7 +115,7 @@ def footprint_run(nothing: float, scale: list[float]) -> Run:
 
 
 def test_lines_are_read_off_the_scale() -> None:
-    # Ten ticks a line: 640 are 64 lines, between 50 (k is 5) and 72.
+    # Ten ticks per line: 640 ticks are 64 lines, between 50 (k is 5) and 72.
     run = footprint_run(0, [10.0 * (512 * k * k // 256) for k in range(17)])
     lines, l1i, l1d, l2, dtlb = cost.show(run)
     row = lines.splitlines()[2].split()
@@ -128,7 +128,7 @@ def test_lines_are_read_off_the_scale() -> None:
 
 
 def test_lines_below_the_resolution_are_none() -> None:
-    # A call that isn't made seems to take 700 ticks; or the scale is flat at first.
+    # A call that isn't made apparently takes 700 ticks; or the scale is flat at first.
     run = footprint_run(700, [10.0 * (512 * k * k // 256) for k in range(17)])
     assert "below 70.0" in cost.show(run)[0]
     run = footprint_run(0, [0.0, *[700.0] * 11, *(1000.0 * k for k in range(1, 6))])
@@ -188,7 +188,7 @@ def test_long_answers_count_with_the_client_s_time() -> None:
     assert "70.0    140  2.00" in text
 
 
-# Requests a second of Apache's variants, in the order of the table.
+# Requests per second of Apache's variants, in the order of the table.
 RATED = 16000.0, 24000.0, 20000.0, 30000.0
 
 
@@ -204,7 +204,7 @@ def programs_run(*counts: int, word: str = "apache") -> Run:
 
 
 def cells_of(text: str) -> list[list[str]]:
-    """The rows of a table that stands below two lines of title."""
+    """The rows of a table below two lines of title."""
     return [re.split(r"  +", line) for line in text.splitlines()[2:]]
 
 
@@ -244,7 +244,7 @@ def test_a_variant_that_failed_has_no_row() -> None:
 
 
 def test_older_files_have_the_papers_variants_alone() -> None:
-    """Their measurements have no time of the processor, and no switches."""
+    """Their measurements lack processor time and switches."""
     kept, *_ = programs.show(programs_run(word="mariadb:connection"))
     head, native, flexsc = cells_of(kept)
     assert head[2] == "times connection"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study --raw load trace=FILE: sessions, against a server that is right and
-against servers that are wrong, each in its own way.
+"""flexsc study --raw load trace=FILE: sessions, with a correct server, and with servers
+that are wrong in different ways.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def raw(*args: str, by: str = "study") -> subprocess.CompletedProcess[str]:
 
 
 def load(port: int, trace: Path, *args: str) -> tuple[Any, str]:
-    """What the load has found, and what it said on standard error."""
+    """Run the load; returns its results and its standard error."""
     done = raw(f"port={port}", f"trace={trace}", *args)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
@@ -53,7 +53,7 @@ def ends(found: Any) -> dict[str, float]:
 
 
 def described(folder: Path, lines: Iterable[str]) -> None:
-    """Describe the files that the lines ask for."""
+    """Describe the files that the lines request."""
     names = {line.split()[0][1:] for line in lines}
     fileset.describe(folder, [File(name, fileset.size_of(name)) for name in names])
 
@@ -64,12 +64,12 @@ def written(path: Path, *sessions: list[str]) -> Path:
     return path
 
 
-# A server that is right.
+# A correct server.
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two folders of the file set, the pages, and sessions without thought."""
+    """Two folders of the file set, the pages, and sessions without think times."""
     folder = tmp_path_factory.mktemp("site")
     files = [*fileset.classes(2), *fileset.pages()]
     fileset.write(folder / "files", files)
@@ -124,7 +124,7 @@ def test_clients_think(server: Server, tmp_path: Path) -> None:
     took = time.monotonic() - begin
     assert ends(found) == {"answered": 40}
     assert took > 3 * 0.4
-    # What a client thinks isn't the server's.
+    # A client's think time isn't part of the server's response time.
     assert found["samples"]["response_p50_us"][0] < 400_000
     begin = time.monotonic()
     load(server.port, trace, "rate=100", "count=10", "think=300")
@@ -140,13 +140,13 @@ def test_a_run_ends_when_its_time_is_over(server: Server, tmp_path: Path) -> Non
     assert counts["answered"] + counts["warm_up"] == counts["sessions"] == 100
     assert counts["warm_up"] == 30
     assert counts["sessions_done"] == counts["sessions_failed"] == 0
-    # A session for each connection at a time.
+    # One session per connection at a time.
     found, _ = load(server.port, trace, "connections=9", "seconds=1", "think=0")
     assert found["counts"]["answered"] >= 9
     assert found["counts"]["sessions"] - found["counts"]["sessions_done"] <= 9
 
 
-# Servers that are wrong.
+# Servers with errors.
 
 Answer = Callable[[socket.socket, File], bool]
 
@@ -157,8 +157,8 @@ def right(file: File) -> bytes:
 
 
 def serve(connection: socket.socket, wrongly: Answer) -> None:
-    """Answer until the answer says that the connection is over. The page / is the
-    page of 64 bytes.
+    """Answer requests until an answer closes the connection. The page / is the page of
+    64 bytes.
     """
     with connection, contextlib.suppress(OSError):
         connection.settimeout(PATIENCE)
@@ -170,7 +170,7 @@ def serve(connection: socket.socket, wrongly: Answer) -> None:
 
 @contextlib.contextmanager
 def answering(wrongly: Answer) -> Iterator[int]:
-    """A server's port."""
+    """Run a server, and return its port."""
     threads = []
 
     def accept(listener: socket.socket) -> None:
@@ -194,7 +194,7 @@ def answering(wrongly: Answer) -> Iterator[int]:
 
 
 def sends(change: Callable[[bytes], bytes], *, goes_on: bool = False) -> Answer:
-    """Small files are answered rightly, the large one is not."""
+    """Small files are answered correctly, the large one isn't."""
 
     def answer(connection: socket.socket, file: File) -> bool:
         large = file.bytes > 1000
@@ -258,7 +258,7 @@ def test_every_wrong_answer_is_of_its_kind(
     assert ends(found) == {"answered": SESSIONS, end: SESSIONS}
     counts = found["counts"]
     assert counts["sessions"] == counts["sessions_failed"] == SESSIONS
-    # What is behind the wrong answer isn't asked for.
+    # Requests after the wrong answer aren't sent.
     assert counts["unasked"] == 2 * SESSIONS
     line = f"flexsc: study: load: /dir00000/class2_1: {why}\n"
     assert said == (line if why else "")
@@ -278,7 +278,7 @@ def test_a_small_body_is_compared_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_all_of_some_bodies_is_compared(tmp_path: Path) -> None:
-    """One byte of 10,240 is wrong, which samples alone find once in 160 answers."""
+    """One byte of 10,240 is wrong; samples alone find it once in 160 answers."""
 
     def answer(connection: socket.socket, file: File) -> bool:
         data = bytearray(right(file))
@@ -289,7 +289,7 @@ def test_all_of_some_bodies_is_compared(tmp_path: Path) -> None:
     trace = written(tmp_path / "t", ["/dir00000/class2_1"])
     with answering(answer) as port:
         found, _ = load(port, trace, "connections=4", "count=1280", "threads=1")
-    # 20 by the one in 64, and 8 by chance, with a seed that is always the same.
+    # 20 by comparing one body in 64, and 8 by chance, with a constant seed.
     assert 14 < found["counts"]["wrong_body"] < 50
 
 
@@ -302,12 +302,12 @@ def test_whoever_never_answers_is_late(tmp_path: Path) -> None:
     assert found["samples"]["response_max_us"] == [0]
 
 
-# Time for fifteen answers of a busy machine.
+# Time for fifteen answers on a busy machine.
 SECONDS = 8
 
 
 def test_what_is_under_way_is_cut_off(tmp_path: Path) -> None:
-    """Three of four requests of a session are answered, the last one never is."""
+    """Three of four requests of a session are answered, the last one never."""
 
     def answer(connection: socket.socket, file: File) -> bool:
         if file.bytes == 128:
@@ -341,7 +341,7 @@ def test_a_server_that_is_not_there_refuses(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_is_closed_is_made_again(tmp_path: Path) -> None:
-    """By a server that says so, by one that doesn't, and by one that takes its time."""
+    """The server announces the close, or doesn't, or delays it."""
 
     def announced(connection: socket.socket, file: File) -> bool:
         head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
@@ -399,7 +399,7 @@ def test_a_right_head_may_be_written_in_many_ways(
 
 
 def opened() -> int:
-    """Connections that this network has ever begun."""
+    """Number of connections that this network has begun so far."""
     names, values = (
         line.split()
         for line in Path("/proc/net/snmp").read_text().splitlines()
@@ -409,8 +409,8 @@ def opened() -> int:
 
 
 def test_a_late_client_begins_no_connection(server: Server) -> None:
-    """A million requests a second are more than any client sends. Whoever falls behind
-    by more than the clients wait would otherwise never have an answer in time again.
+    """No client can send a million requests per second. A client that falls behind by
+    more than the time-out would never get an answer in time again.
     """
     before = opened()
     args = ("rate=1000000", "count=300000", "timeout_ms=20")
@@ -437,7 +437,7 @@ def test_a_run_without_answers_has_numbers(tmp_path: Path, args: list[str]) -> N
 
 
 def test_sessions_that_end_in_the_warm_up(server: Server, tmp_path: Path) -> None:
-    """How long they take isn't known before."""
+    """Their duration isn't known in advance."""
     trace = written(tmp_path / "t", ["/pages/64 think=1", "/pages/64"])
     args = ("connections=1", "count=3")
     done = raw(f"port={server.port}", f"trace={trace}", "warm_ms=60000", *args)
@@ -448,7 +448,7 @@ def test_sessions_that_end_in_the_warm_up(server: Server, tmp_path: Path) -> Non
     found, _ = load(server.port, trace, "warm_ms=500", *args)
     assert found["counts"]["answered"] + found["counts"]["warm_up"] == 6
     assert found["counts"]["answered"] > 0
-    # The sessions take three seconds, though three would have begun in less.
+    # The sessions take three seconds, although three would have begun in less.
     found, _ = load(server.port, trace, "warm_ms=500", "rate=100", "count=3")
     assert found["counts"]["warm_up"] == found["counts"]["answered"] == 3
 
@@ -485,7 +485,7 @@ def test_output_that_is_lost_is_an_error(server: Server) -> None:
     assert done.stderr == "flexsc: study: can't write to standard output\n"
 
 
-# Files and arguments that are wrong.
+# Wrong files and arguments.
 
 
 @pytest.mark.parametrize(

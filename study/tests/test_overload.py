@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study overload: its server, with each model, its clients, and all of it."""
+"""flexsc study overload: its server with each model, its clients, and the whole
+command."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ import pytest
 from fixtures import PATIENCE, Client, command, eventually, request
 
 TIMEOUT = 60
-LISTENER = 1  # is all that is left
+LISTENER = 1  # the only connection that is left
 LINE = b"A page that was in memory all the time.\n"
 
 
@@ -32,7 +33,7 @@ MODELS = ["epoll", "send", "ps2", "ps1"]
 
 @pytest.fixture(scope="module", autouse=True)
 def models() -> list[str]:
-    """Those that work here."""
+    """The models that work here."""
     if not program().is_file():
         pytest.skip(f"{program()} isn't built")
     done = subprocess.run(
@@ -47,7 +48,7 @@ def need(model: str, models: list[str]) -> None:
 
 
 class Server:
-    """An http-events that listens on a port of its own."""
+    """An http-events that listens on its own port."""
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
@@ -149,7 +150,7 @@ def test_a_client_that_does_not_listen_keeps_nobody_waiting(server: Server) -> N
 
 
 def vanish(client: Client) -> None:
-    """Without a word: the connection is reset."""
+    """Reset the connection without an answer."""
     linger = struct.pack("ii", 1, 0)
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     client.socket.close()
@@ -230,8 +231,8 @@ Behaviour = Callable[[socket.socket, int], None]
 
 @contextlib.contextmanager
 def behaving(behave: Behaviour) -> Iterator[tuple[int, list[float]]]:
-    """A server whose first connection, which learns the page, is answered; others
-    are what the test is about. When each one came.
+    """A server that answers its first connection, which learns the page; the test
+    defines the others' behaviour. Returns the times of the connections.
     """
     came: list[float] = []
     kept: list[socket.socket] = []
@@ -262,7 +263,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 
 
 def stall(connection: socket.socket, _: int) -> None:
-    """Never an answer."""
+    """Never answer."""
 
 
 def close(connection: socket.socket, _: int) -> None:
@@ -291,7 +292,7 @@ def test_a_stalled_server_does_not_slow_the_sending() -> None:
     assert found["counts"]["late"] == found["counts"]["offered"] == 400
     assert len(came) == 401
     assert 0.9 < came[-1] - came[1]
-    # Many came before the first one was over, so sending doesn't wait for answers.
+    # Many came before the first one had ended, so sending doesn't wait for answers.
     assert sum(one - came[1] < 0.7 for one in came[1:]) > 100
     assert 1.6 < took
 
@@ -317,9 +318,9 @@ def test_a_short_backlog_overflows() -> None:
     assert counts["listen_overflows"] > 0
     assert counts["late"] > 0
     assert 0 < counts["answered"] < 400
-    # It computes for 2 ms for each answer, however seldom it has a core.
+    # It computes for 2 ms per answer, however seldom it gets a core.
     assert 1000 * counts["answered"] < counts["server_cpu_us"] < 1_500_000
-    # Late answers are none.
+    # Late answers aren't counted.
     assert found["samples"]["response_max_us"][0] <= 300_000
 
 
@@ -343,7 +344,7 @@ def test_what_a_server_can_do_is_answered(arrivals: str) -> None:
     assert max(samples["order_us"]) == pytest.approx(
         samples["response_max_us"][0], rel=0.01
     )
-    # Pages of 1, 8 and 64 KiB by turns.
+    # Pages of 1, 8 and 64 KiB in turn.
     per_answer = samples["mbit_per_s"][0] / samples["responses_per_s"][0]
     assert per_answer == pytest.approx(73 / 3 * 1024 * 8e-6, rel=0.02)
 
@@ -373,8 +374,8 @@ def test_an_overload_is_measured_and_kept(tmp_path: Path) -> None:
     parts = [(m["settings"]["part"], m["settings"]["variant"]) for m in found]
     assert parts == [("saturation", "epoll"), ("goodput", "epoll")]
     saturation = found[0]["rounds"][0]["samples"]["saturation_per_s"][0]
-    # 500 a second, if the work is what was asked for. It was measured out on a busy
-    # machine; without any there are ten thousands.
+    # About 500 per second, if the work takes the requested time. It was calibrated on a
+    # busy machine; without any work there would be ten thousands.
     assert 20 < saturation < 2000
     assert found[1]["settings"]["rate"] == int(2 * saturation)
     (round_,) = found[1]["rounds"]

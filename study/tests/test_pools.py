@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The server in Java, as its clients see it."""
+"""The Java server, from its clients' view."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study report, as its users see it."""
+"""flexsc study report, from its users' view."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexbench's study: its models, their tunings, and its tables."""
+"""The web server study: its models, their tunings, and its tables."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_kept_connections_have_a_thread_each() -> None:
     most = [["--threads", "10016"], ["--threads", "20032"], ["--threads", "32000"]]
     assert subjects.threads(10_000, 1) == most
     assert subjects.threads(20_000, 1) == [["--threads", "20016"], most[-1]]
-    # These are too many: the program says so.
+    # Too many threads: the program reports that.
     assert subjects.threads(40_000, 1) == [["--threads", "40016"]]
 
 

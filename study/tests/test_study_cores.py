@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The study's servers on two cores. The tests have two cores in all, so the clients share
+"""The study's servers on two cores. The tests have only two cores, so the clients share
 one of the server's: the figures mean nothing, and only the servers are checked.
 """
 
@@ -35,7 +35,7 @@ def places(pids: Iterable[int]) -> set[int]:
 
 
 def check(server: Server) -> None:
-    """Has the server both cores, and a worker for each?"""
+    """Does the server use both cores, with a worker on each?"""
     assert places(threads_of(server.pid)) == set(CORES)
     workers = servers.children(server.pid)
     if server.name in ("events", "helpers"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexbench's study in an open loop: what is offered, what is marked, the tables."""
+"""The web server study in an open loop: offered rates, marks, and tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from flexstudy.webserver.workload import Request
 PLAN = Plan("flexsc", Cores(1, 0, [0]), True, 3, 5, 1024, None)
 
 
-# What is watched.
+# Observing.
 
 
 def test_counters_are_read_from_the_kernel_s_files() -> None:
@@ -48,7 +48,7 @@ def test_the_busiest_stretch_counts() -> None:
     stretches.looks = [Look(float(at), [0.0, one]) for at, one in enumerate(idle)]
     assert stretches.percent([4], 2) == pytest.approx(95)
     assert stretches.percent([4], 1) == pytest.approx(100)
-    # As long as the whole run, or longer.
+    # The stretch is as long as the whole run, or longer.
     assert stretches.percent([4], 9) == pytest.approx(100 * 1.9 / 4)
     assert stretches.percent([3], 2) == pytest.approx(100)
 
@@ -71,7 +71,7 @@ def test_files_that_would_not_stay_in_memory_are_one_line(
         sessions.check_memory(801)
 
 
-# What is offered.
+# Offered rates.
 
 
 def site(name: str = "pages") -> Site:
@@ -142,7 +142,7 @@ def test_what_a_load_has_found_is_put_together(
     monkeypatch.setattr(sessions, "raw", raw)
     monkeypatch.setattr(watching, "counters", lambda _: next(grown))
     monkeypatch.setattr(watching, "settle", lambda _: None)
-    used = iter([0.001, 0.00109])  # by copies
+    used = iter([0.001, 0.00109])  # of the copies
     monkeypatch.setattr(watching, "copies_s", lambda _: next(used))
     server = Server("loops", "http://127.0.0.1:4711/", 17)
     found = sessions.load(PLAN, site(), server, 3, 2, rate=50)
@@ -152,7 +152,7 @@ def test_what_a_load_has_found_is_put_together(
         assert 0 <= found["samples"][name][0] <= 100
     assert asked["port"] == 4711
     assert asked["pid"] == 17
-    # The warm-up comes before the seconds that count.
+    # The warm-up precedes the seconds that count.
     assert (asked["seconds"], asked["warm_ms"], asked["cut"]) == (5, 2000, 1)
     assert (asked["rate"], asked["timeout_ms"]) == (50, 10_000)
 
@@ -186,7 +186,7 @@ def test_a_model_that_can_t_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
     assert run.notes == ["study pages: skipping loops: no engine"]
 
 
-# What is marked, and the tables.
+# Marks, and tables.
 
 
 def add(
@@ -313,7 +313,7 @@ def test_tables_have_models_down_and_points_across() -> None:
     # S3.
     assert "loops 2.00/3.00 2.00/3.00" in lines
     assert "loops 8.00/9.00 8.00/9.00" in lines
-    # S8: of its own best, which may be an open loop's.
+    # S8: relative to its own best, which may come from an open loop.
     assert "loops 900 0.900" in lines
     assert "events 400 0.500" in lines
     assert lines[-1].startswith("* a core of the clients was busy for more than 90 %")

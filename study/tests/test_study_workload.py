@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The study's files and sessions: sizes, popularity, and that a seed decides."""
+"""The study's files and sessions: sizes, popularity, and reproducibility by the seed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_the_set_has_the_size_of_the_paper_s() -> None:
 def test_a_name_tells_the_bytes() -> None:
     largest = fileset.filed(0, 3, 9)
     assert len(fileset.content(largest)) == 921_600
-    # Files of one size differ, and so do the pieces of one file.
+    # Files of the same size differ, and so do the pieces of one file.
     one, other = (fileset.content(fileset.filed(n, 1, 1)) for n in (0, 1))
     assert len(one) == len(other) == 1024
     assert one != other
     assert one[:512] != one[512:]
-    # Clients of other versions, and in other languages, have to agree.
+    # Clients of other versions and in other languages must produce the same bytes.
     assert one[:8].hex() == "7e5900092bf6c286"
     digest = hashlib.sha256(fileset.sheet()).hexdigest()
     assert digest[:16] == "8ac7d950c3f8a5cc"
@@ -101,7 +101,8 @@ def test_sessions_have_the_study_s_means() -> None:
     assert statistics.fmean(pages) == pytest.approx(5, rel=0.05)
     requests = sum(map(len, found))
     assert requests / sum(pages) == pytest.approx(1 + 3, rel=0.05)
-    # A geometric distribution from 1 deviates by mean x sqrt(1 - 1 / mean).
+    # The standard deviation of a geometric distribution from 1 is mean x sqrt(1 - 1 /
+    # mean).
     assert statistics.pstdev(pages) == pytest.approx(5 * 0.8**0.5, rel=0.05)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The web servers of study/servers/webserver: threads, events, loops and stages answer
-as flexsc serve does, make the same calls for it, and survive bad clients.
+like flexsc serve, make the same calls, and survive misbehaving clients.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from test_serve import (  # noqa: F401
 
 @dataclasses.dataclass(frozen=True)
 class Driver:
-    """A program, its options, and what it runs under."""
+    """A program, its options, and the command that it runs under."""
 
     program: str
     options: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Driver:
 
     @property
     def own(self) -> int:
-        """The library's pool has a copy of the listener while a call waits."""
+        """The library's pool holds a copy of the listener while a call waits."""
         return int(self.program == "web-loops")
 
 
@@ -105,7 +105,7 @@ def program(name: str) -> str:
 
 
 class Web(Server):
-    """One of the servers, on a port of its own."""
+    """One of the servers, on its own port."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Web(Server):
 
 
 def settled(measured: Callable[[], int]) -> int:
-    """A number, when it has been the same for 0.2 s."""
+    """A number, once it has been constant for 0.2 s."""
     number, since = measured(), time.monotonic()
     until = since + PATIENCE
     while time.monotonic() < until:
@@ -167,12 +167,12 @@ def settled(measured: Callable[[], int]) -> int:
     raise TimeoutError("descriptors or threads come and go")
 
 
-# Descriptors of flexsc run and of the library, which come and go.
+# Descriptors of flexsc run and of the library, whose number varies.
 OWN = ("anon_inode:", "/memfd:flexsc-", "/proc/")
 
 
 def descriptors(pid: int) -> int:
-    """How many descriptors of sockets and files a process has."""
+    """The number of descriptors of sockets and files in a process."""
     count = 0
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -181,7 +181,7 @@ def descriptors(pid: int) -> int:
 
 
 def tasks(pid: int) -> int:
-    """How many threads a process has, without io_uring's, which come and go."""
+    """The number of threads in a process, without io_uring's, whose number varies."""
     count = 0
     for name in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(OSError):
@@ -195,7 +195,7 @@ Start = Callable[..., Web]
 
 @pytest.fixture
 def start(tree: Path) -> Iterator[Start]:
-    """Start servers of one's own; they end with the test."""
+    """Starts servers that end with the test."""
     with contextlib.ExitStack() as stack:
 
         def start_one(
@@ -284,7 +284,7 @@ ASKED = [
 
 
 def whole(port: int, data: bytes) -> bytes:
-    """What comes back, to the connection's end, whenever that was."""
+    """All bytes received until the end of the connection."""
     got = []
     with Client(port) as client:
         client.send(data)
@@ -303,7 +303,7 @@ def middle(tree: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def right(middle: Path) -> list[bytes]:
-    """What flexsc serve answers."""
+    """The answers of flexsc serve."""
     serve = Server(middle)
     try:
         return [whole(serve.port, data) for data in ASKED]
@@ -341,7 +341,7 @@ def test_all_make_the_same_calls(start: Start, tmp_path: Path, driver: Driver) -
     with web.client() as client:
         for _ in range(ROUNDS):
             assert client.ask("/hello.txt").body == HELLO
-    # The client's end is the last thing it receives.
+    # The client's end is the last thing that it receives.
     assert eventually(lambda: web.client().ask("/none").status == 404)
     time.sleep(0.05)
     found = counters(web, stats)
@@ -363,7 +363,7 @@ def reset(client: socket.socket) -> None:
 
 
 def cut(port: int, chance: random.Random) -> socket.socket:
-    """A client that leaves after anything; the caller closes it, at last."""
+    """A client that leaves at any point; the caller closes it in the end."""
     client = socket.socket()
     client.settimeout(PATIENCE)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -416,7 +416,7 @@ def test_clients_that_come_and_go_leave_nothing(start: Start, driver: Driver) ->
 
 
 def left_alone(client: Client) -> bytes:
-    """What a client gets that does nothing, to the end."""
+    """All bytes that an idle client receives, until the end."""
     got = b""
     with contextlib.suppress(ConnectionResetError):
         while part := client.socket.recv(1 << 20):
@@ -437,7 +437,7 @@ def test_slow_clients_are_left(start: Start, driver: Driver) -> None:
     slow.socket.setblocking(False)
 
     def told() -> bool:
-        """A byte now and then doesn't make it a request in time."""
+        """A byte now and then doesn't make a request complete in time."""
         with contextlib.suppress(BlockingIOError):
             slow.rest = slow.socket.recv(1000)
             return True
@@ -485,7 +485,7 @@ def test_clients_wait_for_a_place(start: Start, driver: Driver) -> None:
 
 
 def short_of_descriptors(web: Web) -> Iterator[None]:
-    """In the with-block the server gets no more descriptors than it has now."""
+    """In the with-block the server can't get more descriptors than it has."""
     limits = {}
     for pid in web.pids():
         limits[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
@@ -500,7 +500,7 @@ def short_of_descriptors(web: Web) -> Iterator[None]:
 @pytest.mark.parametrize("driver", MAIN, ids=str)
 def test_too_few_descriptors_stop_nothing(start: Start, driver: Driver) -> None:
     web = start(driver)
-    # Its port is known before all of it runs.
+    # Its port is known before all of its threads run.
     assert web.get("/hello.txt").status == 200
     before = settled(web.descriptors)
     clients = [web.client() for _ in range(3)]
@@ -533,7 +533,7 @@ def test_copies_end_with_the_first(start: Start) -> None:
     web.process.kill()
 
     def over() -> bool:
-        """Has the copy ended, whether or not somebody has waited for it?"""
+        """Has the copy ended, reaped or not?"""
         try:
             stat = Path(f"/proc/{pids[1]}/stat").read_text()
         except FileNotFoundError:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The drivers of study/servers/webserver do one amount of work for a request: callgrind
-counts the instructions of the core, web_next() and web_done(), in each of them.
+"""The drivers of study/servers/webserver do the same amount of work per request:
+callgrind counts the instructions of the core, web_next() and web_done(), in each of
+them.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from programs import compiled, installed
 from test_webserver import program
 
 REQUESTS = 800
-LIMIT = 12 * PATIENCE  # of a driver's life
-# Requests that are sent at once. A driver asks the core once more after EAGAIN, which
-# a receive gives once in a burst at most.
+LIMIT = 12 * PATIENCE  # a driver's longest life
+# Requests sent at once. A driver calls the core once more after EAGAIN, which a receive
+# returns at most once per burst.
 BURST = 10
 CORE = ("web_next", "web_done")
-# The clock writes the date once a second, whatever number of requests that is.
+# The clock writes the date once a second, whatever the number of requests.
 CLOCK = "clock_update"
-# The function that writes the head of an answer.
+# The function that writes an answer's head.
 ANSWER = "response_file"
 
 DRIVERS = {
@@ -38,8 +39,9 @@ DRIVERS = {
     "web-stages": [],
 }
 
-# The valgrind of Debian 12 answers openat2() with ENOSYS. This syscall(), by which the
-# drivers make calls, opens files by openat(). io_uring opens files without valgrind.
+# The valgrind of Debian 12 makes openat2() fail with ENOSYS. This syscall(), through
+# which the drivers make calls, opens files by openat(). io_uring opens files without
+# valgrind.
 WITHOUT_OPENAT2 = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,9 +62,9 @@ long syscall(long nr, long a, long b, long c, long d, long e, long f)
 
 
 class Profile:
-    """What callgrind has counted. costs: instructions of each function with those of
-    the functions that it calls; a function that calls itself is counted too often.
-    calls: how often each function was called.
+    """callgrind's counts. costs: each function's instructions, including those of
+    functions that it calls; recursive functions are counted too often. calls: the
+    number of calls of each function.
     """
 
     def __init__(self, text: str) -> None:
@@ -78,7 +80,7 @@ class Profile:
             elif key == "calls":
                 self.calls[called] += int(value.split()[0])
             elif name and re.match(r"[+*0-9-]", line):
-                # The line behind "calls=" has the cost of the calls.
+                # The line after "calls=" has the cost of the calls.
                 self.costs[name] += int(line.split()[-1])
 
 
@@ -162,8 +164,8 @@ def counted(name: str, root: Path, folder: Path) -> Iterator[Counted]:
 
 def terminate(running: Counted, client: Client) -> None:
     """End the driver. valgrind runs one thread at a time, and takes io_uring_enter()
-    for a call that doesn't wait, so web-loops' main thread gets its turn while there
-    are requests.
+    for a call that doesn't wait, so web-loops' main thread runs only while there are
+    requests.
     """
     running.process.terminate()
 
@@ -176,7 +178,7 @@ def terminate(running: Counted, client: Client) -> None:
 
 
 def work(name: str, root: Path, folder: Path) -> float:
-    """The core's instructions for a request."""
+    """The core's instructions per request."""
     with counted(name, root, folder) as running, Client(running.port()) as client:
         client.socket.settimeout(6 * PATIENCE)
         for _ in range(REQUESTS // BURST):
@@ -196,6 +198,6 @@ def test_the_core_takes_the_same_instructions_in_each_driver(
         (tmp_path / name).mkdir()
         found[name] = work(name, tree, tmp_path / name)
     print(found)
-    # A request is parsed, a file is looked for, a head is written.
+    # A request is parsed, a file is looked up, a head is written.
     assert min(found.values()) > 1000
     assert max(found.values()) <= 1.01 * min(found.values()), found

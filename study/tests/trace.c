@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flexsc study --raw load trace=FILE: how a trace is read, the files that a
- * trace names, and the agenda of clients who think.
+ * flexsc study --raw load trace=FILE: reading a trace, the files that it names,
+ * and the agenda of thinking clients.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -95,7 +95,7 @@ TEST(a_trace_has_sessions_of_requests)
 	page = bench_trace_session(&trace, 1, &left);
 	CHECK_EQ(left, 0);
 	CHECK(asks(page, "pages/8192"));
-	/* Behind the last session comes the first one. */
+	/* After the last session the trace begins again. */
 	CHECK(bench_trace_session(&trace, 2, &left) == trace.pages);
 	bench_trace_fini(&trace);
 }
@@ -119,9 +119,7 @@ TEST(what_is_no_trace_is_refused)
 	}
 }
 
-/*
- * Visits are taken in the order of the times when they are due; none is lost.
- */
+/* Visits are taken in the order of their due times, and none is lost. */
 TEST(who_thinks_is_taken_in_order)
 {
 	enum { COUNT = 1000 };

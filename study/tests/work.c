@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work of "flexsc study cost" between system calls: units are done, and
- * each period is equal. And the clock of ticks.h: it goes on, at whatever rate.
+ * The work of "flexsc study cost" between system calls: units are executed, and
+ * all periods are equal. Also the clock of ticks.h, which advances, at any
+ * rate.
  */
 #include "study/micro/ticks.h"
 #include "study/micro/work.h"
@@ -10,7 +11,7 @@
 
 /*
  * The number that a period adds to the sum, in every build on every processor.
- * Figures that were made with another sum can't be compared with these.
+ * Figures of other sums can't be compared with these.
  */
 static const struct kind {
 	const char *name;
@@ -23,7 +24,7 @@ static const struct kind {
 };
 #define KINDS	(sizeof(kinds) / sizeof(kinds[0]))
 
-#define STEPPED	32	/* units: a step takes tens of microseconds */
+#define STEPPED	32	/* units; a step takes tens of microseconds */
 
 TEST(a_period_of_work_has_the_sum_that_it_had)
 {
@@ -57,7 +58,7 @@ TEST(work_that_was_not_done_is_noticed)
 	CHECK_EQ(bench_work_init(&work, "field"), 1);
 }
 
-/* The instructions of some units behind some periods, and a few more. */
+/* The instructions of some units after some periods, and a few more. */
 static uint64_t instructions(const char *name, unsigned int periods,
 			     unsigned int units)
 {
@@ -83,7 +84,7 @@ TEST_LIMIT(each_period_has_equal_instructions, 120)
 		uint64_t none = instructions(kind->name, 1, 0);
 		uint64_t some = instructions(kind->name, 1, STEPPED) - none;
 
-		/* A sanitizer's own instructions differ. */
+		/* A sanitizer adds instructions. */
 		if (!SANITIZED)
 			CHECK_EQ(instructions(kind->name, 2, STEPPED) - none,
 				 some);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""flexsc study webserver: one web server, driven by several models (study/servers/webserver), so
-that a service can choose one. It is Genevès' study with exception-less calls as one
-more model.
+"""flexsc study webserver: one web server with several drivers, called models
+(study/servers/webserver), to help choose a model for a service. It is Genevès' study,
+with exception-less calls as an additional model.
 """
 
 from __future__ import annotations

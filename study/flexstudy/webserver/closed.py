@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The models under the load of a closed loop, alternately, on one core:
 
-page    kept connections that ask for one small file, which is opened each time
+page    kept connections that request one small file, which is opened each time
 new     a connection for each request
 """
 
@@ -27,8 +27,8 @@ CLOSE = ["-H", "Connection: close"]
 
 @dataclass(frozen=True)
 class Workload:
-    """wrk: more options of wrk. rounds: bench --raw rounds can make this load, too.
-    connections, quick: numbers of connections, and those with --quick.
+    """wrk: additional options of wrk. rounds: bench --raw rounds can make this load,
+    too. connections, quick: numbers of connections, without and with --quick.
     """
 
     title: str
@@ -107,7 +107,7 @@ def compare(
 def measure_point(
     run: Run, plan: Plan, workload: str, names: Sequence[str], connections: int
 ) -> None:
-    """Measure the models with so many connections; one that can't run is left out."""
+    """Measure the models with so many connections; a model that fails is skipped."""
     load = WORKLOADS[workload]
 
     def short(server: Server) -> dict[str, list[float]]:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The file set: the files that the study's servers serve. A file's name tells its size
-and all of its bytes:
+"""The file set: the files that the study's servers serve. A file's name determines its
+size and all of its bytes:
 
-    dir00012/class2_5   5 x 10,240 bytes: folder 12, class 2, the 5th of its 9 files
-    pages/1024          1,024 bytes
+dir00012/class2_5   5 x 10,240 bytes: folder 12, class 2, the 5th of its 9 files
+pages/1024          1,024 bytes
 
 The classes are SPECweb99's static ones. Every file is a piece of one sheet of random
-bytes, and a hash of the file's name says where the piece begins. describe() writes what
-the clients check answers by; study/load/fileset.h has its form.
+bytes; a hash of the file's name determines where the piece begins. describe() writes
+the descriptions by which clients check answers; study/load/fileset.h has their form.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pathlib import Path
 from flexbench.samples import BenchError
 
 FOLDERS, FOLDERS_SMALL, FOLDERS_MAX = 680, 64, 100_000
-CLASSES = (102, 1_024, 10_240, 102_400)  # bytes of a class' first file
-FILES = 9  # of one class in one folder
-PAGES = range(64, 8_192 + 1, 64)  # bytes of each page
+CLASSES = (102, 1_024, 10_240, 102_400)  # size of a class' first file, in bytes
+FILES = 9  # files per class in one folder
+PAGES = range(64, 8_192 + 1, 64)  # sizes of the pages, in bytes
 
-BYTES_MAX = 1 << 20  # of a file
-STARTS = 1_048_573  # places where a file may begin, a prime number
-SHEET = 2 << 20  # bytes
+BYTES_MAX = 1 << 20  # largest file, in bytes
+STARTS = 1_048_573  # number of positions where a file may begin, a prime number
+SHEET = 2 << 20  # in bytes
 SHEET_SEED = 2_463_534_242
 NAME = re.compile(r"dir[0-9]{5}/class([0-3])_([1-9])|pages/([1-9][0-9]{0,6})")
-SAMPLE = 64  # bytes at a file's ends that tell whether the file is there already
+SAMPLE = 64  # bytes compared at both ends of an existing file
 WORD = (1 << 64) - 1
 
 
@@ -43,7 +43,7 @@ class File:
 
 
 def filed(folder: int, klass: int, index: int) -> File:
-    """A file of a class in a folder; folders count from 0, index from 1 to 9."""
+    """A file of a class in a folder. folder counts from 0, index from 1 to 9."""
     return File(f"dir{folder:05}/class{klass}_{index}", index * CLASSES[klass])
 
 
@@ -64,7 +64,7 @@ def pages() -> Iterator[File]:
 
 
 def size_of(name: str) -> int:
-    """A file's bytes. ValueError: no file of the set has such a name."""
+    """A file's size in bytes. ValueError: the set has no file of that name."""
     found = NAME.fullmatch(name)
     size = 0
     if found and found[3]:
@@ -101,7 +101,7 @@ def content(file: File) -> memoryview:
     return sheet()[start : start + file.bytes]
 
 
-# On the disk.
+# Files on the disk.
 
 
 def describe(folder: Path, files: Iterable[File]) -> None:
@@ -114,8 +114,8 @@ def describe(folder: Path, files: Iterable[File]) -> None:
 
 
 def is_there(path: Path, wanted: memoryview) -> bool:
-    """Has the file the wanted size and ends? The bytes between aren't compared, since
-    only this module writes such files.
+    """Does the file exist with the right size and ends? The bytes between aren't
+    compared, because only this module writes such files.
     """
     try:
         with path.open("rb") as opened:
@@ -136,8 +136,8 @@ def missing(root: Path, files: Iterable[File]) -> list[File]:
 
 
 def write(root: Path, files: Iterable[File]) -> int:
-    """Write the files that aren't there. Returns how many were written; BenchError:
-    there is no room for them, or no right to write.
+    """Write the missing files. Returns their number. BenchError: no room, or no right
+    to write.
     """
     wanted = missing(root, files)
     size = sum(file.bytes for file in wanted)

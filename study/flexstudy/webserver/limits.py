@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Figures that say more of the clients than of the server, and what went wrong on the
-way between them.
+"""Finds figures that were limited by the clients instead of the server, and failures
+between them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from flexbench.samples import Measurement, Run
 from .offered import OFFERED, PEAK
 
 CLIENT_PERCENT = 90.0
-# A server that has answered less than this of what was due is behind.
+# A server that answers less than this share of the due requests is behind.
 ENOUGH = 0.95
-# Beyond this, requests began late because of the clients.
+# If requests began later than this, the clients were the cause.
 BEHIND_MS = 20.0
 
 EXPLAINED = (
@@ -24,7 +24,7 @@ EXPLAINED = (
     f"{table.BUSY_PERCENT:.0f} % though the server was asked for more than it answered"
 )
 
-# Counts that are 0 if nothing is wrong, and what they count.
+# Counts that are 0 in a good measurement, and their descriptions.
 TROUBLES = {
     "unsent": (
         "requests not sent, because the clients had no descriptor "
@@ -43,7 +43,7 @@ TROUBLES = {
 
 
 def total(measurement: Measurement, count: str) -> float:
-    """Of all rounds; a count that couldn't be had is 0."""
+    """The sum over all rounds; a count that couldn't be read is 0."""
     return float(sum(one["counts"].get(count, 0) for one in measurement.rounds))
 
 
@@ -55,8 +55,8 @@ def middle(measurement: Measurement, series: str, otherwise: float) -> float:
 
 
 def asked_for_more(measurement: Measurement) -> bool:
-    """Were there requests to be answered all the time? A closed loop has always some,
-    and an open loop if the server is behind.
+    """Were requests pending all the time? In a closed loop always; in an open loop if
+    the server is behind.
     """
     if measurement.bench != OFFERED:
         return True
@@ -64,7 +64,7 @@ def asked_for_more(measurement: Measurement) -> bool:
 
 
 def limited(measurement: Measurement) -> bool:
-    """Was anything but the server the limit? Then the figure isn't to be compared with
+    """Was anything but the server the limit? Then the figure can't be compared with
     others.
     """
     if middle(measurement, "client_percent", 0) > CLIENT_PERCENT:
@@ -87,7 +87,7 @@ def where(measurement: Measurement) -> str:
 
 
 def troubles(run: Run, workload: str) -> list[str]:
-    """A line for each kind of trouble, with all points that had it."""
+    """A line per kind of failure, with all points at which it occurred."""
     found = [m for b in (PEAK, OFFERED) for m in run.of(b, workload=workload)]
     lines = []
     for count, title in TROUBLES.items():

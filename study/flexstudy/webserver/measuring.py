@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What "flexsc study webserver" is asked for, and who measures it.
+"""The command line of "flexsc study webserver", and the modules that measure each
+workload.
 
 page, new         closed.py
 pages, specweb    offered.py
@@ -17,7 +18,7 @@ from . import closed, offered, subjects
 from .sessions import SESSIONS
 from .subjects import BENCH
 
-# The workloads that are measured unless words name others; SEVERAL: with --cores.
+# The default workloads. SEVERAL: those with --cores.
 DEFAULT = ["page", "specweb"]
 SEVERAL = ["specweb"]
 Measure = Callable[[Run, Plan, str, Sequence[str]], None]
@@ -29,8 +30,9 @@ PARTS: dict[str, Measure] = {
 
 
 def parse(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The workloads and the models that the words name; the default ones and all, if
-    they name none. The model "events" is always one: others are compared with it.
+    """The workloads and the models that the words name. Without words: the default
+    workloads and all models. The model "events" is always included, because others are
+    compared with it.
     """
     loads = [word for word in words if word in PARTS]
     names = [word for word in words if word in subjects.NAMES]
@@ -44,8 +46,8 @@ def parse(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def parse_several(words: Sequence[str]) -> list[str]:
-    """The workloads for --cores: those that the words name, or SEVERAL. BenchError: one of
-    them is of one core alone.
+    """The workloads for --cores: those that the words name, or SEVERAL. BenchError: one
+    of them supports only one core.
     """
     loads = [word for word in words if word in PARTS]
     for load in loads:
@@ -56,7 +58,7 @@ def parse_several(words: Sequence[str]) -> list[str]:
 
 
 def measure(run: Run, plan: Plan) -> None:
-    """A workload that can't be measured is noted and left out."""
+    """Measure all workloads; one that fails is noted and skipped."""
     loads, names = parse(plan.words)
     if plan.numbers:
         loads = parse_several(plan.words)

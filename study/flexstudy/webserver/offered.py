@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Models that are offered more and more sessions, from a fifth of what the best of them
-can do to twice that.
+"""Models under a rising number of offered sessions: from a fifth of the best model's
+peak to twice that peak.
 
-A closed loop of sessions that don't think finds each model's peak first. The best model's peak is the scale of the
-open loop, so all models are offered the same, by turns. The closed loop's sessions, and
-the clients that servers are prepared for, are so many for each core of the server.
+First a closed loop of sessions without think times finds each model's peak. The best
+model's peak is the scale of the open loop, so all models get the same offers,
+alternately. The number of the closed loop's sessions, and of the clients that servers
+are prepared for, is proportional to the server's cores.
 """
 
 from __future__ import annotations
@@ -30,22 +31,20 @@ ANSWERS = "answers_per_s"
 
 TIMES = ["0.2", "0.4", "0.6", "0.8", "0.9", "1", "1.1", "1.2", "1.5", "2"]
 QUICK_TIMES = ["0.5", "1", "2"]
-# Rounds and seconds, unless the command line says otherwise.
+# Defaults of the command line's rounds and seconds.
 ROUNDS, QUICK_ROUNDS, ROUNDS_MAX = 2, 1, 3
 SECONDS = 1
 
-# For each core of the server: sessions of the closed loop, and clients at the same time
-# that the server is prepared for.
+# Per core of the server: sessions of the closed loop, and concurrent clients that the
+# server is prepared for.
 CONNECTIONS = 128
 CLIENTS = 4096
-COPIES = (2, 4)  # of the epoll server, tried for each core
+COPIES = (2, 4)  # copies of the epoll server per core that are tried
 
 
 @dataclass
 class Sweep:
-    """What all measurements of one workload share. plan: with as many rounds as a
-    sweep has.
-    """
+    """The common state of one workload's measurements. plan: has the rounds of a sweep."""
 
     run: Run
     plan: Plan
@@ -74,7 +73,7 @@ class Sweep:
         return tuner.best(name)
 
     def start(self, stack: ExitStack, names: Sequence[str]) -> None:
-        """Start the models; one that can't run is left out."""
+        """Start the models; one that can't run is skipped."""
         file = self.site.files[0]
         for name in names:
             try:
@@ -111,7 +110,7 @@ class Sweep:
             think=load.think,
         )
 
-    # All of them.
+    # All rounds.
 
     def settings(self, name: str, **more: str | int) -> Settings:
         _, tuning = self.found[name]
@@ -121,7 +120,7 @@ class Sweep:
             "tuning": " ".join(tuning),
             **more,
             "cores": self.cores,
-            # 1: the run has servers on more than one core.
+            # 1: the run also has servers on more than one core.
             "scaling": int(max(self.plan.numbers, default=1) > 1),
             "folders": sessions.folders(self.plan),
             "seconds": self.plan.seconds,
@@ -147,7 +146,7 @@ class Sweep:
         measure_all(self.run, self.plan, bench, variants, named)
 
     def scale(self) -> float:
-        """The best model's peak, requests a second."""
+        """The best model's peak, in requests per second."""
         peaks = self.run.of(PEAK, workload=self.name, cores=self.cores)
         best = max((m.median(ANSWERS) for m in peaks), default=0)
         if not best:
@@ -172,9 +171,7 @@ class Sweep:
 
 
 def shortened(plan: Plan) -> Plan:
-    """A sweep has many rounds, so they are few and short unless the command line says
-    otherwise.
-    """
+    """A sweep has many points, so its rounds are few and short by default."""
     rounds = plan.asked_rounds or (QUICK_ROUNDS if plan.quick else ROUNDS)
     seconds = plan.asked_seconds or SECONDS
     return replace(plan, rounds=min(rounds, ROUNDS_MAX), seconds=seconds)
@@ -187,7 +184,7 @@ def started(
     name: str,
     names: Sequence[str],
 ) -> Iterator[Sweep]:
-    """The workload's files, and servers of them."""
+    """Prepare the workload's files and servers."""
     tools.need("taskset")
     with tempfile.TemporaryDirectory(prefix="flexbench-") as made, ExitStack() as stack:
         site = sessions.prepare(plan, SESSIONS[name], Path(made))

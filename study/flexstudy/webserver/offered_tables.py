@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables of offered.py: models down, points across."""
+"""The tables of offered.py: a row per model, a column per point."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rate(series: str) -> Cell:
 
 
 def milliseconds(m: Measurement, series: str) -> str:
-    """A time; nothing, if there was no answer."""
+    """A time, or nothing if there was no answer."""
     if series not in m.rounds[0]["samples"] or not limits.total(m, "answered"):
         return table.NOTHING
     return table.number(limits.middle(m, series, 0) / 1000)
@@ -34,12 +34,12 @@ def times_of(low: str, high: str) -> Cell:
 
 
 def columns(found: Sequence[Measurement]) -> list[str]:
-    """The points in their order: times the best peak."""
+    """The points in ascending order, as multiples of the best peak."""
     return [str(times) for times in distinct(found, "times")]
 
 
 def grid(found: Sequence[Measurement], cell: Cell, scale: bool = False) -> str:
-    """A row for each model, a column for each point. scale: with what was offered."""
+    """A row per model, a column per point. scale: with a row of the offered rates."""
     points = columns(found)
     rows = []
     if scale:
@@ -72,7 +72,7 @@ def latencies(found: list[Measurement]) -> list[str]:
 def best(
     name: str, found: Sequence[Measurement], peaks: Sequence[Measurement]
 ) -> float:
-    """The most that the model has answered, in the closed loop or at any point."""
+    """The highest rate that the model has answered, in the closed loop or at any point."""
     its = [m for m in (*found, *peaks) if m.settings["model"] == name]
     return max(m.median(ANSWERS) for m in its)
 
@@ -113,7 +113,7 @@ def closed(peaks: list[Measurement]) -> str:
 
 
 def errors(m: Measurement) -> str:
-    """Percent of the requests that had another end than a good answer or the run's."""
+    """The percentage of requests that failed, without those cut by the end of the run."""
     ended = limits.total(m, "offered") - limits.total(m, "cut")
     lost = ended - limits.total(m, "answered")
     return table.number(100 * lost / ended) if ended else table.NOTHING

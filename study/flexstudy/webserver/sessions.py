@@ -21,25 +21,26 @@ from . import fileset, watching, workload
 from .fileset import File
 from .workload import Session
 
-# Sessions of a trace, which begins again behind its last session; and the seed of both
+# Sessions of a trace, which is repeated after its last session; and the seed of both
 # the trace and the arrivals.
 TRACE_SESSIONS, SEED = 5000, 1
 TIMEOUT_MS = 10_000
-THREADS_MAX = 128  # of clients: in a closed loop each has to have a session
-# For the clients of all servers: how long they look for answers before they sleep.
+THREADS_MAX = 128  # clients' threads: in a closed loop each needs a session
+# For the clients of all servers: how long they poll for answers before they sleep, in
+# us.
 SPIN_US = 50
-# The share of the free memory that files may take, so that they stay there.
+# The share of the free memory that files may use, so that they stay in the page cache.
 MEMORY_SHARE = 0.8
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """think: percent of the trace's times to think. warm_s: until about as many sessions
-    end as begin.
+    """think: percentage of the trace's think times. warm_s: seconds until about as many
+    sessions end as begin.
     """
 
     title: str
-    trace: str  # of workload.WORKLOADS
+    trace: str  # a key of workload.WORKLOADS
     think: int
     warm_s: int
 
@@ -57,8 +58,8 @@ def folders(plan: Plan) -> int:
 
 @dataclass(frozen=True)
 class Site:
-    """What a workload's servers and clients share: the folder has "root", which is
-    served, and "sessions", which are those drawn.
+    """Shared by a workload's servers and clients. The folder contains "root", which is
+    served, and "sessions", the drawn sessions.
     """
 
     load: Sessions
@@ -71,9 +72,9 @@ class Site:
         return self.folder / "root"
 
     def due(self, seconds: float) -> float:
-        """Requests for each session that begins, on average, of those that are due
-        within the seconds behind the warm-up, if answers took no time. Sessions that
-        take longer than the warm-up aren't through with theirs.
+        """The average number of requests per new session that are due within the
+        seconds after the warm-up, if answers took no time. Sessions that take longer
+        than the warm-up have some of their requests due later.
         """
         until = self.load.warm_s + seconds
         factor = self.load.think / 100
@@ -106,7 +107,7 @@ def prepare(plan: Plan, load: Sessions, folder: Path) -> Site:
     site = Site(load, folder, files, list(workload.sessions(load.trace, options)))
     fileset.write(site.root, files)
     fileset.describe(folder, files)
-    # What is written now isn't written while something is measured.
+    # Otherwise the kernel would write these files during the measurement.
     os.sync()
     read_all(site.root, files)
     text = "\n".join("".join(map(workload.line, session)) for session in site.drawn)
@@ -117,7 +118,7 @@ def prepare(plan: Plan, load: Sessions, folder: Path) -> Site:
 def load(
     plan: Plan, site: Site, server: Server, seconds: int, warm_s: int, **more: str | int
 ) -> Json:
-    """What study --raw load has found, and what server and machine did meanwhile."""
+    """The results of study --raw load, and the state of server and machine meanwhile."""
     threads = min(len(plan.cores.load), THREADS_MAX)
     args: Settings = {
         "port": urlsplit(server.url).port or 80,
@@ -154,7 +155,7 @@ def busy(
     seconds: float,
 ) -> dict[str, list[float]]:
     """How busy the server's cores are on average, its busiest core, and the clients'
-    busiest core. The time in which clients look for answers in vain isn't counted.
+    busiest core. The time in which clients poll without result isn't counted.
     """
     spun = 1e-6 * counts["spun_us"] / threads / stretches.seconds()
     most, busiest = (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The subjects of the study: models, which are drivers of the example web server,
-natively or under flexsc run; and beside them two servers with features of their own,
-whose figures prove nothing of a model.
+natively or under flexsc run; and two other servers with features of their own, whose
+results don't characterise a model.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from flexbench.running import FLEXSC, NATIVE, way
 from flexbench.servers import Server, Site
 
 BENCH = "study"
-FOLDER = "../study/servers/webserver"  # of the servers, beside the command
+FOLDER = "../study/servers/webserver"  # the servers' folder, relative to the command
 
 EVENTS = "events"
 
 Tuning = list[str]
 Tunings = Callable[[int, int], list[Tuning]]
 
-THREADS_MAX = 32000  # of web-threads
+THREADS_MAX = 32000  # limit of web-threads
 SPARE_THREADS = 16
 CLIENTS_MAX = THREADS_MAX - SPARE_THREADS
 
 
-# The functions for Model.tunings. Each takes a number of connections and a number of
-# cores.
+# Functions for Model.tunings. Each takes a number of connections and a number of cores.
 
 
 def threads(connections: int, cores: int) -> list[Tuning]:
-    """More threads than connections, as a kept connection keeps its thread."""
+    """More threads than connections, because a kept connection occupies its thread."""
     least = connections + SPARE_THREADS
     numbers = {least}
     if least < THREADS_MAX:
@@ -43,7 +42,7 @@ def threads(connections: int, cores: int) -> list[Tuning]:
 
 
 def of_each(option: str, cores: int) -> Tuning:
-    """The option for a copy, or a loop, on each core; nothing for one core."""
+    """The option for one copy, or loop, per core; empty for one core."""
     return [option, str(cores)] if cores > 1 else []
 
 
@@ -72,12 +71,10 @@ def stages(connections: int, cores: int) -> list[Tuning]:
 
 @dataclass(frozen=True)
 class Model:
-    """A way to drive the web server. tunings: a function that gives the tunings, the
-    built-in one first.
-    """
+    """A model. tunings: returns the possible tunings; the first one is the default."""
 
     name: str
-    program: str  # of the driver
+    program: str  # the driver's program
     title: str
     tunings: Tunings
     variant: str = NATIVE
@@ -93,11 +90,11 @@ MODELS = [
     Model("stages", "web-stages", "queues between threads", stages),
     Model("stages-flexsc", "web-stages", "the same, flexsc run", stages, FLEXSC),
 ]
-# Servers that aren't models: they have features of their own.
+# Servers that aren't models, because they have features of their own.
 SERVE, NGINX = "serve", "nginx"
-# flexsc serve takes two descriptors for a client, and 16 for each loop. SPARE: how many
-# fewer clients than half of the descriptors it has with one loop. OF_A_LOOP: how many
-# fewer for each further loop.
+# flexsc serve needs two descriptors per client, and 16 per loop. SPARE: half of the
+# descriptors minus the clients that it accepts with one loop. OF_A_LOOP: how many fewer
+# clients it accepts for each additional loop.
 SPARE, OF_A_LOOP = 100, 8
 OTHERS = {SERVE: "flexsc serve", NGINX: "nginx, a worker for each core"}
 NAMES = [*(model.name for model in MODELS), *OTHERS]
@@ -112,7 +109,7 @@ def titles() -> dict[str, str]:
 
 
 def tunings(name: str, connections: int, cores: int = 1) -> list[Tuning]:
-    """The first one is the built-in one."""
+    """The tunings of a subject; the first one is the default."""
     model = model_of(name)
     if name == SERVE:
         most = servers.descriptors() // 2 - SPARE - OF_A_LOOP * (cores - 1)
@@ -142,7 +139,7 @@ def driver(plan: Plan, model: Model, tuning: Tuning, root: Path) -> Iterator[Ser
 @contextmanager
 def started(plan: Plan, name: str, tuning: Tuning, folder: Path) -> Iterator[Server]:
     """Run a model or another server with the files of folder/"root" on the server's
-    cores, until the block ends. nginx has no tuning.
+    cores until the block ends. nginx has no tuning.
     """
     root = folder / "root"
     model = model_of(name)

@@ -14,8 +14,8 @@ from .tuning import SERIES, TUNE
 
 
 def cost_series(measurement: Measurement) -> str:
-    """The series of a request's processor time: that of bench --raw rounds, where
-    rounds were made, or the server's clock under wrk.
+    """The series of a request's processor time: that of bench --raw rounds, if rounds
+    were made, or else the server's clock under wrk.
     """
     in_rounds = "cpu_us" in measurement.rounds[0]["samples"]
     return "cpu_us" if in_rounds else "loaded_us"
@@ -24,7 +24,7 @@ def cost_series(measurement: Measurement) -> str:
 def beside(
     measurement: Measurement, events: Measurement | None, series: str, more: bool
 ) -> Interval | None:
-    """A model's gain over the model "events": more requests, or less time; None:
+    """A model's gain over the model "events": more requests, or less time. None:
     "events" wasn't measured.
     """
     if not events:
@@ -64,7 +64,7 @@ def point(found: list[Measurement]) -> str:
 
 
 def on(m: Measurement) -> str:
-    """Words for several cores. A measurement of an older file has no number of cores."""
+    """Describes several cores. An older version's file has no number of cores."""
     count = int(m.settings.get("cores", 1))
     return f", {table.cores(count)}" if count > 1 else ""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A model's tuning, which is the options of its server: the built-in one, or, with
---tune, the one that makes the most requests a second in short runs. The run keeps the
-figures of all tunings that were tried.
+"""A model's tuning, which is a set of its server's options. The default is the built-in
+tuning; with --tune it is the one with the most requests per second in short runs. The
+run keeps the figures of all tried tunings.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TUNE_S = 2
 
 @dataclass(frozen=True)
 class Tuner:
-    """folder: has the files that are served. load: a function that loads a server for
-    TUNE_S, and returns samples with SERIES.
+    """folder: has the served files. load: loads a server for TUNE_S, and returns
+    samples with SERIES.
     """
 
     run: Run

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a server and its machine do while clients load the server: how busy cores are,
-what the network loses, and what the server reads from the disk.
+"""Observes a server and its machine under load: how busy cores are, what the network
+drops, and what the server reads from the disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EVERY_S = 0.1
 
 PROC = Path("/proc")
 
-# A server rests if it takes no more than REST_S of the processor in LOOK_S.
+# A server is at rest if it uses at most REST_S of processor time within LOOK_S.
 LOOK_S, REST_S, PATIENCE_S = 0.05, 0.002, 5.0
 
 Counts = dict[str, int]
@@ -29,16 +29,16 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True)
 class Look:
-    """A look at the cores: its time, and the seconds that each has been idle so far."""
+    """A reading of the cores: its time, and each core's total idle seconds."""
 
     at: float
     idle: list[float]
 
 
 class Stretches:
-    """How busy cores are in the with-block, looked at by a thread of its own. A run has
-    a beginning and an end in which little happens; so what counts is the busiest
-    stretch of a given length.
+    """How busy cores are in the with-block, read by a separate thread. Little happens
+    at the beginning and the end of a run, so the busiest stretch of a given length
+    counts.
     """
 
     def __init__(self, cores: Sequence[int]) -> None:
@@ -75,7 +75,7 @@ class Stretches:
 
     def percent(self, cores: Sequence[int], seconds: float) -> float:
         """How busy some of the cores were, on average, in their busiest stretch of so
-        many seconds; or in all the time, if that is shorter.
+        many seconds; or in the whole time, if that is shorter.
         """
         places = [self.cores.index(core) for core in cores]
         seconds = min(seconds, self.seconds())
@@ -90,7 +90,7 @@ class Stretches:
 
 # Counters.
 
-OWN = {"major_faults", "disk_read_bytes"}  # each process has its own
+OWN = {"major_faults", "disk_read_bytes"}  # counters that each process has
 
 
 def snmp(text: str) -> Counts:
@@ -104,20 +104,20 @@ def snmp(text: str) -> Counts:
 
 
 def dropped(text: str) -> int:
-    """Packets that interfaces have dropped, by /proc/net/dev: the 4th column of what
-    came, and the 4th of what was sent.
+    """Packets that interfaces have dropped, from /proc/net/dev: the 4th column for
+    received packets, and the 4th for sent packets.
     """
     rows = [line.partition(":")[2].split() for line in text.splitlines()]
     return sum(int(row[3]) + int(row[11]) for row in rows if len(row) >= 16)
 
 
 def faults(stat: str) -> int:
-    """Major faults of a process, by its stat, where names may have blanks."""
+    """Major faults of a process, from its stat file, in which names may contain blanks."""
     return int(stat.rpartition(")")[2].split()[9])
 
 
 def read_bytes(text: str) -> int:
-    """Bytes that a process has had read from disks, by its io."""
+    """Bytes that a process caused to be read from disks, from its io file."""
     for line in text.splitlines():
         name, _, value = line.partition(": ")
         if name == "read_bytes":
@@ -126,7 +126,7 @@ def read_bytes(text: str) -> int:
 
 
 def counters(pid: int) -> Counts:
-    """Counters of a server and its network. A counter that may not be read is left out.
+    """Counters of a server and its network. A counter that can't be read is omitted.
     BenchError: the server has ended.
     """
     try:
@@ -159,7 +159,7 @@ def grown(before: Counts, now: Counts) -> Counts:
 
 
 def copies_s(pid: int) -> float:
-    """Processor time of a server's copies, which are its children."""
+    """Processor time of a server's copies, which are child processes."""
     try:
         return sum(quiet.clock_s(child) for child in servers.children(pid))
     except OSError:
@@ -171,7 +171,7 @@ def used_s(pid: int) -> float:
 
 
 def settle(pid: int) -> None:
-    """Wait until a server has done what its clients have left behind."""
+    """Wait until a server has finished the work that its clients left."""
     until = time.monotonic() + PATIENCE_S
     used = used_s(pid)
     while time.monotonic() < until:
@@ -183,7 +183,7 @@ def settle(pid: int) -> None:
 
 
 def available_bytes() -> int:
-    """Memory that files may have without others' being driven out."""
+    """Memory that new files may use without displacing others."""
     pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError):
         for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines():

@@ -21,21 +21,21 @@ from itertools import accumulate
 from . import fileset
 from .fileset import File
 
-# SPECweb99's shares of the classes, and the order of a class' files by popularity.
+# SPECweb99's shares of the classes, and the order of popularity of a class' files.
 SHARES = (0.35, 0.50, 0.14, 0.01)
 ORDER = (5, 4, 6, 3, 7, 2, 8, 9, 1)
 
-# Means: a session's pages, of which the first isn't drawn; a page's files besides the
-# first. Seconds that a client thinks: between the files of a page, and between pages.
+# Means: the number of pages per session, of which the first isn't drawn; a page's files
+# after the first; seconds of think time between the files of a page, and between pages.
 PAGES, FURTHER = 5, 3
 WITHIN_S, BETWEEN_S = 0.343, 3.0
 
-REQUESTS = 20  # of a session of the workload pages
+REQUESTS = 20  # requests per session of the workload pages
 
 
 @dataclass(frozen=True)
 class Request:
-    """think: seconds from the request's answer to the session's next request."""
+    """think: seconds between the request's answer and the session's next request."""
 
     file: File
     think: float = 0
@@ -51,15 +51,16 @@ def zipf(count: int) -> list[float]:
 
 
 class Draw:
-    """Random draws. Only Random.random() is used, whose numbers for a seed Python never
-    changes: equal seeds give equal sessions everywhere.
+    """Random draws. Only Random.random() is used, because Python guarantees its numbers
+    for a seed. So equal seeds give equal sessions everywhere.
     """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed).random
 
     def of(self, sums: Sequence[float]) -> int:
-        """An index into shares, drawn by them; sums: the shares' running sums."""
+        """An index into shares, drawn with these probabilities. sums: the shares'
+        running sums."""
         return min(bisect(sums, self.random()), len(sums) - 1)
 
     def geometric(self, mean: float) -> int:
@@ -94,7 +95,7 @@ class Options:
     folders: int = fileset.FOLDERS
     sessions: int = 1000
     seed: int = 1
-    think: float = 1  # factor of the seconds that clients think
+    think: float = 1  # factor of the think times, in seconds
 
 
 def specweb(options: Options, chance: Draw) -> Iterator[Session]:
@@ -105,7 +106,7 @@ def specweb(options: Options, chance: Draw) -> Iterator[Session]:
         for _ in range(1 + chance.geometric(PAGES - 1)):
             thoughts = [within] * chance.geometric(FURTHER) + [between]
             found += [Request(popularity.draw(chance), think) for think in thoughts]
-        # A client doesn't think after the last request.
+        # No think time follows the last request.
         found[-1] = replace(found[-1], think=0)
         yield found
 

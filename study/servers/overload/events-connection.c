@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection of http-events.c: it receives, computes what a request costs, and
+ * A connection of http-events.c: receives, computes a request's work, and
  * sends, until a call would block.
  */
 #define _GNU_SOURCE
@@ -14,9 +14,9 @@
 #define PAGE_MAX	1024U	/* KiB */
 
 static char pages[PAGE_MAX * KIB];
-static uint64_t work_steps;	/* of a request */
+static uint64_t work_steps;	/* computation per request */
 
-/* No system calls are made meanwhile, for a model may be told in one. */
+/* Makes no system calls, because these could notify some models of events. */
 static void work(uint64_t steps)
 {
 	for (uint64_t i = 0; i < steps; i++)
@@ -56,7 +56,7 @@ static void begin_answer(struct connection *c, struct http_request *request)
 	c->last = !request->keep;
 }
 
-/* 1: the answer was sent; 0: there is no room; negative: it is over. */
+/* 1: the answer was sent; 0: no room; negative: the connection has ended. */
 static int send_answer(int fd, struct connection *c)
 {
 	while (c->head_sent < c->head || c->page_sent < c->page) {
@@ -79,7 +79,10 @@ static int send_answer(int fd, struct connection *c)
 	return c->last ? -1 : 1;
 }
 
-/* 1: there is an answer to send; 0: nothing has arrived; negative: it is over. */
+/*
+ * 1: an answer has to be sent; 0: nothing has arrived; negative: the connection
+ * has ended.
+ */
 static int take_request(int fd, struct connection *c)
 {
 	struct http_request request;

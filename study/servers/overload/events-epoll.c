@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * epoll, edge-triggered: a connection is registered once, when a call on it
- * would first have blocked. (SEND compares with /dev/poll, epoll's forerunner.)
+ * would block for the first time. (SEND compares with /dev/poll, epoll's
+ * predecessor.)
  */
 #define _GNU_SOURCE
 #include <stdio.h>

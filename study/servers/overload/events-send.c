@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SEND, and the two servers that tell what makes it good (SEND, section 4.7):
+ * SEND, and two servers that isolate its advantages (SEND, section 4.7):
  *
- *	send	events are delivered at once, and the handler puts connections on
- *		the queues, whatever the server computes meanwhile
- *	ps2	events are delivered at once, and the server looks at them when it
- *		has nothing else to do
- *	ps1	events are delivered when the server asks for them
+ * 	send	events are delivered at once, and the handler puts connections on
+ * 		the queues, even while the server computes
+ * 	ps2	events are delivered at once, and the server looks at them when it
+ * 		has nothing else to do
+ * 	ps1	events are delivered when the server requests them
  *
  * In all three, connections are accepted when they are delivered.
  */
@@ -21,7 +21,7 @@
 
 #include "events.h"
 
-/* Groups: a lower one is taken first. */
+/* Groups: a lower one has priority. */
 #define FRESH	0x1U
 #define OTHERS	0x2U
 #define ALL	(FRESH | OTHERS)
@@ -30,10 +30,10 @@
 
 static struct flexsc_ecb *ecb;
 static int listening;
-static bool accepts;	/* the server has to, as its calls are watched */
+static bool accepts;	/* the server has to accept, because its calls are watched */
 static uint32_t admitted = ALL;
 
-/* A connection that is watched under that index. */
+/* Store the connection that is watched under that index. */
 static void note(int fd, unsigned int event)
 {
 	server_connections[fd].place = (int)event;
@@ -106,7 +106,7 @@ static void wait_for_events(void)
 	handle(ecb, NULL);
 }
 
-/* As in SEND, figure 4.2: what ends the sleep isn't notified of. */
+/* As in SEND, figure 4.2: the events that end the sleep aren't notified. */
 static void wait_send(void)
 {
 	flexsc_ecb_notify(ecb, 0);
@@ -114,7 +114,9 @@ static void wait_send(void)
 	flexsc_ecb_notify(ecb, admitted);
 }
 
-/* One that the server accepted. Its state now is an event. */
+/*
+ * Watch a connection that the server accepted. Its current state is an event.
+ */
 static void watch(int fd, bool sending)
 {
 	int event;

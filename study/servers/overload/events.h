@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What http-events.c and its models have in common. A model is how the server
- * comes to know that something happened, and when (SEND, figure 4.11); all else
- * is one and the same code, so that servers differ by their model alone.
+ * The interface between http-events.c and its models. A model is a way to be
+ * notified of events, and the time of that notification (SEND, figure 4.11).
+ * All other code is shared, so that servers differ only in their models.
  *
- * One thread runs everything. A model's wait() is called when there is nothing
- * to do; it sleeps until something happened, and tells the server of it by the
- * server_ functions. A model that preempts calls these at any time, but between
+ * One thread runs everything. A model's wait() is called when the server is
+ * idle. It sleeps until an event, and reports events through the server_
+ * functions. A model that preempts calls these at any time, except between
  * hold() and release().
  */
 #ifndef STUDY_EVENTS_H
@@ -17,16 +17,16 @@
 
 #include "bench/servers/http.h"
 
-/* By descriptor: server_connections[fd]. It is never freed, only closed. */
+/* Indexed by descriptor: server_connections[fd]. Never freed, only closed. */
 struct connection {
 	bool open;
-	bool queued;		/* it is on one of the queues */
-	bool over;		/* to be closed when it is taken from there */
-	bool watched;		/* the model has seen it: the model's */
-	bool last;		/* closed once the answer is sent */
-	int next;		/* on its queue */
-	int place;		/* the model's */
-	uint64_t since;		/* accepted; ns, CLOCK_MONOTONIC */
+	bool queued;		/* on one of the queues */
+	bool over;		/* to be closed when it is dequeued */
+	bool watched;		/* the model watches it; set by the model */
+	bool last;		/* to be closed after the answer */
+	int next;		/* next on its queue */
+	int place;		/* for the model's use */
+	uint64_t since;		/* time of the accept; ns, CLOCK_MONOTONIC */
 	/* The answer that is being sent: its head, then bytes of the page. */
 	unsigned int head, head_sent;
 	unsigned int page, page_sent;
@@ -36,19 +36,22 @@ struct connection {
 
 struct model {
 	const char *name;
-	/* When events get into the program's memory, and when it is told. */
+	/*
+	 * When events are stored in the program's memory, and when it is
+	 * notified.
+	 */
 	const char *delivery, *notification;
 	/* When connections are accepted. */
 	const char *accepting;
 	/*
-	 * Who delivers, here; NULL: nobody can. Without it the model works
-	 * everywhere.
+	 * Which component delivers events here; NULL: none can. A model without
+	 * this function works everywhere.
 	 */
 	const char *(*by)(void);
-	/* False after a line on stderr. */
+	/* Returns false after a message. */
 	bool (*begin)(int listener);
 	void (*wait)(void);
-	/* A call on the connection would have blocked: to send, or to receive. */
+	/* A call on the connection would have blocked: a send, or a receive. */
 	void (*watch)(int fd, bool sending);
 	/* Close the connection's descriptor. */
 	void (*close)(int fd);
@@ -62,27 +65,27 @@ struct model {
 extern const struct model model_epoll, model_send, model_ps2, model_ps1;
 
 extern struct connection *server_connections;
-extern int server_limit;	/* descriptors are below it */
+extern int server_limit;	/* all descriptors are below it */
 
 uint64_t server_clock(void);
 
-/* A connection was accepted, which doesn't block. */
+/* A non-blocking connection was accepted. */
 void server_new(int fd, uint64_t since);
-/* Something about a connection may have changed. */
+/* An event of a connection may have occurred. */
 void server_ready(int fd);
-/* The listener has connections: accept them all. */
+/* The listener has connections: accept all. */
 void server_accept(int listener);
 
 enum serve {
-	SERVE_WAITS,	/* for an event: the model watches it */
-	SERVE_AGAIN,	/* there may be more to do */
+	SERVE_WAITS,	/* waits for an event, which the model watches */
+	SERVE_AGAIN,	/* may have more to do */
 	SERVE_OVER,
 };
 
-/* Serve a connection once: one answer at most. */
+/* Serve a connection once: at most one answer. */
 enum serve connection_serve(const struct model *model, int fd);
 
-/* Make the pages, and measure how long the work of a request takes. */
+/* Make the pages, and calibrate the computation of a request. */
 void connection_begin(unsigned int work_us);
 
 #endif /* STUDY_EVENTS_H */

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server with one thread, which comes to know of events in one of several
- * ways, the models (events.h). It is the server of SEND, section 4.3: events put
- * connections on one of two queues, those of new connections and of others; the
- * server takes connections from the queues, new ones first; when both are empty
- * it asks for events. flexsc study overload compares the models.
+ * A web server with one thread, which is notified of events in one of several
+ * ways, the models (events.h). It is the server of SEND, section 4.3: events
+ * put connections on one of two queues, one for new connections and one for
+ * others. The server takes connections from the queues, new ones first; when
+ * both are empty it waits for events. flexsc study overload compares the
+ * models.
  *
- *	http-events [--events MODEL] [--work US] [--backlog N] [--address IP]
- *		    [--admission none|age] [--age MS] [PORT]
- *	http-events --models
+ * 	http-events [--events MODEL] [--work US] [--backlog N] [--address IP]
+ * 		    [--admission none|age] [--age MS] [PORT]
+ * 	http-events --models
  *
  * Pages are /1k to /1024k. A request takes US microseconds to compute. What the
  * server does with more connections than it can serve:
  *
- *	none	it serves them in their order
- *	age	it accepts no more while the oldest one that isn't served yet has
- *		waited for MS milliseconds
+ * 	none	it serves them in their order
+ * 	age	it accepts no more while the oldest one that isn't served yet has
+ * 		waited for MS milliseconds
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,7 +40,7 @@
 enum admission { NONE, AGE };
 
 struct queue {
-	int first, last;	/* -1: none */
+	int first, last;	/* -1: the queue is empty */
 };
 
 static const struct model *const models[] = {
@@ -65,7 +66,7 @@ int server_limit;
 
 static struct queue fresh = { -1, -1 }, others = { -1, -1 };
 static bool admitting = true;
-static bool full;	/* there are no descriptors left */
+static bool full;	/* no descriptor is left */
 
 uint64_t server_clock(void)
 {
@@ -119,7 +120,7 @@ void server_ready(int fd)
 		push(&others, fd);
 }
 
-/* Connections come and go. */
+/* Accepting and closing connections. */
 
 static void admit(bool yes)
 {
@@ -153,7 +154,10 @@ static void drop(int fd)
 	}
 }
 
-/* Admission by age: wait until half of the age is gone, so as not to flutter. */
+/*
+ * Admission by age, with hysteresis: accept again when the age has fallen to
+ * half.
+ */
 static void look_at_age(void)
 {
 	uint64_t waited = 0;
@@ -200,7 +204,7 @@ static void again(int fd)
 	release();
 }
 
-/* An event that came meanwhile may have put it on a queue. */
+/* An event that came meanwhile may have enqueued it. */
 static void finish(int fd)
 {
 	hold();
@@ -247,14 +251,14 @@ static void allow_connections(void)
 {
 	struct rlimit limit = { CONNECTIONS_MAX, CONNECTIONS_MAX };
 
-	/* Root may have more than it was given. */
+	/* root may raise the hard limit. */
 	if (setrlimit(RLIMIT_NOFILE, &limit)) {
 		getrlimit(RLIMIT_NOFILE, &limit);
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 	server_limit = (int)limit.rlim_cur;
-	/* Memory is taken where a descriptor's connection is used. */
+	/* Only entries of used descriptors take memory. */
 	server_connections = mmap(NULL, (size_t)server_limit *
 				  sizeof(struct connection),
 				  PROT_READ | PROT_WRITE, MAP_PRIVATE |

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The call of each state of a connection (web.c has the states), and the call's
- * patience.
+ * The call for each state of a connection (web.c has the states), and the
+ * call's time limit.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static uint64_t remaining(uint64_t since, uint64_t limit)
 
 static uint64_t patience(const struct web_connection *c)
 {
-	/* Opening a pipe may wait for a writer, where a driver lets it wait. */
+	/* Opening a pipe may wait for a writer, if the driver allows that. */
 	if (web_kind_of(c) > WEB_SEND && c->state != WEB_OPENING)
 		return 0;
 	if (c->state == WEB_LINGERING)

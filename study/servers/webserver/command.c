@@ -22,7 +22,7 @@
 #define THREADS_MAX	32768U
 #define STACK_BYTES	(256U << 10)
 
-/* The counters of all threads, in memory that the copies share. */
+/* The counters of all threads, in memory shared by the copies. */
 struct threads {
 	atomic_uint count;
 	struct web_thread threads[THREADS_MAX] __attribute__((aligned(64)));
@@ -90,7 +90,7 @@ static _Noreturn void no_option(const char *name)
 	exit(2);
 }
 
-/* An argument and its value behind it. */
+/* Parse an option and the value that follows it. */
 static void option_parse(const struct command_option *options, int *i,
 			 char **argv)
 {
@@ -132,7 +132,7 @@ static const char *arguments(const struct command_option *options, int argc,
 	return folder;
 }
 
-/* Allow the process as many descriptors as it may have. */
+/* Raise the limit of descriptors as far as allowed. */
 static void allow_descriptors(void)
 {
 	struct rlimit limit;
@@ -162,7 +162,10 @@ static void command_init(struct command *c, const char *folder)
 		.timeout = timeout * CLOCK_SECOND,
 		.limits = { .head = WEB_HEAD_MAX, .body = 1 << 20 },
 		.how = {
-			/* Opening a pipe is not to wait for a writer. */
+			/*
+			 * O_NONBLOCK: opening a pipe must not wait for a
+			 * writer.
+			 */
 			.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
 			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 		},
@@ -196,7 +199,7 @@ void command_parse(struct command *c, const char *name,
 
 /* Sockets. */
 
-/* Its queue is as long as net.core.somaxconn permits. */
+/* The backlog is limited by net.core.somaxconn only. */
 static int listener(const struct sockaddr_in *address)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
@@ -236,7 +239,7 @@ int command_listen(struct command *c)
 	return fd;
 }
 
-/* Threads, and the end. */
+/* Threads, and the end of the process. */
 
 struct web_thread *command_thread(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common parts of the web servers' programs: options, sockets that listen,
- * the counters of all threads and copies, and the end. A copy is a forked
- * process.
+ * The common parts of the web servers' programs: options, listening sockets,
+ * the counters of all threads and copies, and the end of the process. A copy is
+ * a forked process.
  *
  * A program's main thread calls command_parse(), which blocks SIGTERM, SIGINT
  * and SIGCHLD, then command_listen(), starts its threads or copies, and calls
@@ -39,39 +39,39 @@ struct command {
 };
 
 /*
- * Read the arguments: the folder, and options, which are the common ones or the
- * program's. The last of "options" has no name. Ends the process after one line
- * on stderr if an argument is wrong.
+ * Parse the arguments: the folder, the common options, and the program's
+ * options. The last element of "options" has no name. Exits after a message if
+ * an argument is wrong.
  */
 void command_parse(struct command *command, const char *program,
 		   const struct command_option *options, int argc, char **argv);
 
 /*
- * Make the socket that listens, and print the port; accepted sockets inherit
- * TCP_NODELAY. Ends the process after one line on stderr if that fails.
+ * Make the listening socket, and print the port. Accepted sockets inherit
+ * TCP_NODELAY. Exits after a message on failure.
  */
 int command_listen(struct command *command);
 
 /*
- * Counters and a clock for one more thread of the process or of a copy; they
- * stay until the program ends. NULL: 32,768 threads have theirs already.
+ * Counters and a clock for an additional thread of the process or of a copy;
+ * valid until the program ends. NULL: 32,768 threads have theirs already.
  */
 struct web_thread *command_thread(void);
 
-/* Start a thread. Ends the process after one line on stderr if that fails. */
+/* Start a thread. Exits after a message on failure. */
 void command_start(void *(*run)(void *), void *arg);
 
-/* A line on stderr with the program's name and an errno. */
+/* Print a message with the program's name and an errno. */
 void command_complain(const char *what, int error);
 
 /*
- * Wait for SIGTERM or SIGINT, write the file of --stats, and end the process
- * with status 0. Connections are cut. "copies": the process has copies; if one
- * of these ends, the process ends with status 1.
+ * Wait for SIGTERM or SIGINT, write the file of --stats, and exit with status
+ * 0. Connections are cut. copies: the process has copies; if one of them ends,
+ * the process exits with status 1.
  */
 _Noreturn void command_wait(bool copies);
 
-/* Make a call. Its result, or -errno. */
+/* Make a call. Returns its result or -errno. */
 static inline int64_t command_make(const struct web_call *call)
 {
 	const uint64_t *a = call->args;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of events: copies, which are processes, each with an epoll set
- * and one thread that makes calls on sockets, which don't block. Calls on files
- * may block; with --helpers, threads called helpers make these (the papers call
- * that AMPED). Nothing in this file knows of FlexSC.
+ * An event-driven web server. It runs copies, which are processes, each with an
+ * epoll set and one thread that makes non-blocking calls on sockets. Calls on
+ * files may block; with --helpers, threads called helpers make them (the papers
+ * call this AMPED). This file doesn't use FlexSC.
  *
- *	web-events [OPTION]... DIR
+ * 	web-events [OPTION]... DIR
  *
- * A client is in one of these states, and becomes another for the reason behind
- * the arrow. The copy's one thread that waits for events makes all changes.
+ * A client is in one of these states; the text after each arrow is the cause of
+ * the transition. Only the copy's thread that waits for events makes
+ * transitions.
  *
- *	DRIVEN	calls are made	-> WAITING	a call gave EAGAIN
- *				-> HELPED	a call on a file is a helper's
- *				-> GONE		the connection is over
- *	WAITING	for the socket	-> DRIVEN	an event, or the patience's end
- *	HELPED	by a helper	-> DRIVEN	the helper has the result
- *	GONE	to be freed	-> freed	the turn is over: until then an
- *						event of the turn may name the
- *						client
+ * 	DRIVEN	calls are made	-> WAITING	a call returned EAGAIN
+ * 				-> HELPED	a call on a file is a helper's
+ * 				-> GONE		the connection has ended
+ * 	WAITING	for the socket	-> DRIVEN	an event, or the time limit
+ * 	HELPED	by a helper	-> DRIVEN	the helper has the result
+ * 	GONE	to be freed	-> freed	at the end of the turn: before
+ * 						that, events of the turn may
+ * 						refer to the client
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -37,14 +38,14 @@
 #include "queue.h"
 
 #define EVENTS		256
-#define SHORT_MS	20	/* pause of accepting without descriptors */
+#define SHORT_MS	20	/* pause in accepting when no descriptor is free */
 
 enum client_state { DRIVEN, WAITING, HELPED, GONE };
 
 struct client {
 	struct queued queued;
 	enum client_state state;
-	struct web_call call;		/* the call that is made */
+	struct web_call call;		/* the current call */
 	int64_t ret;			/* HELPED: the call's result */
 	struct patient patient;		/* WAITING: in copy.waiting */
 	struct client *next;		/* GONE: in copy.gone */
@@ -53,13 +54,13 @@ struct client {
 
 struct copy {
 	int listener, epoll, bell;
-	bool listening;			/* the listener is in the set */
-	uint64_t retry;			/* ns: end of accepting's pause; or 0 */
+	bool listening;			/* the set contains the listener */
+	uint64_t retry;			/* ns: end of the pause in accepting; or 0 */
 	unsigned int clients;
 	struct web_thread *thread;
 	struct patient *waiting;
 	struct client *gone;
-	struct queue asked, answered;	/* to helpers, and from helpers */
+	struct queue asked, answered;	/* to and from helpers */
 };
 
 static struct command command;
@@ -90,7 +91,10 @@ static void watch(struct copy *copy, int op, int fd, uint32_t events, void *arg)
 		command_complain("epoll", errno);
 }
 
-/* EPOLLEXCLUSIVE: a client wakes one of the copies that share the listener. */
+/*
+ * EPOLLEXCLUSIVE: a client wakes only one of the copies that share the
+ * listener.
+ */
 static void listen_again(struct copy *copy)
 {
 	if (!copy->listening)
@@ -222,8 +226,8 @@ static bool begin(struct copy *copy, int fd)
 }
 
 /*
- * No descriptor is free: accept again when a client of the copy has left, or
- * after a while, when another process may have closed some.
+ * No descriptor is free: accept again when a client of this copy has left, or
+ * after a while, because other processes may have closed some.
  */
 static void pause_accepting(struct copy *copy)
 {
@@ -322,7 +326,7 @@ static void start_copy(int listener)
 	command_start(run, &copy);
 }
 
-/* Make a copy in a process of its own, which ends with the first process. */
+/* Fork a copy, which ends when the first process ends. */
 static void fork_copy(int listener)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -334,7 +338,7 @@ static void fork_copy(int listener)
 	if (pid)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* The first process may have ended before it was asked for. */
+	/* The first process may have ended before prctl() was called. */
 	if (getppid() != parent)
 		_exit(0);
 	start_copy(listener);

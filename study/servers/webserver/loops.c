@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of libflexsc: threads, each with a loop. Every call is posted. A
- * call's callback tells the connection (web.h) the result, and posts the next
- * call.
+ * A web server with libflexsc: threads, each with a loop. Every call is posted.
+ * A call's callback passes the result to the connection (web.h), and posts the
+ * next call.
  *
- *	web-loops [OPTION]... DIR
+ * 	web-loops [OPTION]... DIR
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include "command.h"
 
-#define PAUSE_NS	20000000ULL	/* until the next try to accept */
+#define PAUSE_NS	20000000ULL	/* pause before accepting again after an error */
 
 struct client {
 	struct flexsc_cb cb;
@@ -36,7 +36,7 @@ struct owner {
 static struct command command;
 static unsigned int loops = 1;
 
-/* Each thread's owner: callbacks find the loop of their thread here. */
+/* Each thread's owner: callbacks find their thread's loop here. */
 static __thread struct owner self;
 
 static const struct command_option options[] = {
@@ -44,7 +44,7 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* Post the connection's next call. A call that can't be posted has failed. */
+/* Post the connection's next call. If posting fails, the call has failed. */
 static void post(struct client *client)
 {
 	struct web_call call;
@@ -101,7 +101,10 @@ static void accept_again(struct flexsc_cb *cb)
 	_exit(1);
 }
 
-/* A result is a client's descriptor; or an error, which is the call's last. */
+/*
+ * A result is a client's descriptor, or an error, which ends the multishot
+ * call.
+ */
 static void on_accept(struct flexsc_cb *cb)
 {
 	bool more = flexsc_cb_more(cb);
@@ -118,8 +121,8 @@ static void on_accept(struct flexsc_cb *cb)
 
 /*
  * io_uring makes calls on files on kernel threads that inherit this policy.
- * Such a thread doesn't preempt the loop's thread for each file, but runs when
- * the loop's thread sleeps.
+ * With it such a thread doesn't preempt the loop's thread for each file, but
+ * runs when the loop's thread sleeps.
  */
 static void run_in_batches(void)
 {
@@ -143,11 +146,11 @@ static void *run(void *arg)
 		_exit(1);
 	}
 	/*
-	 * On a descriptor that is opened with O_NONBLOCK, io_uring would not
-	 * wait for the disk. The flag is for pipes, whose opening may wait for
-	 * a writer. Without it, io_uring doesn't wait for a writer if the
-	 * kernel has the names of the path in memory; else one of its threads
-	 * waits, until the call's patience ends.
+	 * If a descriptor is opened with O_NONBLOCK, io_uring doesn't wait for
+	 * the disk. The flag is for pipes, whose opening may wait for a writer.
+	 * Without the flag, io_uring doesn't wait for a writer if the kernel
+	 * has the path's names in memory; otherwise one of its threads waits
+	 * until the call's time limit.
 	 */
 	if (!strcmp(flexsc_loop_engine(self.loop), "uring"))
 		__atomic_and_fetch(&command.web.how.flags, ~(uint64_t)O_NONBLOCK,

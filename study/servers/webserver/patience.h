@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list of patients: clients that wait for their sockets, in the order of the
- * times when their patience ends. Most clients have equal patience, so a new
- * patient is nearly always the last one. One thread at a time uses a list.
+ * A list of patients: clients that wait for their sockets, ordered by the end
+ * of their patience, which is their time limit. Most time limits are equal, so
+ * a new patient is nearly always the last one. One thread at a time uses a
+ * list.
  */
 #ifndef WEBSERVER_PATIENCE_H
 #define WEBSERVER_PATIENCE_H
@@ -15,14 +16,14 @@ struct patient {
 	struct patient *prev, *next;
 };
 
-/* The patient waits from now on, for ns nanoseconds, until patience_end(). */
+/* Add a patient, which waits from now on, for at most ns nanoseconds. */
 void patience_begin(struct patient **list, struct patient *patient, uint64_t ns);
 void patience_end(struct patient **list, struct patient *patient);
 
-/* A patient whose time is over, or NULL. The patient stays in the list. */
+/* A patient whose time limit is over, or NULL. It stays in the list. */
 struct patient *patience_over(struct patient *list);
 
-/* Milliseconds until a patient's time is over; -1: the list is empty. */
+/* Milliseconds until the first time limit ends; -1: the list is empty. */
 int patience_ms(const struct patient *list);
 
 #endif /* WEBSERVER_PATIENCE_H */

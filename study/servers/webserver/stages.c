@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of stages: the threads of a stage make calls of one kind, for
- * many clients, and hand a client to another stage when the client's next call
- * is of another kind. Nothing in this file knows of FlexSC.
+ * A staged web server: the threads of a stage make calls of one kind, for many
+ * clients. When a client's next call is of another kind, they hand the client
+ * to that call's stage. This file doesn't use FlexSC.
  *
- *	web-stages [OPTION]... DIR
+ * 	web-stages [OPTION]... DIR
  *
- *	accept -> poll -> read -> file -> write -> read ...
- *		    ^------+---------------+
+ * 	accept -> poll -> read -> file -> write -> read ...
+ * 		    ^------+---------------+
  *
- * A stage has a queue and threads, which may have cores of their own; a thread
- * takes a batch of clients at once, and goes on with a client while that
- * client's next call is of the stage. Any stage makes the calls that close a
- * client. A client is in one place at a time: a queue, a thread's batch, or the
- * epoll set; so pushing needs no room, and stages that form a circle can't wait
- * for each other. The accept stage bounds the number of clients: --admit.
+ * A stage has a queue and threads, which may be pinned to cores. A thread takes
+ * a batch of clients at once, and continues with a client while its next call
+ * belongs to the stage. Any stage makes the calls that close a client. A client
+ * is in one place at a time: a queue, a thread's batch, or the epoll set. So
+ * pushing needs no room, and stages that form a circle can't wait for each
+ * other. The accept stage limits the number of clients: --admit.
  *
- * After watch() or push(), another thread may have the client, or have freed
- * it: the caller doesn't touch the client any more.
+ * After watch() or push(), another thread may own the client, or have freed it,
+ * so the caller must not use the client any more.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -32,8 +32,8 @@
 #include "queue.h"
 
 #define EVENTS		256
-#define LOOK_MS		500	/* between looks for clients to give up */
-#define PAUSE_US	20000	/* until the next try to accept */
+#define LOOK_MS		500	/* interval between checks for time limits */
+#define PAUSE_US	20000	/* pause before accepting again after an error */
 
 struct stage {
 	unsigned int threads;
@@ -43,9 +43,9 @@ struct stage {
 
 struct client {
 	struct queued queued;
-	struct patient patient;		/* in "waiting", with waiting_lock */
-	bool watched;			/* the epoll set has the socket */
-	enum web_kind kind;		/* of the call that gave EAGAIN */
+	struct patient patient;		/* in "waiting", guarded by waiting_lock */
+	bool watched;			/* the epoll set contains the socket */
+	enum web_kind kind;		/* kind of the call that returned EAGAIN */
 	struct web_connection web;
 };
 
@@ -57,7 +57,7 @@ static struct patient *waiting;
 
 static pthread_mutex_t admission = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
-static unsigned int clients;		/* with "admission" */
+static unsigned int clients;		/* guarded by "admission" */
 
 static unsigned int batch = 16, admit = 100000;
 
@@ -97,7 +97,7 @@ static struct client *client_waiting(struct patient *patient)
 				 offsetof(struct client, patient));
 }
 
-/* The stage that makes calls of this kind; NULL: any stage does. */
+/* The stage that makes calls of this kind. NULL: any stage does. */
 static struct stage *stage_of(enum web_kind kind)
 {
 	switch (kind) {
@@ -126,7 +126,10 @@ static void watch(struct client *client, const struct web_call *call)
 	web_count(&client->web.thread->counts.watches);
 	client->watched = true;
 	client->kind = call->kind;
-	/* With the lock: patience may not end before the set has the socket. */
+	/*
+	 * Under the lock: the time limit must not end before the set contains
+	 * the socket.
+	 */
 	pthread_mutex_lock(&waiting_lock);
 	patience_begin(&waiting, &client->patient, call->patience);
 	if (epoll_ctl(epoll, op, fd, &event))
@@ -141,7 +144,7 @@ static void push(struct web_thread *thread, struct client *client,
 	queue_push(&stage->queue, &client->queued);
 }
 
-/* The poll stage calls this: an event of the client's socket has come. */
+/* Called by the poll stage: an event of the client's socket has come. */
 static void wait_is_over(struct web_thread *thread, struct client *client)
 {
 	pthread_mutex_lock(&waiting_lock);
@@ -150,7 +153,7 @@ static void wait_is_over(struct web_thread *thread, struct client *client)
 	push(thread, client, stage_of(client->kind));
 }
 
-/* Take a client whose patience is over out of the epoll set; NULL: none is. */
+/* Remove a client whose time limit is over from the epoll set. NULL: none. */
 static struct client *give_up_one(void)
 {
 	struct client *client = NULL;
@@ -177,7 +180,7 @@ static void retire(struct client *client)
 	pthread_mutex_unlock(&admission);
 }
 
-/* The stage of the client's next call, if that isn't this stage; or NULL. */
+/* The stage of the client's next call, or NULL if that is this stage. */
 static struct stage *leads_to(struct client *client, const struct stage *stage)
 {
 	struct stage *next = stage_of(web_kind_of(&client->web));
@@ -185,7 +188,10 @@ static struct stage *leads_to(struct client *client, const struct stage *stage)
 	return next == stage ? NULL : next;
 }
 
-/* Make the client's calls of this stage, and hand it on; NULL: only closing. */
+/*
+ * Make the client's calls that belong to this stage, and hand it on. stage
+ * NULL: only close.
+ */
 static void drive(struct client *client, struct web_thread *thread,
 		  const struct stage *stage)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A web server of threads: each thread accepts a client, and serves that client
- * to the end by calls that block, then accepts the next one. Nothing in this
- * file knows of FlexSC.
+ * A multithreaded web server: each thread accepts a client, serves it to its
+ * end by blocking calls, and then accepts the next one. This file doesn't use
+ * FlexSC.
  *
- *	web-threads [OPTION]... DIR
+ * 	web-threads [OPTION]... DIR
  *
- * A blocking call has no time limit of its own. So a thread notes in its seat
- * when the patience for its call ends. One more thread, the usher, looks for
- * late clients twice a second and shuts their sockets down, which ends the
+ * A blocking call has no time limit. So a thread stores in its seat when its
+ * call's patience ends. One additional thread, the usher, checks the seats
+ * twice a second and shuts the sockets of late clients down, which ends the
  * threads' calls.
  */
 #define _GNU_SOURCE
@@ -22,23 +22,23 @@
 
 #include "command.h"
 
-#define PAUSE_US	20000	/* until the next try to accept */
-#define LOOK_US		500000	/* between the usher's looks */
+#define PAUSE_US	20000	/* pause before accepting again after an error */
+#define LOOK_US		500000	/* interval between the usher's checks */
 
-/* A seat: what a thread that serves clients shares with the usher. */
+/* A seat: the state that a serving thread shares with the usher. */
 struct seat {
 	int listener;
 	struct web_thread *thread;
 	/*
-	 * clock_ticks() when the call's patience ends; 0: no call is under way.
-	 * The thread stores due and receives, and the usher loads them: a look
-	 * that finds older values is made good by the next one.
+	 * clock_ticks() when the call's patience ends; 0: no call is pending.
+	 * The thread stores due and receives, and the usher loads them. If the
+	 * usher loads outdated values, its next check corrects that.
 	 */
 	_Atomic uint64_t due;
 	_Atomic bool receives;		/* the call is a RECEIVE */
 	_Atomic bool late;		/* the usher has shut the socket down */
 	pthread_mutex_t lock;
-	int fd;				/* the client's, with the lock; or -1 */
+	int fd;				/* the client's, under the lock; or -1 */
 	struct web_connection web;
 };
 
@@ -59,7 +59,10 @@ static void show_out(struct seat *seat, uint64_t due)
 	pthread_mutex_lock(&seat->lock);
 	if (seat->fd >= 0 && seat->due == due) {
 		seat->late = true;
-		/* A client that sent half a request may still be sent a 408. */
+		/*
+		 * A client that has sent half a request may still receive a
+		 * 408.
+		 */
 		shutdown(seat->fd, seat->receives ? SHUT_RD : SHUT_RDWR);
 	}
 	pthread_mutex_unlock(&seat->lock);
@@ -108,7 +111,10 @@ static int64_t make(struct seat *seat, const struct web_call *call)
 {
 	if (call->kind <= WEB_SEND)
 		return make_patiently(seat, call);
-	/* The usher may not shut down a later socket of the same number. */
+	/*
+	 * Otherwise the usher could shut down a later socket with the same
+	 * number.
+	 */
 	if (call->nr == SYS_close && (int)call->args[0] == seat->web.fd)
 		seat_set(seat, -1);
 	return command_make(call);
@@ -149,7 +155,10 @@ static struct seat *seat_make(int listener)
 		command_complain("threads", ENOMEM);
 		exit(1);
 	}
-	/* Not the connection: few pages of its buffers are ever touched. */
+	/*
+	 * Don't clear the connection: most pages of its buffers are never
+	 * touched.
+	 */
 	memset(seat, 0, offsetof(struct seat, web));
 	seat->listener = listener;
 	seat->thread = thread;

@@ -33,9 +33,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ROOM		512U	/* bytes that a receive asks for at least */
-#define TRIES		8U	/* of openat2(): EAGAIN, if the tree changes */
-#define LINGER_BYTES	(4U << 20)	/* that LINGERING receives at most */
+#define ROOM		512U	/* smallest room for a receive, in bytes */
+#define TRIES		8U	/* attempts of openat2(), which returns EAGAIN if
+				 * the tree changes */
+#define LINGER_BYTES	(4U << 20)	/* most bytes that LINGERING receives */
 
 _Static_assert(WEB_BODY / 2 >= RESPONSE_MESSAGE_MAX +
 	       RESPONSE_LOCATION_MAX(WEB_NAME), "a message with a location fits twice");
@@ -62,7 +63,7 @@ static bool make_room(struct web_connection *c)
 		rewind_input(c);
 		return true;
 	}
-	/* The body so far was counted, and isn't needed. */
+	/* The body received so far was counted, and isn't needed. */
 	if (r->state == REQUEST_BODY)
 		length = r->length;
 	if (sizeof(c->input) - c->start - length < ROOM) {
@@ -111,7 +112,9 @@ static void answer_redirect(struct web_connection *c)
 	answer_message(c, 301, &detail);
 }
 
-/* Send the head of an answer of "length" bytes, and the part that is loaded. */
+/*
+ * Send the head of an answer of "length" bytes, and the part that was loaded.
+ */
 static void answer_head(struct web_connection *c, uint64_t length)
 {
 	char *end = c->head + sizeof(c->head);
@@ -178,7 +181,7 @@ static void find(struct web_connection *c)
 	c->state = WEB_OPENING;
 }
 
-/* A request is complete; or status, if not 0, says why it is refused. */
+/* Answer a complete request, or refuse it with status, if that isn't 0. */
 static void begin_answer(struct web_connection *c, int status)
 {
 	const struct request *r = &c->request;
@@ -197,7 +200,10 @@ static void begin_answer(struct web_connection *c, int status)
 		find(c);
 }
 
-/* The timeout is of a whole request, lest a client sends a byte a minute. */
+/*
+ * The time limit applies to the whole request; a client could send a byte a
+ * minute otherwise.
+ */
 static bool is_late(struct web_connection *c)
 {
 	if (c->request.state == REQUEST_IDLE)
@@ -207,7 +213,7 @@ static bool is_late(struct web_connection *c)
 	return clock_ticks() - c->begun >= c->web->timeout;
 }
 
-/* Look for a request in the input. */
+/* Parse a request from the input. */
 static void parse(struct web_connection *c)
 {
 	size_t used;
@@ -255,7 +261,7 @@ static void answered(struct web_connection *c)
 		next_request(c);
 }
 
-/* End an answer early; the client learns of that by the connection's end. */
+/* End an answer early; the client notices by the connection's end. */
 static void cut(struct web_connection *c)
 {
 	c->response.keep_alive = false;
@@ -263,7 +269,7 @@ static void cut(struct web_connection *c)
 	answered(c);
 }
 
-/* A part has been sent. */
+/* Handle the end of sending a part. */
 static void sent(struct web_connection *c)
 {
 	if (!c->left)
@@ -313,7 +319,7 @@ static void looked(struct web_connection *c, int64_t ret)
 	}
 }
 
-/* If the first part isn't full, the file was cut, and the answer ends. */
+/* If the first part is short, the file was truncated, and the answer ends. */
 static void part_loaded(struct web_connection *c)
 {
 	bool cut_short = c->have < c->needed;
@@ -386,7 +392,7 @@ static void lingered(struct web_connection *c, int64_t ret)
 void web_done(struct web_connection *c, int64_t ret)
 {
 	web_count(&c->thread->counts.calls[web_kind_of(c)]);
-	/* A descriptor is closed even if close() says EINTR. */
+	/* close() closes the descriptor even if it returns EINTR. */
 	if (ret == -EINTR && web_kind_of(c) != WEB_CLOSE)
 		return;
 	switch (c->state) {
@@ -436,7 +442,7 @@ void web_begin(struct web_connection *c, struct web *web,
 	c->begun = 0;
 	c->discarded = 0;
 	c->own = (struct file){ .fd = -1 };
-	/* The memory may hold the response of an earlier connection. */
+	/* The memory may contain an earlier connection's response. */
 	c->response.keep_alive = false;
 	rewind_input(c);
 	request_init(&c->request, &web->limits);

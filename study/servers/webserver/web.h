@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The core of the web servers: HTTP/1.1 of one connection, without system
- * calls. A connection says which call comes next. A driver makes the call, at a
- * time and on a thread of its choice, and tells the connection the result. So
- * all drivers do one amount of work for a request, and differ only in the time
- * and the thread of each call.
+ * calls. A connection determines its next call. A driver makes the call, at a
+ * time and on a thread of its choice, and passes the result to the connection.
+ * So all drivers do the same work per request, and differ only in the time and
+ * the thread of each call.
  *
- *	while (web_next(c, &call))
- *		web_done(c, make(&call));
+ * 	while (web_next(c, &call))
+ * 		web_done(c, make(&call));
  *
- * is a whole driver. The core answers GET and HEAD with files below a folder:
- * ranges, conditions, index.html, but no listings.
+ * is a complete driver. The core answers GET and HEAD with files below a
+ * folder: it supports ranges, conditions and index.html, but no listings.
  *
  * Rules for a driver:
- * - One call of a connection is under way at a time. web_next() gives one call
- *   until web_done() has that call's result, so a driver may ask again after
+ * - One call of a connection is pending at a time. web_next() returns the same
+ *   call until web_done() gets its result, so a driver may call it again after
  *   EAGAIN. A driver never passes EAGAIN of a RECEIVE or a SEND to web_done().
- * - Partial results, EINTR and errors are the core's business.
+ * - The core handles partial results, EINTR and errors.
  * - The memory of a call's arguments belongs to the call until web_done().
  * - One thread at a time uses a connection. A driver hands a connection to
  *   another thread under a lock; the new thread sets web_connection.thread to
@@ -38,9 +38,9 @@
 #include "http/request.h"
 #include "http/response.h"
 
-/* The kinds of calls, by the thing that a call may wait for. */
+/* The kinds of calls, by what they may wait for. */
 enum web_kind {
-	WEB_RECEIVE,	/* the client's bytes */
+	WEB_RECEIVE,	/* bytes from the client */
 	WEB_SEND,	/* room for bytes to the client */
 	WEB_FILE,	/* a disk */
 	WEB_CLOSE,	/* nothing */
@@ -52,27 +52,26 @@ struct web_call {
 	unsigned int nr;
 	uint64_t args[6];
 	/*
-	 * Nanoseconds; 0: the call is waited for, however long it takes. A
-	 * driver passes -ETIME to web_done() for a RECEIVE or a SEND that has
-	 * had no result for so long, and may be late. It may do so for the
-	 * opening of a file, which has patience, too.
+	 * Nanoseconds; 0: no limit. A driver passes -ETIME to web_done() for a
+	 * RECEIVE or a SEND that has had no result for so long; it may do so
+	 * late. Opening a file has a limit too, which a driver may ignore.
 	 */
 	uint64_t patience;
 };
 
 /*
- * Counters of one thread. Other threads may read the counters at any time: the
- * atomics are relaxed, and publish nothing else.
+ * Counters of one thread. Other threads may read them at any time: the atomics
+ * are relaxed, and publish nothing else.
  */
 struct web_counts {
 	_Atomic uint64_t requests;
 	_Atomic uint64_t connections;
-	_Atomic uint64_t calls[WEB_KINDS];	/* results of web_done() */
-	/* The driver counts these. */
-	_Atomic uint64_t waits;		/* epoll_wait() */
-	_Atomic uint64_t watches;	/* epoll_ctl() */
+	_Atomic uint64_t calls[WEB_KINDS];	/* number of results passed to web_done() */
+	/* Counted by the driver. */
+	_Atomic uint64_t waits;		/* calls of epoll_wait() */
+	_Atomic uint64_t watches;	/* calls of epoll_ctl() */
 	_Atomic uint64_t again;		/* EAGAIN */
-	_Atomic uint64_t handed;	/* connections to other threads */
+	_Atomic uint64_t handed;	/* connections handed to other threads */
 };
 
 /* The clock and the counters of one driver's thread. */
@@ -90,24 +89,23 @@ static inline void web_count(_Atomic uint64_t *count)
 }
 
 /*
- * The settings of all connections of a process. A driver
- * sets all fields before it has connections; only loops.c clears a flag of
- * "how" when its threads begin.
+ * Settings of all connections of a process. A driver sets all fields before it
+ * has connections; only loops.c clears a flag of "how" when its threads start.
  */
 struct web {
 	int root;		/* the folder with the files; O_PATH */
-	uint64_t timeout;	/* ns: for a request, or a client's pause */
+	uint64_t timeout;	/* ns; for a request, or a client's pause */
 	struct limits limits;
-	struct open_how how;	/* of opening a file */
+	struct open_how how;	/* arguments for opening a file */
 };
 
-#define WEB_FIRST	8192U	/* bytes of a file, sent with its head */
+#define WEB_FIRST	8192U	/* bytes of a file that are sent with its head */
 #define WEB_BODY	65536U	/* room for a message and a location */
-#define WEB_HEAD_MAX	16384U	/* bytes of a request's head */
+#define WEB_HEAD_MAX	16384U	/* longest head of a request */
 #define WEB_NAME	4096U
 #define WEB_LINGER	(2 * CLOCK_SECOND)
 
-/* The states and their arrows are in web.c. */
+/* web.c has the states and their transitions. */
 enum web_state {
 	WEB_READING,
 	WEB_OPENING,
@@ -127,48 +125,53 @@ struct web_connection {
 	struct web *web;
 	int fd;
 	enum web_state state;
-	bool ended;			/* the client sends no more */
-	unsigned int tries;		/* of opening the file */
-	uint64_t begun;			/* ns: request's, lingering's; or 0 */
+	bool ended;			/* the client has closed its side */
+	unsigned int tries;		/* attempts to open the file */
+	uint64_t begun;			/* ns: start of request, lingering; or 0 */
 	uint64_t discarded;		/* bytes received while lingering */
 	struct request request;
 	struct response response;
 	struct path path;
 	struct statx stx;
-	struct file own;		/* its fd is -1: no file is open */
+	struct file own;		/* its fd is -1 while no file is open */
 	/* The part of the file that is loaded or sent. */
 	uint64_t offset;
 	size_t have, needed;
-	uint64_t left;			/* bytes behind the part */
+	uint64_t left;			/* bytes after the part */
 	int64_t place;			/* for sendfile() */
-	const char *out;		/* what is sent */
+	const char *out;		/* what is being sent */
 	size_t out_left;
-	/* The input: a request begins at start, the parser is at parsed. */
+	/*
+	 * The input: a request begins at start, the parser has reached parsed.
+	 */
 	size_t start, parsed, end;
 	char input[2 * WEB_HEAD_MAX];
 	/*
-	 * An idle connection's memory is the pages that were touched: few, so
-	 * the body has the place of the name, which an answer doesn't need.
+	 * An idle connection occupies only those pages of its memory that were
+	 * touched. To keep them few, the body overlaps the name, which an
+	 * answer doesn't need.
 	 */
 	char head[RESPONSE_HEAD_MAX];	/* ends where body begins */
 	union {
-		char name[WEB_NAME];	/* of path, until the answer */
+		char name[WEB_NAME];	/* of the path, until the answer begins */
 		char body[WEB_BODY];
 	};
 };
 
 /*
  * Begin a connection of an accepted socket, which the connection will close.
- * The memory of c may hold an earlier connection that is over, or anything
- * else.
+ * The memory of c may contain an ended connection, or anything else.
  */
 void web_begin(struct web_connection *c, struct web *web,
 	       struct web_thread *thread, int fd);
 
-/* The next call. False: the connection is over, and has closed everything. */
+/*
+ * Get the next call. False: the connection has ended, and has closed
+ * everything.
+ */
 bool web_next(struct web_connection *c, struct web_call *call);
 
-/* Tell the connection the result of web_next()'s call: a value or -errno. */
+/* Pass the result of web_next()'s call to the connection: a value or -errno. */
 void web_done(struct web_connection *c, int64_t ret);
 
 /* The kind of the connection's next call. */
