@@ -444,7 +444,42 @@ static void give_rwlock(int me)
 	pthread_rwlock_unlock(&rwlocks[sides[me].last]);
 }
 
+/*
+ * Side 1 is a listener that wakes no thread: its worker looks for work by itself. But the
+ * listener waits for the worker, as for the lock of a queue.
+ */
+static int packets[2];
+
+static void await_lock(int me)
+{
+	struct epoll_event event;
+	char byte;
+
+	if (!me) {
+		while (!sides[0].permit)
+			sched_yield();
+		sides[0].permit = 0;
+		return;
+	}
+	check(epoll_wait(set, &event, 1, -1) == 1, "epoll_wait");
+	check(recv(packets[0], &byte, 1, 0) == 1, "recv");
+	await_futex(1);
+}
+
+static void give_lock(int me)
+{
+	if (me) {
+		sides[0].permit = 1;
+		return;
+	}
+	check(send(packets[1], "x", 1, 0) == 1, "send");
+	/* The listener has time to begin its wait. */
+	usleep(20);
+	give_futex(0);
+}
+
 static const struct way ways[] = {
+	{ "lock", await_lock, give_lock },
 	{ "condition", await_condition, give_condition },
 	{ "timed", await_timed, give_condition },
 	{ "semaphore", await_semaphore, give_semaphore },
@@ -482,7 +517,12 @@ static void run_both(int turns)
 {
 	pthread_t threads[2];
 
+	struct epoll_event event = { .events = EPOLLIN };
+
 	turns_of_both = turns;
+	set = epoll_create1(0);
+	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, packets) &&
+	      !epoll_ctl(set, EPOLL_CTL_ADD, packets[0], &event), "epoll_ctl");
 	pthread_barrier_init(&barrier, NULL, 2);
 	for (int i = 0; i < 3; i++) {
 		pthread_mutex_init(&mutexes[i], NULL);

@@ -124,7 +124,7 @@ def counted(
     return after
 
 
-@pytest.mark.parametrize("kind", (*LISTENERS, *LOOPS, *PAIRS))
+@pytest.mark.parametrize("kind", (*LISTENERS, *LOOPS, *PAIRS, "lock"))
 def test_the_turns_end_natively(kind: str, pools: str) -> None:
     with begun("native", [pools, kind, "256"]) as pool:
         pool.turn()
@@ -155,6 +155,15 @@ def test_a_listener_that_needs_its_host_hands_over_there(
 ) -> None:
     found = counted(way, pools, kind)
     assert found["departures"] + found["returns"] < TURNS / 8, found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_listener_that_waits_for_a_lock_runs_beside_its_workers(
+    way: str, pools: str
+) -> None:
+    found = counted(way, pools, "lock")
+    assert found["departures"] + found["returns"] < TURNS / 8, found
+    assert found["natively"] + found["kernel_waits"] < TURNS / 8, found
 
 
 @pytest.mark.parametrize("way", WAYS)
