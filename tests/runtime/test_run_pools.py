@@ -184,11 +184,15 @@ def test_a_loop_that_wakes_a_thread_seldom_leaves_seldom(way: str, pools: str) -
 def test_a_loop_beside_threads_that_compute_stays_on_its_host(
     way: str, pools: str
 ) -> None:
-    """A turn is half a job of 5 ms. Natively, the kernel preempts such a job."""
-    found = counted(way, pools, "computing", 160)
-    # A worker that the monitor moved to its host leaves it again.
+    """Two turns in four are jobs of 5 ms. Natively, the kernel preempts such a job."""
+    jobs = 80
+    found = counted(way, pools, "computing", 2 * jobs)
+    assert found["natively"] > jobs, found
+    assert found["handovers"] <= 1, found
+    # A worker that the monitor moved to its host leaves it again. So does a loop that
+    # waits for the queue's lock.
     left = found["departures"] - found["for (preempted)"]
-    assert left <= 1, found
+    assert left < jobs / 8, found
 
 
 @pytest.mark.parametrize("way", WAYS)
