@@ -120,7 +120,7 @@ class Step:
             ended = ends_within(process, LIMIT)
             self.processor += reap(process)
             if not ended:
-                print(f"no end within {LIMIT} s", file=log)
+                print(f"timed out after {LIMIT} s", file=log)
                 return None
         return process.returncode
 
@@ -747,7 +747,7 @@ SECOND = (*BESIDE, "address", "thread", "peers")
 
 # How the tests' several languages say that something failed.
 FAILURE = re.compile(
-    r"not ok |FAILED |ERROR |no end within |the guest failed|.*[.\w]: error:"
+    r"not ok |FAILED |ERROR |timed out after |the guest failed|.*[.\w]: error:"
     r"|.* FAIL +[\d.]+s |FAIL |.*(Sanitizer|BUG): |# \S+\.c:\d+: "
 )
 NAMED = 20  # failures that are named once more at the end, of a step

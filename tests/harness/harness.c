@@ -80,23 +80,32 @@ void test_fail(const char *file, int line, const char *format, ...)
 	_exit(EXIT_FAILURE);
 }
 
-static const char *error_name(int64_t value)
+/* "-2 (ENOENT)" */
+static const char *value_text(char *text, size_t size, int64_t value)
 {
 	const char *name = NULL;
 
 	if (value < 0 && value > -4096)
 		name = strerrorname_np((int)-value);
-	return name ? name : "";
+	snprintf(text, size, name ? "%lld (%s)" : "%lld", (long long)value,
+		 name);
+	return text;
 }
 
 void test_equal(const char *file, int line, const char *got_text,
 		const char *expected_text, int64_t got, int64_t expected)
 {
+	char got_value[48], value[48];
+
 	if (got == expected)
 		return;
-	test_fail(file, line, "%s is %lld %s, expected %s: %lld %s", got_text,
-		  (long long)got, error_name(got), expected_text,
-		  (long long)expected, error_name(expected));
+	value_text(got_value, sizeof(got_value), got);
+	value_text(value, sizeof(value), expected);
+	if (strcmp(expected_text, value) == 0)
+		test_fail(file, line, "%s == %s, expected %s", got_text,
+			  got_value, value);
+	test_fail(file, line, "%s == %s, expected %s == %s", got_text,
+		  got_value, expected_text, value);
 }
 
 void test_skip(const char *format, ...)
@@ -130,7 +139,7 @@ unsigned long test_parameter(const char *key, unsigned long fallback)
 void test_need_waiting(void)
 {
 	if (strcmp(test_engine(), "sync") == 0)
-		SKIP("sync runs a call where it is submitted: none waits");
+		SKIP("no call waits with sync, which runs calls when they are submitted");
 }
 
 bool test_known_difference(const char *engine, const char *what)
@@ -500,7 +509,7 @@ static bool report(unsigned int number, const struct test *test, int status)
 	bool ok = status == 0 || skipped;
 
 	if (status == STATUS_LIMIT)
-		fprintf(stderr, "# %s: no end within %u s\n", test->name,
+		fprintf(stderr, "# %s: timed out after %u s\n", test->name,
 			time_limit(test));
 	else if (WIFSIGNALED(status))
 		fprintf(stderr, "# %s: %s\n", test->name,

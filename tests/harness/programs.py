@@ -40,7 +40,7 @@ def installed(name: str, package: str) -> str:
     """Where this program is; without it, the test is skipped."""
     path = shutil.which(name, path=SYSTEM_PATH)
     if path is None:
-        pytest.skip(f"no {name}: install {package}")
+        pytest.skip(f"{name} is missing: install {package}")
     return path
 
 
@@ -48,7 +48,7 @@ def compiled(folder: Path, source: str, *options: str) -> str:
     """A C program of a test's own; without a compiler, the test is skipped."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no cc: install gcc")
+        pytest.skip("cc is missing: install gcc")
     (folder / "program.c").write_text(source)
     argv = [compiler, "-O1", "-w", *options, "-o", "program", "program.c"]
     subprocess.run(argv, cwd=folder, check=True, timeout=60)
@@ -121,9 +121,8 @@ class Program:
             status = self.process.poll()
             if status is not None or not done:
                 where = "" if status is not None else whereabouts(self.process.pid)
-                raise RuntimeError(
-                    f"not ready, status {status}:\n{self.said()[-3000:]}\n{where}"
-                )
+                why = f"exit status {status}" if done else f"timed out after {limit} s"
+                raise RuntimeError(f"not ready: {why}:\n{self.said()[-3000:]}\n{where}")
         except BaseException:
             self.end()
             raise
@@ -135,7 +134,9 @@ class Program:
         """When nobody asks for anything; but who kills it needn't wait for that."""
         if signo != signal.SIGKILL:
             found = busy(family(self.process.pid))
-            assert not found, f"{found} go on computing:\n{self.said()[-3000:]}"
+            assert (
+                not found
+            ), f"{found} still compute although idle:\n{self.said()[-3000:]}"
         self.process.send_signal(signo)
         return self.process.wait(limit)
 
@@ -219,7 +220,7 @@ def calls_made(pid: int, work: Callable[[], None], output: Path) -> Counter[str]
             eventually(lambda: tracing.poll() is not None or traced(pid))
             if tracing.poll() is not None:
                 said = tracing.stderr.read() if tracing.stderr else ""
-                pytest.skip(f"strace may not trace here: {said.strip()}")
+                pytest.skip(f"strace isn't allowed to trace here: {said.strip()}")
             work()
         finally:
             tracing.send_signal(signal.SIGINT)

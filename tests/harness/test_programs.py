@@ -35,9 +35,9 @@ def fails() -> bool:
 @pytest.mark.parametrize(
     ("script", "ready", "message"),
     [
-        (TWO, never, "not ready, status None"),
+        (TWO, never, "not ready: timed out"),
         (TWO, fails, "no answer"),
-        (ONE_ENDS, never, "not ready, status 3"),
+        (ONE_ENDS, never, "not ready: exit status 3"),
     ],
 )
 def test_a_program_that_is_not_ready_leaves_nothing(

@@ -46,12 +46,12 @@ def wrong(root: Path) -> Iterator[str]:
     for folder, arrows in ARROWS.items():
         home = root / arrows
         if not any(writes(home.read_text())):
-            yield f"{arrows} has no arrows"
+            yield f"{arrows} makes no transitions"
         for path in sorted((root / folder).rglob("*.[ch]")):
             if path != home:
                 for line in writes(path.read_text()):
                     name = path.relative_to(root)
-                    yield f"{name}:{line} writes a status, and isn't {arrows}"
+                    yield f"{name}:{line} writes a status, which only {arrows} may do"
 
 
 def main() -> int:

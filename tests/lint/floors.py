@@ -190,7 +190,7 @@ def upwards(house: House, arrows: Mapping[Path, set[Path]], verb: str) -> Iterat
             if here is None or there is None:
                 yield f"{path} {verb} {target}: not on a floor of FLOORS"
             elif there > here:
-                yield f"{path} {verb} {target}, which is above"
+                yield f"{path} {verb} {target}, which is on a higher floor"
 
 
 def is_its(header: Path, home: Path) -> bool:

@@ -40,12 +40,14 @@ def test_files_of_the_folder_itself_may_have_a_floor(tmp_path: Path) -> None:
     (tmp_path / "top.c").write_text('#include "top.h"\n')
     (tmp_path / "FLOORS").write_text("low\tbelow\n.\tthe roof\n")
     said = list(floors.wrong(floors.read(tmp_path)))
-    assert said == [f"{tmp_path}/low/a.c includes {tmp_path}/top.h, which is above"]
+    assert said == [
+        f"{tmp_path}/low/a.c includes {tmp_path}/top.h, which is on a higher floor"
+    ]
 
 
 def test_an_include_goes_up(tmp_path: Path) -> None:
     said = found(tmp_path, low__a_c='#include "../high/b.h"\n', high__b_h="")
-    assert said == ["low/a.c includes high/b.h, which is above"]
+    assert said == ["low/a.c includes high/b.h, which is on a higher floor"]
 
 
 def test_a_call_goes_up_without_an_include(tmp_path: Path) -> None:
@@ -55,7 +57,7 @@ def test_a_call_goes_up_without_an_include(tmp_path: Path) -> None:
         "\treturn flexsc__b();\n}\n",
         high__b_c="int flexsc__b(void)\n{\n\treturn 2;\n}\n",
     )
-    assert said == ["low/a.c uses high/b.c, which is above"]
+    assert said == ["low/a.c uses high/b.c, which is on a higher floor"]
 
 
 def test_a_comment_and_a_string_are_no_code(tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_a_function_of_any_name(tmp_path: Path) -> None:
         low__a_c="int a(void)\n{\n\treturn b_find(1);\n}\n",
         high__b_c="struct b *\nb_find(int n)\n{\n\treturn 0;\n}\n",
     )
-    assert said == ["low/a.c uses high/b.c, which is above"]
+    assert said == ["low/a.c uses high/b.c, which is on a higher floor"]
 
 
 def test_a_function_by_its_address(tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_a_function_by_its_address(tmp_path: Path) -> None:
         low__a_c="static int (*a)(void) = b_find;\n",
         high__b_c="int b_find(void)\n{\n\treturn 2;\n}\n",
     )
-    assert said == ["low/a.c uses high/b.c, which is above"]
+    assert said == ["low/a.c uses high/b.c, which is on a higher floor"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_assembly_defines_what_is_global(tmp_path: Path) -> None:
         high__b_S="\t.globl\tb\nb:\n\tret\n",
         high__c_S="c:\n\tret\n",
     )
-    assert said == ["low/a.c uses high/b.S, which is above"]
+    assert said == ["low/a.c uses high/b.S, which is on a higher floor"]
 
 
 def test_files_of_the_folder_itself(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_files_of_the_folder_itself(tmp_path: Path) -> None:
         low__a_c="int a(void)\n{\n\treturn 1;\n}\n",
         high__b_c="int b(void)\n{\n\treturn 2;\n}\n",
     )
-    assert said == ["main.c uses high/b.c, which is above"]
+    assert said == ["main.c uses high/b.c, which is on a higher floor"]
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -156,7 +158,7 @@ def test_an_interface_includes_nothing_above(tmp_path: Path) -> None:
         low__cases_h='#include "a.h"\n',
         low__a_h="",
     )
-    assert said == ["low/cases.h includes low/a.h, which is above"]
+    assert said == ["low/cases.h includes low/a.h, which is on a higher floor"]
 
 
 @pytest.mark.parametrize(("line", "wrong"), [("", 0), ("circles 1\n", 1)])

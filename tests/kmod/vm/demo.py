@@ -68,7 +68,7 @@ def target_of(work: Path) -> Target:
             return target
     log = work / "demo.log"
     log.write_text(said.getvalue())
-    raise NoKernelError(f"{why} ({log} has what it said)")
+    raise NoKernelError(f"{why} (see {log})")
 
 
 def counters(said: str) -> Counters:
@@ -116,7 +116,9 @@ def show(said: str, requests: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Show serve on the kernel module.")
+    parser = argparse.ArgumentParser(
+        description="Show flexsc serve with the kernel module."
+    )
     add = parser.add_argument
     add("--build", type=Path, required=True, help="where flexsc is built")
     add("--work", type=Path, required=True, help="for the kernel and the module")
@@ -140,7 +142,7 @@ def main() -> int:
         return NO_KERNEL
     show(output.getvalue(), given.clients * given.requests)
     if status:
-        why = "it took too long" if status == TIMEOUT else f"status {status}"
+        why = "timed out" if status == TIMEOUT else f"status {status}"
         print(f"demo: the guest failed: {why}; see {log}", file=sys.stderr)
     return int(status != 0)
 

@@ -287,11 +287,11 @@ def newest(machine: str, work: Path) -> list[Kernel]:
     """That of the next release's backports, with its image."""
     name, _ = archive()
     if name not in NEXT:
-        raise NoKernelError(f"which release is behind {name} isn't known")
+        raise NoKernelError(f"can't find out which release {name} is")
     try:
         command(*SEPARATE, "true")
     except KernelError as error:
-        raise NoKernelError(f"no root of its own can be made: {error}") from error
+        raise NoKernelError(f"can't make a root file system: {error}") from error
     apt = apt_of(work, NEXT[name], f"{NEXT[name]}-backports")
     headers = newest_headers(DEBIAN[machine], apt)
     version = headers.removeprefix("linux-headers-")

@@ -187,7 +187,9 @@ def configure(tree: Path, sources: Path, sanitizer: str) -> None:
     missing = [line for line in wanted if line not in given]
     if missing:
         config.unlink()
-        raise KernelError(f"{PACKAGE} has it otherwise: {', '.join(missing)}")
+        raise KernelError(
+            f"{PACKAGE} configures these options differently: {', '.join(missing)}"
+        )
 
 
 def write(path: Path, text: str) -> Path:

@@ -93,7 +93,7 @@ def known_failures(path: Path | None) -> dict[str, str]:
     for line in path.read_text().splitlines() if path else []:
         name, _, reason = line.partition("#")[0].strip().partition(" ")
         if name and not reason.strip():
-            raise PeersError(f"{path}: {name}: no reason is given")
+            raise PeersError(f"{path}: {name}: the reason is missing")
         if name:
             found[name] = reason.strip()
     return found

@@ -70,7 +70,7 @@ def mirror(release: str) -> str:
     for line in listing.stdout.splitlines():
         if line.startswith(f"{release} main "):
             return line.split()[2]
-    raise SourceError(f"apt knows no packages of {release}; apt-get update?")
+    raise SourceError(f"apt has no packages of {release}: run apt-get update")
 
 
 def check(
@@ -84,7 +84,7 @@ def check(
     words = [str(word) for word in argv]
     outcome = runner.one(Command(words[0], words, cwd, limit, env=env or {}))
     if outcome.status is None:
-        raise PeersError(f"{shlex.join(words)}: not done in {limit:.0f} s")
+        raise PeersError(f"{shlex.join(words)}: timed out after {limit:.0f} s")
     if outcome.status:
         raise PeersError(f"{shlex.join(words)}: failed:\n{outcome.output}")
 
@@ -292,7 +292,7 @@ class Libuv(Suite):
         try:
             self.lock.bind("\0flexsc-peers-libuv")
         except OSError:
-            raise PeersError("libuv's tests are run by somebody else here") from None
+            raise PeersError("another process is running libuv's tests here") from None
 
     def _listed(self, runner: Runner, program: Path) -> list[Test]:
         # Longer than what is kept of a command's output.
