@@ -84,8 +84,8 @@ struct watch {
 
 	bool live;		/* written under ecb.lock */
 	bool hooked;		/* in the close hook's table */
-	bool overflowed;	/* an overflow was reported; cleared when it accepts
-				 * or its queue is empty */
+	/* An overflow was reported; cleared when it accepts, or its queue is empty. */
+	bool overflowed;
 	refcount_t refs;
 	u32 next_free;		/* index + 1; under ecb.lock */
 	atomic_t kept;

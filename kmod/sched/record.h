@@ -48,8 +48,7 @@ struct thread {
 	bool blocked;		/* lost its permit in an entry that it still executes */
 	bool woken;		/* off the idle list, by idle_wake(); under the lock */
 	bool needs_thread;	/* user mode has to make a thread on its behalf */
-	bool bounces;		/* user mode has to make the call of the entry that
-				 * it carries */
+	bool bounces;		/* user mode has to make the call of "carries" */
 	int signalled;		/* the result of FLEXSC_IOC_SERVE, if not 0 */
 	u32 carries;		/* the entry to carry through user mode, or NO_ENTRY */
 	struct list_head idle;

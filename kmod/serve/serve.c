@@ -18,8 +18,8 @@
 #include "sched/record.h"
 #include "serve/serve.h"
 
-#define UNFIT_MOST	4	/* consecutive unfit new threads, after which no
-				 * more are requested */
+/* Consecutive unfit new threads, after which no more are requested. */
+#define UNFIT_MOST	4
 
 #define SERVE_FLAGS	(FLEXSC_SERVE_FIRST | FLEXSC_SERVE_NO_MORE | \
 			 FLEXSC_SERVE_STAYS | FLEXSC_SERVE_HANDLED)

@@ -5,13 +5,13 @@
  * a pid namespace would do it too, and is refused for this reason
  * (base/dispatch.c).
  *
- * 	executes	-> queued	the task's last block_sched_out()
- * 					queues its record, with the run queue's
- * 					lock held
- * 	queued		-> finished	an irq_work right behind that starts a
- * 					work. When the task is off its processor
- * 					for good, the work does what leaving the
- * 					ioctl would have done
+ *	executes	-> queued	the task's last block_sched_out()
+ *					queues its record, with the run queue's
+ *					lock held
+ *	queued		-> finished	an irq_work right behind that starts a
+ *					work. When the task is off its processor
+ *					for good, the work does what leaving the
+ *					ioctl would have done
  *
  * Until then the record looks like that of a task that blocks: its permit is
  * free, and its entry is BUSY, or SUBMITTED if the task polled. A cancellation

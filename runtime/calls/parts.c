@@ -175,7 +175,9 @@ static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 		now->args[row->flags_arg] |= MSG_DONTWAIT;
 		return !(now->args[row->flags_arg] & MSG_FASTOPEN);
 	}
-	if (now->nr != SYS_write || !(fds_known((uint32_t)now->args[0]) & FD_BYTES))
+	/* As write() to a socket. */
+	if (row->shape != SHAPE_RW || row->length != LENGTH_BYTES ||
+	    row->dir != POLL_WRITE || !(fds_known((uint32_t)now->args[0]) & FD_BYTES))
 		return false;
 	now->nr = SYS_sendto;
 	now->args[3] = MSG_DONTWAIT;

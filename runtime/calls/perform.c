@@ -178,7 +178,7 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 		.events = poll == POLL_READ ? POLLIN : POLLOUT,
 	};
 
-	if (nr == SYS_waitid)
+	if (row->shape == SHAPE_WAITID)
 		return has_child(a);
 	if (u->closings != closings_of(a[0]))
 		return false;

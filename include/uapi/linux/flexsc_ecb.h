@@ -155,12 +155,12 @@ struct flexsc_event_control {
 
 	/* Groups whose lists may have slots. Sources OR, the owner ANDs. */
 	__u32	pending;
-	__u32	held;		/* events held until U4; written by the
-				 * delivering side */
+	/* Events held until U4; written by the delivering side. */
+	__u32	held;
 	__u32	overflows;	/* the same: number of reported overflows */
 	__u32	reserved1;
-	__u64	regs;		/* written by the kernel: the frame of the
-				 * newest upcall */
+	/* Written by the kernel: the frame of the newest upcall. */
+	__u64	regs;
 	__u64	deadline;	/* of a wait, CLOCK_MONOTONIC in ns; ~0: none */
 	__u64	reserved2[4];
 
