@@ -126,7 +126,7 @@ def counted(
 
 @pytest.mark.parametrize("kind", (*LISTENERS, *LOOPS, *PAIRS, "lock"))
 def test_the_turns_end_natively(kind: str, pools: str) -> None:
-    with begun("native", [pools, kind, "256"]) as pool:
+    with begun("native", [pools, kind, "64"]) as pool:
         pool.turn()
 
 

@@ -569,13 +569,23 @@ static void hand_over_in_child(void)
 	join(other);
 }
 
+/* As test_reap(), among signals. */
+static void reap(int pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) != pid)
+		CHECK_EQ(errno, EINTR);
+	CHECK_EQ(status, 0);
+}
+
 static void fork_one(void)
 {
 	const unsigned int n = acts++;
 	int pid = test_fork();
 
 	if (pid) {
-		test_reap(pid);
+		reap(pid);
 		return;
 	}
 	alarm(20);
