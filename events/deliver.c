@@ -59,7 +59,7 @@ int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
 {
 	bool any;
 
-	/* In the child of a handler that forked. */
+	/* The handler forked, and this is the child. */
 	if (ecb->stale)
 		return 0;
 	flexsc__ecb_rule(ecb);

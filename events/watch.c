@@ -56,7 +56,7 @@ static int watch_make(struct flexsc_ecb *ecb,
 		source->flags |= SOURCE_USED | flags;
 		ecb->owns |= flags & SOURCE_OWN;
 	}
-	/* This may call the handler for the first event. */
+	/* Leaving the section may call the handler for the first event. */
 	flexsc__critical_leave(ecb);
 	return index;
 }

@@ -279,7 +279,7 @@ static int kecb_open(struct flexsc_ecb *ecb)
 
 	/* Batching would mean withholding the owner's events while it computes. */
 	if (ecb->flags & FLEXSC_ECB_BATCHED) {
-		__builtin_strcpy(ecb->why, "batches are io_uring's");
+		__builtin_strcpy(ecb->why, "only the backend uring delivers in batches");
 		return -EOPNOTSUPP;
 	}
 	kecb = calloc(1, sizeof(*kecb));

@@ -25,7 +25,7 @@ void flexsc__notifier_forked(void);
 
 /* Block SIGURG, as a signal does that arrives in a critical section. Owner only. */
 void flexsc__notifier_mask(struct flexsc_ecb *ecb);
-/* The backend's "unmask". Owner only. */
+/* Implements the backend's "unmask". Owner only. */
 void flexsc__notifier_unmask(struct flexsc_ecb *ecb);
 /* Any thread, any signal handler. */
 void flexsc__notifier_send(const struct flexsc_ecb *ecb);

@@ -37,8 +37,7 @@ struct evring {
 	uint64_t rung;		/* the result of that read */
 	int event_fd;		/* counts completions; -1: not created */
 	int pipe[2];		/* with O_ASYNC; see uring_notify.c */
-	uint64_t notified;	/* written by the kernel: it has read event_fd, so it
-				 * notifies */
+	uint64_t notified;	/* by the kernel, which has read event_fd and notifies */
 	bool armed;		/* the chain of requests was submitted */
 	char byte;
 	struct acceptor *acceptors;

@@ -95,7 +95,7 @@ static inline bool control_waits(const control_t *control, uint32_t groups)
 	return __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST) & groups;
 }
 
-/* The same for an owner that calls the handler while it waits. */
+/* As control_waits(), for an owner that calls the handler while it waits. */
 static inline bool control_wakes(const control_t *control, uint32_t groups)
 {
 	uint32_t waiting = __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST);

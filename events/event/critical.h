@@ -28,7 +28,10 @@ static inline void critical_enter(struct flexsc_ecb *ecb)
 }
 
 void flexsc__critical_leave(struct flexsc_ecb *ecb);
-/* The same, but doesn't call the handler if only these groups are due. */
+/*
+ * As flexsc__critical_leave(), but doesn't call the handler if only these groups are
+ * due.
+ */
 void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except);
 
 /* Call the handler for the groups that are due, inside a critical section. */

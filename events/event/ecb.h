@@ -34,8 +34,7 @@ struct source {
 	uint32_t want;		/* bits of poll(2) */
 	uint8_t type;		/* of the next event */
 	uint8_t group;		/* of the next event */
-	uint8_t later;		/* for an accepted connection: group after its first
-				 * event */
+	uint8_t later;		/* an accepted connection's group after its first event */
 	uint8_t flags;		/* SOURCE_* */
 	uint32_t held;		/* state of an event that may not be delivered */
 	uint32_t link;		/* the next free slot, or the next held event */
@@ -51,7 +50,7 @@ struct source {
 #define SOURCE_CHECKED	0x08	/* FLEXSC_WATCH_CHECKED */
 #define SOURCE_ACCEPTS	0x10	/* a listener */
 #define SOURCE_OWN	0x20	/* the descriptor belongs to the library */
-#define SOURCE_BEGINS	0x40	/* being created: errors are returned */
+#define SOURCE_BEGINS	0x40	/* being created: errors are returned to the caller */
 
 struct flexsc_ecb {
 	struct flexsc_event_control *control;

@@ -49,7 +49,7 @@ void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 	RULE(ecb->control->critical);
 	RULE(source->flags & SOURCE_USED);
 	if (control_deliverable(ecb->control) & 1U << source->group)
-		/* This is the owner's thread, so S3 isn't needed. */
+		/* The owner's own thread needs no S3. */
 		source_push(ecb, index, bits);
 	else
 		source_hold(ecb, index, bits);

@@ -58,7 +58,7 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb);
 /* The name of the ECB's backend, valid as long as the library is loaded. */
 const char *flexsc_ecb_backend(const struct flexsc_ecb *ecb);
 
-/* Any thread: does a backend work here? If not, why receives the reason in one line. */
+/* Any thread: does a backend work here? If not, *why is the reason in one line. */
 int flexsc_ecb_probe(const char *backend, char *why, size_t size);
 
 /*
@@ -91,7 +91,9 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
 int flexsc_ecb_watch(struct flexsc_ecb *ecb, int fd, uint32_t want, int group,
 		     void *data);
 
-/* The same with an explicit type, and with flags: FLEXSC_WATCH_CHECKED. */
+/*
+ * As flexsc_ecb_watch(), with an explicit type, and with flags: FLEXSC_WATCH_CHECKED.
+ */
 int flexsc_ecb_watch_as(struct flexsc_ecb *ecb, int fd,
 			enum flexsc_event_type type, uint32_t want, int group,
 			uint32_t flags, void *data);

@@ -30,7 +30,9 @@ static inline int flexsc_loop_send(struct flexsc_loop *loop,
 	return flexsc_loop_sendto(loop, cb, sockfd, buf, len, flags, NULL, 0);
 }
 
-/* The same after "before": flexsc_loop_call_after() in <flexsc/call.h>. */
+/*
+ * Post recv(2) or send(2) after "before": flexsc_loop_call_after() in <flexsc/call.h>.
+ */
 static inline int flexsc_loop_recv_after(struct flexsc_loop *loop,
 					 struct flexsc_cb *cb,
 					 struct flexsc_cb *before,

@@ -22,7 +22,10 @@ extern "C" {
 int flexsc_loop_work(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     int64_t (*run)(void *arg), void *arg);
 
-/* The same after "before": flexsc_loop_call_after() in <flexsc/call.h>. */
+/*
+ * As flexsc_loop_work(), after "before": see flexsc_loop_call_after() in
+ * <flexsc/call.h>.
+ */
 int flexsc_loop_work_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			   struct flexsc_cb *before, unsigned int chain,
 			   int64_t (*run)(void *arg), void *arg);

@@ -13,14 +13,14 @@ from collections.abc import Callable
 Fields = dict[str, str]  # a field of struct call_info, and its value in C
 Reader = Callable[
     [str, int], Fields
-]  # of an attribute's value; the number of arguments
+]  # converts an attribute's value, given the number of arguments
 
 CONSTANT = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 def argument(text: str, count: int) -> str:
     if not (text.isascii() and text.isdigit()) or int(text) >= count:
-        raise ValueError(f"'{text}' is the number of none of the call's arguments")
+        raise ValueError(f"'{text}' isn't the number of an argument of the call")
     return text
 
 
@@ -33,7 +33,7 @@ def bits(field: str) -> Reader:
         names = value.split(",")
         for name in names:
             if not CONSTANT.fullmatch(name):
-                raise ValueError(f"'{name}' is no constant's name")
+                raise ValueError(f"'{name}' isn't the name of a constant")
         return {field: " | ".join(names)}
 
     return read
@@ -179,7 +179,7 @@ ATTRIBUTES: dict[str, Reader] = {
     "vital": trait("VITAL"),
 }
 
-# What an attribute means only beside another one.
+# Attributes that need another one.
 NEEDS = {
     "nowait": "flags",
     "all": "flags",
@@ -198,7 +198,7 @@ def read_attributes(text: str, count: int) -> Fields:
         if name not in ATTRIBUTES:
             raise ValueError(f"unknown attribute '{name}'")
         if name in names:
-            raise ValueError(f"attribute '{name}' stands twice")
+            raise ValueError(f"attribute '{name}' is given twice")
         names.append(name)
         try:
             read = ATTRIBUTES[name](value, count)
@@ -229,6 +229,6 @@ def inherit(row: Fields, variant: Fields) -> Fields:
 
 
 def changes_descriptors(fields: Fields) -> bool:
-    """Does the call change facts of descriptors that it doesn't merely close?"""
+    """Whether the call changes facts of descriptors other than by closing them."""
     closes = fields.get("closes") in ("CLOSES_OTHER", "CLOSES_RANGE")
     return closes or "changes" in fields or fields.get("makes") == "MAKES_DUP"

@@ -20,7 +20,7 @@ MACHINES = {
 
 
 class CallClass(NamedTuple):
-    """A class: its names in call_info.h, and in words."""
+    """A class: its name in call_info.h, and its description."""
 
     constant: str
     poll: str
@@ -101,7 +101,7 @@ class Arg:
     base: str
     fd: bool = False
     pointer: bool = False
-    owned: bool = False  # the library's until the callback
+    owned: bool = False  # the library owns the memory until the callback
 
     @property
     def declaration(self) -> str:
@@ -115,12 +115,12 @@ class Arg:
 
 @dataclass(frozen=True)
 class Variant:
-    """A line below a call's: what holds if an argument has one of some values."""
+    """A line below a call: the properties if an argument has one of some values."""
 
     line: int
     arg: int
-    mask: str  # "" where all of the argument's bits count
-    values: tuple[str, ...]  # none: the line is for all other values
+    mask: str  # "": all of the argument's bits count
+    values: tuple[str, ...]  # empty: the line is for all other values
     kind: str  # a key of CLASSES
     fields: Fields
 
@@ -131,10 +131,10 @@ class Call:
 
     line: int
     name: str
-    numbers: dict[str, int]  # by machine; those that lack it are missing
+    numbers: dict[str, int]  # by machine; machines without the call are missing
     kind: str  # a key of CLASSES
     op: str  # a key of OPS, or ""
-    shape: str  # of its requests: enum call_shape in call_info.h; "" without op
+    shape: str  # its requests' enum call_shape in call_info.h; "" without op
     args: tuple[Arg, ...]
     note: str
     fields: Fields  # what its attributes set
@@ -201,7 +201,7 @@ def parse_number(text: str, machine: str) -> int:
 
 
 def parse_line(line: int, text: str) -> Call | None:
-    """The call a line describes; None for an empty line or a comment."""
+    """The call that a line describes; None for an empty line or a comment."""
     content, _, note = (part.strip() for part in text.partition("#"))
     content, bar, attributes = (part.strip() for part in content.partition("|"))
     if not content and not bar:
@@ -214,7 +214,7 @@ def parse_line(line: int, text: str) -> Call | None:
         )
     name, *texts, kind, op, shape, args = fields
     if not NAME.fullmatch(name):
-        raise ValueError(f"'{name}' is no system call's name")
+        raise ValueError(f"'{name}' isn't the name of a system call")
     numbers = {
         machine: parse_number(number, machine)
         for machine, number in zip(MACHINES, texts, strict=True)
@@ -257,7 +257,7 @@ def parse_variant(line: int, text: str, call: Call) -> Variant:
     values = tuple(re.split(", ?", match["values"])) if match["values"] else ()
     for value in values:
         if values.count(value) > 1:
-            raise ValueError(f"{value} stands twice")
+            raise ValueError(f"{value} is given twice")
         for other in call.variants:
             if value in other.values and other.arg == names.index(match["arg"]):
                 raise ValueError(f"{value} is already on line {other.line}")
@@ -273,7 +273,7 @@ def parse_variant(line: int, text: str, call: Call) -> Variant:
 
 
 def check(call: Call) -> None:
-    """What the columns of one line say about each other."""
+    """Check that the columns of a line are consistent."""
     if not call.numbers:
         raise ValueError(f"{call.name} has no number on any machine")
     if call.kind not in CLASSES:
@@ -285,7 +285,7 @@ def check(call: Call) -> None:
             f"{call.name} needs an io_uring operation and a shape, or none"
         )
     if call.shape and not NAME.fullmatch(call.shape):
-        raise ValueError(f"'{call.shape}' is no shape's name")
+        raise ValueError(f"'{call.shape}' isn't the name of a shape")
     if call.refused and not call.note:
         raise ValueError(f"{call.name} is refused without a '# reason'")
     if "*/" in call.note:

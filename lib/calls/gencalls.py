@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Turn the system-call table into what is built from it.
+"""Generate source files and a manual page from the system-call table.
 
     gencalls.py {header|default|table|man|kernel} TABLE OUTPUT
 
@@ -10,9 +10,9 @@ table   C source of flexsc__calls, see call_info.h
 man     flexsc-syscalls(7)
 kernel  which calls the kernel module executes: base/calls.def of kmod/
 
-Runs at build time only, on the standard library alone. The columns of TABLE
-are explained at its top. A malformed line ends the run with one message that
-names the file and the line; OUTPUT is then left alone.
+Runs at build time only, and needs only the standard library. The top of TABLE explains
+its columns. A malformed line ends the run with one message that names the file and
+the line, and OUTPUT is left unchanged.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def wrap(parts: Iterable[str], first: str, indent: str) -> str:
 
 
 def comma(items: Iterable[str], end: str) -> list[str]:
-    """Items with a comma behind each, and end behind the last."""
+    """The items, each followed by a comma, and "end" after the last."""
     *before, last = items
     return [*(f"{item}," for item in before), last + end]
 
@@ -72,14 +72,14 @@ def and_list(names: list[str]) -> str:
 
 
 def per_machine(lines: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """What lines() yields for a machine, on that machine only."""
+    """The lines of each machine, inside an #if for that machine."""
     for word, (machine, condition) in zip(
         ("#if", "#elif"), MACHINES.items(), strict=True
     ):
         yield f"{word} {condition}"
         yield from lines(machine)
     yield "#else"
-    yield f'#error "FlexSC knows {and_list(list(MACHINES))}"'
+    yield f'#error "FlexSC supports {and_list(list(MACHINES))}"'
     yield "#endif"
 
 
@@ -156,12 +156,12 @@ HEADER_TOP = """\
  * syscalls.tbl; not to be edited.
  *
  *	flexsc_loop_NAME(loop, cb, ...)
- *	flexsc_loop_NAME_after(loop, cb, before, chain, ...)	in order
+ *	flexsc_loop_NAME_after(loop, cb, before, chain, ...)	after another call
  *
- * The arguments are those of the system call, which are not always those of
- * libc's function of the same name. What they return and mean, and what a callback
- * gets: flexsc_loop_call() and flexsc_loop_call_after() in <flexsc/call.h>. For refused
- * calls the function returns -EOPNOTSUPP; flexsc-syscalls(7) lists all calls.
+ * The arguments are those of the system call, which sometimes differ from those of
+ * libc's function of the same name. See flexsc_loop_call() and flexsc_loop_call_after()
+ * in flexsc-call(3) for return values and callbacks. The function of a refused call
+ * returns -EOPNOTSUPP; flexsc-syscalls(7) lists all calls.
  */
 #ifndef FLEXSC_SYSCALLS_H
 #define FLEXSC_SYSCALLS_H
@@ -175,7 +175,7 @@ HEADER_TOP = """\
 extern "C" {
 #endif
 
-/* The machine's system call numbers, for flexsc_loop_call() as well. */"""
+/* This machine's system call numbers, which flexsc_loop_call() takes. */"""
 
 HEADER_END = """\
 #ifdef __cplusplus
@@ -225,7 +225,7 @@ TABLE_TOP = """\
 /* SPDX-License-Identifier: MIT */
 /*
  * The system-call table by number. Generated from syscalls.tbl; not to be
- * edited. Read-only, so any thread may look.
+ * edited. Read-only, so any thread may use it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -276,7 +276,7 @@ const uint8_t flexsc__call_turns[CALLS_ROOM] = {"""
 TABLE_END = """\
 };
 
-/* The last row is that of all numbers behind the table. */
+/* The last row serves all numbers beyond the table. */
 const unsigned int flexsc__call_count =
 	sizeof(flexsc__calls) / sizeof(flexsc__calls[0]) - 1;"""
 
@@ -311,7 +311,7 @@ def conditions(call: Call) -> Iterator[tuple[str, Variant]]:
 
 
 def base_fields(call: Call, first: int) -> Fields:
-    """Of a call's row: with what is derived from the variants."""
+    """The fields of a call's row, including those derived from its variants."""
     fields = {"dir": CLASSES[call.kind].poll} | call.fields
     if fields["dir"] == "POLL_NONE":
         del fields["dir"]
@@ -332,8 +332,8 @@ def emit_table(calls: list[Call]) -> str:
         for number, call in with_number(calls, machine):
             yield f"\t[{number}] = {row(call, call.kind, base_fields(call, first))},"
             first += len(list(conditions(call)))
-        # Behind all calls: NR_WORK, NR_AWAIT, NR_ACCEPT, NR_RECV. Their arguments
-        # are in loop/work.h, loop/await.h and loop/multishot.h.
+        # After all calls: NR_WORK, NR_AWAIT, NR_ACCEPT, NR_RECV. loop/work.h,
+        # loop/await.h and loop/multishot.h define their arguments.
         for behind, (name, nargs, kind, op, shape) in enumerate(
             (
                 ("work", 2, "WORK", "", "NONE"),
@@ -375,12 +375,12 @@ def emit_table(calls: list[Call]) -> str:
 # Writing the manual page.
 
 
-# Its text, with a word in a paragraph of its own where the table's rows belong.
+# The page's text; generated rows replace its paragraphs "TABLE" and "REFUSED".
 MAN_PAGE = Path(__file__).resolve().parents[2] / "man" / "flexsc-syscalls.7.md"
 
 
-# Operations that io_uring always hands to a worker thread: seen on Linux 6.18, by the
-# tracepoint io_uring_queue_async_work under the conformance suite.
+# Operations that io_uring always hands to a worker thread, according to the tracepoint
+# io_uring_queue_async_work while the conformance suite ran on Linux 6.18.
 WORKERS = frozenset(
     """
     FADVISE FALLOCATE FGETXATTR FSETXATTR FSYNC FTRUNCATE GETXATTR LINKAT MADVISE
@@ -391,7 +391,7 @@ WORKERS = frozenset(
 
 
 def executed_by(call: Call) -> str:
-    """In the engine uring."""
+    """Which thread executes the call in the engine uring."""
     if call.refused:
         return "-"
     if call.kind in ("fast", "self"):
@@ -402,7 +402,7 @@ def executed_by(call: Call) -> str:
 
 
 def emit_man(calls: list[Call]) -> str:
-    """In Markdown, for man/page.py."""
+    """The manual page in Markdown, for man/page.py."""
     rows = ["| Name | Class | io_uring | By | On |"]
     for call in sorted(calls, key=lambda call: call.name):
         machine = "both" if call.everywhere else next(iter(call.numbers))
@@ -445,7 +445,7 @@ def emit_kernel(calls: list[Call]) -> str:
     return "\n".join(lines)
 
 
-# Writing how many arguments calls have, for the C++ binding.
+# Writing the number of arguments of each call, for the C++ binding.
 
 ARGUMENTS_TOP = """\
 /* SPDX-License-Identifier: MIT */

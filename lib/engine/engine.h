@@ -23,7 +23,8 @@ int flexsc__engine_open(struct flexsc_loop *loop);
  */
 void flexsc__engine_retire(struct flexsc_loop *loop);
 /*
- * The same for the epoll set only. Also for an heir that acts as owner: run/handover.h.
+ * Makes the loop work without an epoll set only. Also for an heir that acts as owner:
+ * run/handover.h.
  */
 void flexsc__engine_retire_pool(struct flexsc_loop *loop);
 

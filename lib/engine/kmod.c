@@ -385,7 +385,7 @@ static int kmod_attach(struct flexsc_loop *loop, int fd)
 	bouncing->spares = true;
 	bouncing->always = true;
 	snprintf(loop->why, sizeof(loop->why),
-		 "an outer loop waits for its calls: threads make them");
+		 "threads make the calls, because an outer loop waits for them");
 	return 0;
 }
 

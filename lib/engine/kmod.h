@@ -36,7 +36,7 @@ struct bouncing {
 	bool always;		/* the same, permanently: kmod_attach() */
 	uint32_t seen;		/* flexsc_shared.bounced at the last check */
 	uint32_t row;		/* consecutive entries that bounced */
-	uint32_t done;		/* entries that completed in the same time */
+	uint32_t done;		/* entries that completed meanwhile */
 	uint32_t spared;	/* calls since "spares" was set */
 	uint64_t since;
 };

@@ -75,16 +75,16 @@ static void say_why(struct flexsc_loop *loop)
 	char text[64];
 
 	if (pid) {
-		snprintf(text, sizeof(text), "the tracer %d watches them", pid);
+		snprintf(text, sizeof(text), "tracer %d watches them", pid);
 		why = text;
 	} else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2) {
 		why = "a seccomp filter watches them";
 	} else if (tracepoint(TRACEPOINTS "raw_syscalls/enable") ||
 		   tracepoint(TRACEPOINTS "syscalls/enable")) {
-		why = "a tracepoint on system calls is on";
+		why = "a tracepoint on system calls is enabled";
 	}
 	snprintf(loop->why, sizeof(loop->why),
-		 "its calls would bounce: %s; threads make them", why);
+		 "calls would bounce: %s; threads make them instead", why);
 	errno = saved;
 }
 

@@ -42,8 +42,7 @@ struct ring {
 	 * NULL: there are no such requests.
 	 */
 	void (*renew)(struct ring *ring);
-	_Atomic uint32_t handed;	/* W1: the kernel is getting the requests before
-					 * it */
+	_Atomic uint32_t handed;	/* W1: the kernel is getting earlier requests */
 	struct io_uring uring;
 };
 

@@ -355,7 +355,10 @@ static int uring_open(struct flexsc_loop *loop)
 		return loop->why[0] ? err : uring_explain(loop, err);
 	}
 	loop->engine_data = uring;
-	/* Both appeared in the same release. */
+	/*
+	 * FD_OLD_WORKER no longer applies since the release that introduced this
+	 * feature.
+	 */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
 	uring->loop = loop;

@@ -26,7 +26,7 @@ struct uring;
 /* Set loop->posts to the functions that post directly. */
 void flexsc__uring_posts(struct flexsc_loop *loop);
 
-/* The engine's shadow(): loop/engine.h. */
+/* Implements the engine's shadow(): loop/engine.h. */
 void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index);
 
 /* The request with this name; NULL if the kernel may have seen it. */
@@ -34,8 +34,8 @@ struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 					  uint64_t name);
 
 /*
- * A long write has begun. A close() in the same batch may be of its descriptor, and
- * must then be followed.
+ * A long write has begun. A close() in the same batch may be of its descriptor, so
+ * uring_follow() has to handle the close.
  */
 void flexsc__uring_direct_closing(struct flexsc_loop *loop);
 

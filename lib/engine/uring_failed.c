@@ -251,7 +251,7 @@ COLD void flexsc__uring_fail(struct flexsc_loop *loop)
 	if (loop->engine == &flexsc__engine_uring_failed)
 		return;
 	snprintf(loop->why, sizeof(loop->why),
-		 "uring: io_uring_enter fails since the loop was made: %s",
+		 "uring: io_uring_enter has begun to fail: %s",
 		 strerror(-uring->ring.failed));
 	uring->operations = 0;
 	uring->known = 0;

@@ -110,7 +110,7 @@ int flexsc__uring_fix(struct flexsc_loop *loop, int fd)
 	int err = 0;
 	uint16_t slot;
 
-	/* It isn't known when a kernel thread takes requests. */
+	/* No slots if a kernel thread polls: when it takes requests is unknown. */
 	if (uring->ring.polled)
 		return 0;
 	if (!uring->fixed)

@@ -179,7 +179,7 @@ static bool prepare_tee(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
-/* (path, name, value, size, flags) */
+/* Arguments: path, name, value, size, flags. */
 static bool prepare_xattr(struct io_uring_sqe *sqe, uint8_t op,
 			  const struct flexsc_entry *entry, unsigned int known)
 {
@@ -244,7 +244,7 @@ static bool sqe_check_time(uint64_t when)
 		   0, 0) == -EAGAIN;
 }
 
-/* The operation doesn't reject invalid times. */
+/* Invalid times are left to the plain call, as the operation doesn't reject them. */
 static bool sqe_sleep(struct io_uring_sqe *sqe, uint8_t op, uint64_t when,
 		      uint64_t rest, unsigned int flags)
 {
@@ -349,10 +349,13 @@ unsigned int flexsc__uring_known(uint64_t operations)
 {
 	unsigned int known = 0;
 
-	/* Both were introduced with this operation: Linux 6.0. */
+	/*
+	 * Addresses for sends, and multishot requests, came with this operation: Linux
+	 * 6.0.
+	 */
 	if (operations >> IORING_OP_SEND_ZC & 1)
 		known |= URING_SENDS_TO | URING_MULTISHOT;
-	/* MSG_WAITALL for sending was introduced with this one: Linux 5.19. */
+	/* MSG_WAITALL for sends came with this operation: Linux 5.19. */
 	if (operations >> IORING_OP_SOCKET & 1)
 		known |= URING_SENDS_WHOLE;
 	return known;

@@ -7,7 +7,7 @@
 
 #include "uring.h"
 
-/* The engine's functions of these names: loop/engine.h. */
+/* Implement the engine's functions of these names: loop/engine.h. */
 int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop);
 bool flexsc__uring_complete(struct flexsc_loop *loop);
 void flexsc__uring_collect(struct flexsc_loop *loop);

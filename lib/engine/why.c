@@ -16,25 +16,25 @@ int flexsc__kmod_why(int err, char *why, size_t size)
 	case -ENOENT:
 	case -ENXIO:
 	case -ENODEV:
-		text = "there is no " KMOD_DEVICE
-		       ": load the kernel module flexsc";
+		text = KMOD_DEVICE
+			" doesn't exist: load the kernel module flexsc";
 		break;
 	case -EACCES:
-		text = KMOD_DEVICE " is not for this user: join its group, "
+		text = KMOD_DEVICE ": permission denied; join its group, "
 		       "flexsc";
 		break;
 	case -EPERM:
-		text = "a seccomp filter is in force, which the module would "
-		       "pass by";
+		text = "a seccomp filter is active, and the module would "
+		       "bypass it";
 		break;
 	case -EPROTONOSUPPORT:
 	case -E2BIG:
 	case -ENOTTY:
 	case -ENOTCONN:
-		text = "the kernel module is of another version than libflexsc";
+		text = "the kernel module and libflexsc have different versions";
 		break;
 	case -ENOMEM:
-		text = "too little memory may be locked: raise RLIMIT_MEMLOCK "
+		text = "not enough memory may be locked: raise RLIMIT_MEMLOCK "
 		       "or set fewer entries";
 		break;
 	default:

@@ -38,7 +38,7 @@ void flexsc__closing_begin(const struct flexsc_entry *entry);
 /* The call has returned "ret". */
 void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret);
 
-/* The same for a thread that may be cancelled between the two: guard.h, G3. */
+/* Begin and end for a thread that may be cancelled between them: guard.h, G3. */
 void flexsc__closing_begin_alone(const struct flexsc_entry *entry);
 void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret);
 

@@ -51,7 +51,10 @@ void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t re
 		fds_learn(fd, FD_NEVER_WAITS);
 	else if (fds_known(fd) & FD_NO_LIMITS)
 		fds_learn(fd, FD_WAITS);
-	/* The fact comes first: a call that begins after the subtraction drops it. */
+	/*
+	 * Recorded before the subtraction, so that a call that begins afterwards drops
+	 * the fact.
+	 */
 	if (atomic_fetch_sub(&flexsc__fds_setters, 1) != begun)
 		fds_keep(fd, ~(uint32_t)FLAGS);
 }

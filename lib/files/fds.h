@@ -134,7 +134,7 @@ static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
  * a fact.
  */
 extern _Atomic uint32_t flexsc__fds_end;
-/* The same for FD_ALONE, and for facts about flags and options. */
+/* As flexsc__fds_end, for FD_ALONE and for facts about flags and options. */
 extern _Atomic uint32_t flexsc__fds_asked_end;
 
 static inline void fds_learn(uint32_t fd, uint32_t fact)
@@ -224,7 +224,8 @@ static inline bool fds_has_signals(uint32_t fd)
 }
 
 /*
- * The same, but queries the kernel if no fact is known, as for a received descriptor.
+ * As fds_has_signals(), but queries the kernel if no fact is known, as for a received
+ * descriptor.
  */
 static inline bool fds_find_signals(uint32_t fd)
 {

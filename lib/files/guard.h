@@ -80,7 +80,7 @@ static inline bool guard_is_named(const struct guard *guard, int fd)
 /* NULL: there is no memory, or the number is too large to have facts. */
 struct guard *flexsc__guard_begin(uint32_t fd);
 void flexsc__guard_end(struct guard *guard);
-/* The same, but returns the copy for the caller to close, or -1. */
+/* As flexsc__guard_end(), but returns the copy for the caller to close, or -1. */
 int flexsc__guard_drop(struct guard *guard);
 
 /*

@@ -107,7 +107,7 @@ static uint32_t facts_of(enum found_by by, uint32_t number, const char *name,
 /* Is the descriptor a terminal, or was it one before it hung up? */
 static enum reply ask_terminal(uint32_t fd)
 {
-	/* The kernel's structure is smaller. */
+	/* Large enough: the kernel's structure is smaller. */
 	uint64_t mode[16];
 	long ret = ask(SYS_ioctl, fd, TCGETS, PTR(mode), 0, 0, 0);
 

@@ -20,9 +20,9 @@ int flexsc__private_fd_floor;
 static _Atomic uint32_t own_end, copies_end;
 
 /*
- * Counts the threads that are changing the library's own descriptors (CHANGING), and
- * the threads that block such changes, in units of FREEZE_RANGE and FREEZE_FORK. The
- * latter threads wait until no change is in progress.
+ * Counts the threads that are changing the library's own descriptors (CHANGING), and the
+ * threads that block such changes, in units of FREEZE_RANGE and FREEZE_FORK. A blocking
+ * thread waits until no change is in progress.
  */
 #define CHANGING	(FREEZE_RANGE - 1)
 

@@ -145,7 +145,10 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	int err = flexsc_loop_call(loop, cb, SYS_poll, PTR(one), 1, -1ULL, 0,
 				   0, 0);
 
-	/* A staged call isn't marked, so its engine queries the kernel. */
+	/*
+	 * A staged call doesn't get "poll_waits", so its engine queries the kernel
+	 * first.
+	 */
 	if (!err && handle_kind(cb->handle) == HANDLE_CALL)
 		call_of(loop, (uint32_t)handle_index(cb->handle))->poll_waits =
 			true;

@@ -23,7 +23,7 @@ struct pollfd;
 typedef int (*post_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		       unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5);
-/* The same with at most three arguments; the others are 0. */
+/* As post_fn, with at most three arguments; the others are 0. */
 typedef int (*post3_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
@@ -49,7 +49,8 @@ struct call {
 			uint32_t index;	/* the entry's */
 			uint32_t gen;	/* counts uses of the index */
 		};
-		uint64_t name;		/* of this use: index and gen */
+		uint64_t name;		/* identifies this use of the index: index and
+					 * gen */
 	};
 	union {
 		struct {
@@ -184,8 +185,8 @@ struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,
 				       uint32_t index);
 
 /*
- * The same for a call that needs more than its callback, or on an "unusual" loop. The
- * call may be direct.
+ * Retires a call that needs more than its callback, or any call on an "unusual" loop.
+ * The call may be direct.
  */
 void flexsc__call_retire_otherwise(struct flexsc_loop *loop, uint32_t index,
 				   int64_t ret);

@@ -110,9 +110,9 @@ struct engine {
 	/* May that thread cancel calls as well? */
 	bool cancels_anywhere;
 	/*
-	 * Called by the returned owner before it enters the kernel: withdraw an entry's
-	 * request. False: the kernel has taken the request. NULL: the engine has no
-	 * requests.
+	 * Called by the owner after its return, before it enters the kernel: withdraw
+	 * an entry's request. False: the kernel has taken the request. NULL: the engine
+	 * has no requests.
 	 */
 	bool (*withdraw)(struct flexsc_loop *loop, uint32_t index);
 	/* The loop ends: no call is executing any more, and the pool is gone. */

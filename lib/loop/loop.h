@@ -119,26 +119,23 @@ struct flexsc_loop {
 	struct flexsc_completions completions
 		__attribute__((aligned(64)));
 	struct wakes wakes;
-	_Atomic uint32_t bell;		/* engines that sleep on a futex */
+	_Atomic uint32_t bell;		/* futex word of engines that sleep on one */
 	_Atomic uint8_t sleeping;	/* enum sleep: see loop_notify() */
-	atomic_bool told;		/* loop_notify() ran since the last
-					 * run_collect() */
+	atomic_bool told;		/* set by loop_notify(), cleared by run_collect() */
 	atomic_bool stop;
-	atomic_bool nudged;		/* a wake-up without a cb */
+	atomic_bool nudged;		/* set by a wake-up without a cb */
 	_Atomic uint32_t visitors;	/* see loop_visit() */
 	/* The loop to notify instead of this one, or NULL: E1, E2 (run/handover.c). */
 	_Atomic(struct flexsc_loop *) heir;
 
 	/* Rarely used. */
-	struct flexsc_cb orphan;	/* of calls that were handed over:
-					 * run/handover.h */
+	struct flexsc_cb orphan;	/* of handed-over calls: run/handover.h */
 	pthread_t owner;
 	uint32_t lost;		/* calls that the engine can't end */
 	bool makes_ready;	/* FD_OLD_WORKER refers to the owner: files/fds.h */
 	int no_thread;		/* result of a call for which no thread can be created */
 	struct flexsc_options options;
-	char *cores;		/* the copy that options.kernel_cores points to; may be
-				 * NULL */
+	char *cores;		/* options.kernel_cores points to this copy; or NULL */
 	char why[160];
 	struct flexsc_stats_page *page;
 	int stats_fd;

@@ -56,9 +56,9 @@ int flexsc__staged_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 
 /*
- * The outcome of a call that completed with ret, as flexsc__staged_go() is to see it
- * with the flags "chain": a failure if too few bytes were transferred. The entry must
- * still have the call's arguments.
+ * A call with a successor has completed with ret. Returns the result for
+ * flexsc__staged_go(): with FLEXSC_CHAIN_FULL in "chain", a failure if too few bytes
+ * were transferred. The entry must still have the call's arguments.
  */
 int64_t flexsc__chain_outcome(unsigned int chain,
 			      const struct flexsc_entry *entry, int64_t ret);

@@ -51,8 +51,7 @@ struct timer {
 };
 
 struct wheel {
-	struct arena timers;	/* list heads of buckets, then of due timers, then
-				 * timers */
+	struct arena timers;	/* list heads (buckets, due timers), then timers */
 	uint32_t free;
 	uint32_t armed;
 	uint64_t now;		/* in ticks; earlier timers have been moved */

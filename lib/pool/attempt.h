@@ -21,9 +21,8 @@ enum attempt {
 	ATTEMPT_PART,	/* *ret is the result, or that of a part */
 	ATTEMPT_RUNS,	/* make the call: it won't wait */
 	ATTEMPT_WAITS,	/* the call would wait until its descriptor is ready */
-	ATTEMPT_LATE,	/* the same, unless the call fails at once */
-	ATTEMPT_UNKNOWN,	/* the call may wait for an event that poll(2) doesn't
-				 * show */
+	ATTEMPT_LATE,	/* the call would wait, unless it fails at once */
+	ATTEMPT_UNKNOWN,	/* the call may wait, and poll(2) doesn't show for what */
 };
 
 /*

@@ -7,7 +7,7 @@
  * it moves the thread to "cancelled". At "end" the call has been made.
  */
 #define CANCEL		4	/* FLEXSC_CANCEL; cancelpoint.c checks the value */
-#define CANCELED	125	/* ECANCELED; the same */
+#define CANCELED	125	/* ECANCELED; cancelpoint.c checks the value */
 
 	.text
 	.globl	flexsc__cancelpoint

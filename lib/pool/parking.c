@@ -41,7 +41,10 @@ static const struct parked NOBODY = {
 
 static const uint32_t side_events[2] = { EPOLLIN, EPOLLOUT };
 
-/* Has the descriptor no parked entries? "parked" may be too small to contain it. */
+/*
+ * True if no entry is parked on the descriptor. "parked" may be too small to contain
+ * it.
+ */
 static bool parked_empty(const struct parking *parking, int fd)
 {
 	return (size_t)fd >= parking->size ||

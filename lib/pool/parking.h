@@ -55,7 +55,7 @@ struct parking {
 	int stop;		/* an eventfd in the set */
 	bool running;
 	bool failed;		/* waiting for the set is impossible */
-	bool late;		/* its thread was created later */
+	bool late;		/* its thread was created as OWN_LATER */
 	pthread_t thread;
 	struct own_birth birth;
 	struct parked *parked;	/* indexed by descriptor */

@@ -110,8 +110,7 @@ struct pool {
 	 * held.
 	 */
 	bool making;
-	_Atomic uint32_t unborn;	/* all threads being created; read without the
-					 * lock */
+	_Atomic uint32_t unborn;	/* threads being created; read without the lock */
 	_Atomic bool stopping;	/* read without the lock by spinning threads */
 	int signo;
 	bool pinned;
@@ -172,7 +171,7 @@ int flexsc__pool_spawn(struct pool *pool, struct own_birth *birth);
  * The calling thread has begun, after flexsc__pool_spawn() returned OWN_LATER for it.
  */
 void flexsc__pool_born(struct pool *pool);
-/* The calling syscall thread begins. */
+/* Called by a syscall thread when it begins. */
 void flexsc__pool_begin(struct pool *pool, struct syscall_thread *thread);
 /*
  * Sleep until woken. False: the thread has to end. The last unblocked thread doesn't

@@ -363,7 +363,9 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 		return;
 	}
 	if (class == CLASS_WORK) {
-		/* As for a call that waits: the function may do anything. */
+		/*
+		 * Treated like a call that waits, because the function may do anything.
+		 */
 		lock(&pool->lock);
 		thread_execute_waiting(pool, thread, ATTEMPT_UNKNOWN);
 		return;

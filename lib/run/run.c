@@ -134,7 +134,7 @@ run_dispatch_done(struct flexsc_loop *loop, bool until_stop,
 	return n;
 }
 
-/* The same for the cbs on the ready list. */
+/* As run_dispatch_done(), for the cbs on the ready list. */
 static __attribute__((noinline)) int
 run_dispatch_ready(struct flexsc_loop *loop, bool until_stop,
 		   struct harvest *harvest)
@@ -164,7 +164,7 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop,
 	return n;
 }
 
-/* The same for timers that were due when they were collected. */
+/* As run_dispatch_done(), for timers that were due when they were collected. */
 static __attribute__((noinline)) int
 run_dispatch_timers(struct flexsc_loop *loop, bool until_stop,
 		    struct harvest *harvest)
@@ -183,7 +183,7 @@ run_dispatch_timers(struct flexsc_loop *loop, bool until_stop,
 	return n;
 }
 
-/* The same for cbs that were woken. */
+/* As run_dispatch_done(), for cbs that were woken. */
 static __attribute__((noinline)) int
 run_dispatch_woken(struct flexsc_loop *loop, bool until_stop,
 		   struct harvest *harvest)

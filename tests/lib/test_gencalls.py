@@ -118,14 +118,14 @@ MALFORMED = {
     "polled without descriptor": ("write 1 64 wait:out - - int fd", "wait:out"),
     "bar without attribute": ("write 1 64 disk - - fd fd |", "no attribute"),
     "unknown attribute": ("write 1 64 disk - - fd fd | slow", "'slow'"),
-    "attribute twice": ("write 1 64 disk - - fd fd | same same", "stands twice"),
+    "attribute twice": ("write 1 64 disk - - fd fd | same same", "given twice"),
     "argument that is none": ("write 1 64 disk - - fd fd | len=1", "'len=1'"),
     "length that is none": ("write 1 64 disk - - fd fd | len=vec:0", "iov:N"),
     "position that is none": ("write 1 64 disk - - fd fd | pos=end", "cur?N"),
     "limit that is none": ("write 1 64 disk - - fd fd | limit=0s", "Nms"),
     "flag that is none": (
         "write 1 64 disk - - fd fd, int f | flags=1 nowait=0x1",
-        "no constant's name",
+        "isn't the name of a constant",
     ),
     "bits without flags": ("write 1 64 disk - - fd fd | nowait=RWF_NOWAIT", "'flags'"),
     "parts without length": ("write 1 64 disk - - fd fd | parts", "'len'"),
@@ -147,7 +147,7 @@ MALFORMED = {
     "malformed variant": ("\tcount == 1 fast", "can't read the variant"),
     "variant by no argument": ("\tlength = A fast", "no argument 'length'"),
     "variant of no class": ("\tcount = A slow", "unknown class 'slow'"),
-    "value twice": ("\tcount = A, A fast", "A stands twice"),
+    "value twice": ("\tcount = A, A fast", "A is given twice"),
     "note that ends a comment": ("write 1 64 never - - void # no */", "comment"),
 }
 

@@ -19,7 +19,7 @@
  * The life of a slot
  *
  *	from	to	by	when
- *	FREE	IDLE	-	it is given to a source
+ *	FREE	IDLE	-	the slot is assigned to a source
  *	IDLE	QUEUED	source	an event; the source pushes the slot
  *	QUEUED	QUEUED	source	another event
  *	QUEUED	IDLE	owner	the event is taken
@@ -34,30 +34,31 @@
  *
  * Memory order
  *
- *  S1  A source ORs what happened, and QUEUED, into "state" (acquire, release).
- *	If QUEUED was set it has no more to do. Otherwise it stores "type",
- *	"group", "time" and "payload", if they change, then "next", then makes
- *	the slot the list's head by a compare-and-swap (a full barrier), and ORs
- *	the group into "pending" if it isn't there. If it is there, whoever set
- *	it does the rest.
+ *  S1  A source ORs the event's bits and QUEUED into "state" (acquire, release).
+ *	If QUEUED was already set, the source is done. Otherwise it stores
+ *	"type", "group", "time" and "payload", if they change, then "next". Then
+ *	it makes the slot the list's head by a compare-and-swap (a full barrier),
+ *	and ORs the group into "pending" unless the bit is set. If the bit is
+ *	set, the source that set it does the rest.
  *  U1  The owner takes a whole list by an acquiring exchange of its head. It
  *	copies a slot's fields and "next", and only then exchanges "state" for
  *	zero (acquire, release): from then on the slot may be pushed again. No
  *	field but "state" changes while the slot is on a list.
- *  U2  A group's bit in "pending" is cleared by the owner when it finds that
- *	list empty. It looks at the list once more afterwards. Pairs with the
- *	end of S1: a slot is on a list only while the bit is set, or about to be.
- *  S3  After S1 a full barrier, then the source loads "waiting", "notify" and
- *	"critical": it wakes an owner that waits for the group, and notifies
- *	one that is to be notified of it and isn't in a critical section.
+ *  U2  The owner clears a group's bit in "pending" when it finds the list
+ *	empty, and then checks the list once more. Pairs with the end of S1: a
+ *	slot is on a list only while the bit is set, or about to be.
+ *  S3  After S1 and a full barrier, the source loads "waiting", "notify" and
+ *	"critical". It wakes an owner that waits for the group. It notifies an
+ *	owner that wants notification of the group and isn't in a critical
+ *	section.
  *  U3  The owner stores "waiting", or "notify", or leaves a critical section by
  *	storing "critical"; then a full barrier; then loads "pending". Pairs
  *	with S3: either the source sees the owner's word, or the owner the group.
- *  S4  A source in the kernel that finds its group in none of "deliver",
- *	"notify" and "waiting" keeps the event, and adds one to "held"; then a
- *	full barrier; then it loads the three again.
+ *  S4  If a source in the kernel finds its group in none of "deliver", "notify"
+ *	and "waiting", it keeps the event, and adds one to "held". After a full
+ *	barrier it loads the three words again.
  *  U4  The owner stores "deliver" or "notify"; then a full barrier; then loads
- *	"held", and if that isn't zero calls FLEXSC_ECB_FLUSH. Pairs with S4.
+ *	"held". If that isn't zero, it calls FLEXSC_ECB_FLUSH. Pairs with S4.
  *
  * The kernel writes and reads this memory, but doesn't trust it. An owner that
  * corrupts it harms only itself.
@@ -155,12 +156,10 @@ struct flexsc_event_control {
 
 	/* Groups whose lists may have slots. Sources OR, the owner ANDs. */
 	__u32	pending;
-	/* Events held until U4; written by the delivering side. */
-	__u32	held;
-	__u32	overflows;	/* the same: number of reported overflows */
+	__u32	held;		/* by the delivering side: events held until U4 */
+	__u32	overflows;	/* by the delivering side: reported overflows */
 	__u32	reserved1;
-	/* Written by the kernel: the frame of the newest upcall. */
-	__u64	regs;
+	__u64	regs;		/* by the kernel: the frame of the newest upcall */
 	__u64	deadline;	/* of a wait, CLOCK_MONOTONIC in ns; ~0: none */
 	__u64	reserved2[4];
 
