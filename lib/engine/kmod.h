@@ -33,7 +33,7 @@ struct server;
 /* Calls that bounce, and their alternative: kmod_bounce.c. */
 struct bouncing {
 	bool spares;		/* the pool makes calls instead of the kernel */
-	bool always;		/* the same, permanently: kmod_attach() */
+	bool always;		/* "spares" is permanent: kmod_attach() */
 	uint32_t seen;		/* flexsc_shared.bounced at the last check */
 	uint32_t row;		/* consecutive entries that bounced */
 	uint32_t done;		/* entries that completed meanwhile */

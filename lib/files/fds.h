@@ -68,7 +68,7 @@ enum fd_fact {
 	FD_OWN = 1 << 11,	/* the library's own */
 	FD_PLACED = 1 << 12,	/* its calls share a file position */
 	FD_TERMINAL = 1 << 13,
-	FD_LOWAT = 1 << 14,	/* SO_RCVLOWAT was set: a byte may not do */
+	FD_LOWAT = 1 << 14,	/* SO_RCVLOWAT was set: one byte may be too few */
 	FD_NO_LOWAT = 1 << 15,	/* SO_RCVLOWAT wasn't set */
 	FD_POLLED = 1 << 16,	/* polled, and not closed since */
 	FD_COPY = 1 << 17,	/* a copy that holds a file for waiting calls */

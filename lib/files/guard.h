@@ -102,7 +102,7 @@ void flexsc__guard_unwatch(struct guard_watcher *watcher);
 void flexsc__guard_count_closing(uint32_t fd);
 void flexsc__guard_count_closed(uint32_t fd);
 
-/* A descriptor with FD_MARKED is about to be closed; it was closed, or shut down. */
+/* Called before a marked descriptor is closed; after it was closed, or shut down. */
 void flexsc__guard_closing(uint32_t fd);
 void flexsc__guard_closed(uint32_t fd);
 

@@ -23,7 +23,7 @@ static bool next_named(struct named *named)
 	return named->guard < CALL_GUARDS;
 }
 
-/* The state before the first descriptor. */
+/* The state of an iteration, before the entry's first descriptor. */
 static struct named names_of(const struct flexsc_entry *entry)
 {
 	return (struct named){ .guard = -1U,
