@@ -156,7 +156,7 @@ static struct flexsc_loop *make_loop(ngx_log_t *log)
 	if (err == -EOPNOTSUPP)
 		flexsc_engine_probe(options.engine, why, sizeof(why));
 	ngx_log_error(NGX_LOG_WARN, log, (ngx_err_t)-err,
-		      "flexsc: this worker goes on without io_uring: %s", why);
+		      "flexsc: this worker runs without io_uring: %s", why);
 	return NULL;
 }
 

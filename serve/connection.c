@@ -50,7 +50,7 @@
 #define LINGER_TIME	(2 * CLOCK_SECOND)
 #define LINGER_BYTES	(4U << 20)
 
-/* How long a client that has sent nothing yet doesn't count as idle. */
+/* A client that has sent nothing yet counts as idle only after this time. */
 #define SILENCE		CLOCK_SECOND
 
 _Static_assert(BUFFER_BODY >= REQUEST_HEAD_MAX + ROOM,
@@ -540,8 +540,8 @@ static void connection_cut(struct connection *c)
 }
 
 /*
- * The connection that has been idle for the longest time, or NULL. It is the
- * first one of its list.
+ * The connection that has been idle for the longest time, or NULL. Only the
+ * first one of each list is a candidate.
  */
 static struct connection *longest_idle(const struct clients *all)
 {

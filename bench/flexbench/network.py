@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Networks between clients and a server on one machine.
 
-lo          the loopback interface. The kernel receives a packet on its
-            sender's core
-veth        two network namespaces with a pair of interfaces. The kernel
-            receives a packet on its sender's core
-rps         veth, and each side receives on its own cores (RPS)
-napi        veth, and each side receives in a kernel thread on each of its cores
-100mbit     veth, with 100 Mbit/s in each direction
+    lo          the loopback interface. The kernel receives a packet on its
+                sender's core
+    veth        two network namespaces with a pair of interfaces. The kernel
+                receives a packet on its sender's core
+    rps         veth, and each side receives on its own cores (RPS)
+    napi        veth, and each side receives in a kernel thread on each of its cores
+    100mbit     veth, with 100 Mbit/s in each direction
 
 All but lo need root. A network exists for the duration of a with-block. Its namespaces
 get Genevès' settings for web servers, as far as these exist per namespace.

@@ -2,8 +2,8 @@
 """flexsc serve against stock nginx with one worker: on the same core, with the same
 file, loaded by the same wrk on other cores, alternately.
 
-plain    open, stat, read or sendfile, and close for each request
-cached   both keep the file open for a while
+    plain    open, stat, read or sendfile, and close for each request
+    cached   both keep the file open for a while
 
 With --sweep they are compared against the number of connections, opening the file for
 each request. If the module for nginx is built, nginx with the module is measured too.

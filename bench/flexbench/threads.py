@@ -2,10 +2,10 @@
 """Servers with a thread per connection and blocking calls: natively, under flexsc run,
 and compared with the same server using epoll; alternately, on the same cores.
 
-load        throughput and latency against the number of connections
-entries     throughput against flexsc run's limit of executing calls:
-            OSDI 2010, figure 16
-idle        memory: idle.py
+    load        throughput and latency against the number of connections
+    entries     throughput against flexsc run's limit of executing calls:
+                OSDI 2010, figure 16
+    idle        memory: idle.py
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ static int rounds_measure(struct rounds *rounds)
 	bench_report_count("rounds", (double)made);
 	bench_report_count("answers", (double)(made * rounds->count));
 	/*
-	 * Includes the warm-up, because tools that count the server's calls
-	 * count it.
+	 * Report the warm-up's requests as well, because tools that count the
+	 * server's calls count them.
 	 */
 	bench_report_count("warmed", (double)(rounds->made * rounds->count));
 	bench_report_end();

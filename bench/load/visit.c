@@ -188,7 +188,7 @@ static bool take(struct bench_visit *visit, const char *data, size_t n)
 		return wrong(visit, BENCH_LENGTH,
 			     "more bytes came than were requested");
 	if (!n)
-		return false;	/* don't go on: the body may have no memory yet */
+		return false;	/* the body may not be allocated yet */
 	if (!page->learned)
 		memcpy(page->body + visit->got, data, n);
 	else if (differ(visit, data, n))

@@ -81,7 +81,7 @@ static int choose(struct calls *calls, const char *name)
 	return calls->fd < 0 ? bench_failed(name, -errno) : 0;
 }
 
-/* The variants: one batch each. */
+/* The variants; each function makes one batch. */
 
 /* A plain call needs no callback. */
 static void batch_plain(struct calls *calls)

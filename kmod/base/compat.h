@@ -180,7 +180,7 @@ static inline void regs_load(struct pt_regs *regs,
 	regs->regs[8] = nr;
 	regs->syscallno = nr;
 #else
-#error "FlexSC knows x86-64 and arm64"
+#error "FlexSC supports only x86-64 and arm64"
 #endif
 }
 

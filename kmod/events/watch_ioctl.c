@@ -63,7 +63,8 @@ int __init watches_init(void)
 	for (i = 0; i < ARRAY_SIZE(watch_watchers); i++) {
 		watch_watcher_ops[i] = dispatch_address(watch_watchers[i]);
 		if (!watch_watcher_ops[i]) {
-			pr_err("the kernel's %s isn't found: this kernel isn't supported\n",
+			pr_err("can't find the kernel's %s: this kernel isn't "
+			       "supported\n",
 			       watch_watchers[i]);
 			return -EOPNOTSUPP;
 		}
@@ -222,7 +223,10 @@ void watch_flush(struct ecb *ecb)
 	struct watch *watch, *next;
 	u32 bits;
 
-	/* llist has the newest first. */
+	/*
+	 * The list begins with the newest watch, but the oldest event must be
+	 * delivered first.
+	 */
 	node = llist_reverse_order(llist_del_all(&ecb->held));
 	llist_for_each_entry_safe(watch, next, node, held) {
 		atomic_dec(event_word(&ecb->control->held));

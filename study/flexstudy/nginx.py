@@ -2,14 +2,14 @@
 """nginx with and without the module: the same program, the same configuration except
 for the module's lines, one worker on the same core, alternately.
 
-plain    the file is opened for each request
-kept     the module keeps the file open; stock nginx opens it
-cached   nginx keeps the file open
-one, kept-one    plain and kept, with one client
-new, kept-new    plain and kept, with a connection for each request
-tls      plain over TLS, with a certificate made for the server
-proxy    a stock nginx on the clients' cores has the file
-100k, 1m plain with larger files
+    plain    the file is opened for each request
+    kept     the module keeps the file open; stock nginx opens it
+    cached   nginx keeps the file open
+    one, kept-one    plain and kept, with one client
+    new, kept-new    plain and kept, with a connection for each request
+    tls      plain over TLS, with a certificate made for the server
+    proxy    a stock nginx on the clients' cores has the file
+    100k, 1m plain with larger files
 
 Most modes are loaded by bench --raw rounds, like serve for its processor time. New
 connections and TLS need wrk, on the clients' cores; then the worker's processor clock

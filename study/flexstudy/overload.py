@@ -2,11 +2,11 @@
 """A server under more load than it can handle (SEND, chapter 4): http-events with each
 of its models, at offered rates from a fifth to three times the saturation point.
 
-saturation  the highest rate at which a server answers (figure 4.5)
-responses   answers per second, over the time that all of them took; clients
-            don't give up (figures 4.3, 4.4, 4.6 to 4.9, 4.12 to 4.14)
-goodput     answers per second to clients that give up after a second
-trace       each answer's time, in order of completion (figure 4.10)
+    saturation  the highest rate at which a server answers (figure 4.5)
+    responses   answers per second, over the time that all of them took; clients
+                don't give up (figures 4.3, 4.4, 4.6 to 4.9, 4.12 to 4.14)
+    goodput     answers per second to clients that give up after a second
+    trace       each answer's time, in order of completion (figure 4.10)
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ struct events {
 	const struct bench_settings *settings;
 	const struct way *way;
 	struct flexsc_ecb *ecb;		/* of SEND */
-	int *fds;			/* also: one for each event of a batch */
+	int *fds;			/* for SEND: an eventfd for each event of a batch */
 	sigset_t set;			/* set of signals */
 	int tid;
 	struct bench_series queue, dequeue;

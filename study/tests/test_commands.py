@@ -55,13 +55,13 @@ def measured(tmp_path: Path) -> Measured:
     output and the measurements. network: its kind; without it the test is skipped.
     """
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
+        pytest.skip("needs two cores")
 
     def run(
         *args: str, network: str = "", patience: int = TIMEOUT, **env: str
     ) -> tuple[str, list[Any]]:
         if network not in ("", "lo") and os.geteuid() != 0:
-            pytest.skip("network namespaces take root")
+            pytest.skip("needs root, for network namespaces")
         path = tmp_path / "run.json"
         words = [*args, "--quick", "--rounds", "1", "--out", str(path)]
         words += ["--network", network] if network else []
@@ -433,7 +433,7 @@ def test_programs_that_are_there_are_measured(
     tmp_path: Path, measured: Measured
 ) -> None:
     if not Path("/usr/lib/apache2/modules/mod_mpm_worker.so").exists():
-        pytest.skip("no mod_mpm_worker.so: install apache2")
+        pytest.skip("mod_mpm_worker.so is missing: install apache2")
     # Without MariaDB and Java, which take longer.
     there = [(name, name) for name in ("taskset", "apache2", "wrk")]
     path = path_of(tmp_path / "bin", *there)

@@ -18,7 +18,7 @@ BEGIN_S = 60  # time limit until its folder exists
 def begun(folder: Path, *before: str) -> subprocess.Popen[str]:
     """Start a bench whose temporary folder exists now."""
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("it takes two cores")
+        pytest.skip("needs two cores")
     process = subprocess.Popen(
         [*before, command(), "study", "cost", "--rounds", "1000"],
         stdout=subprocess.DEVNULL,

@@ -83,7 +83,7 @@ def test_networks_come_and_go(kind: str) -> None:
 
 def test_each_side_receives_in_a_thread_of_its_own() -> None:
     if len(os.sched_getaffinity(0)) < 2 or not tools.find("ethtool"):
-        pytest.skip("this takes two cores and ethtool")
+        pytest.skip("needs two cores and ethtool")
     before = network.receivers()
     with made("napi"):
         cores = {
@@ -100,7 +100,7 @@ def test_each_side_receives_in_a_thread_of_its_own() -> None:
 
 def test_a_server_on_several_cores_receives_on_each() -> None:
     if len(os.sched_getaffinity(0)) < 2 or not tools.find("ethtool"):
-        pytest.skip("this takes two cores and ethtool")
+        pytest.skip("needs two cores and ethtool")
     before = network.receivers()
     # The clients' only core is the server's second one, because the test has two cores.
     with made("napi", Cores(measured=1, other=0, load=[0], more=[0])) as net:

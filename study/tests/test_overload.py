@@ -364,7 +364,7 @@ def bench(*args: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_overload_is_measured_and_kept(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
+        pytest.skip("needs two cores")
     path = tmp_path / "run.json"
     words = ["goodput", "rate=2x", "events=epoll", "work=2000"]
     done = bench("--quick", *words, "--out", str(path))

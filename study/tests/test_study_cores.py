@@ -18,7 +18,7 @@ from flexbench.servers import Server
 from flexstudy.webserver import offered, subjects
 
 CORES = sorted(os.sched_getaffinity(0))[-2:]
-pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="this takes two cores")
+pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
 
 
 def plan() -> Plan:

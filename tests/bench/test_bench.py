@@ -494,7 +494,7 @@ def test_a_folder_asked_for_is_the_only_one(tmp_path: Path) -> None:
 
 def test_the_command_measures_and_keeps(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
+        pytest.skip("needs two cores")
     path = tmp_path / "run.json"
     done = bench("timers", "--quick", "--rounds", "1", "--out", str(path))
     assert done.returncode == 0, done.stderr
@@ -507,7 +507,7 @@ def test_the_command_measures_and_keeps(tmp_path: Path) -> None:
 
 def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one core only")
+        pytest.skip("needs two cores")
     with example("echo-threads"):
         pass
     path = tmp_path / "run.json"

@@ -108,7 +108,7 @@ def test_a_missing_library_is_told_in_one_line(cargo: Cargo, tmp_path: Path) -> 
     assert done.returncode != 0
     said = [line for line in done.stdout.splitlines() if "flexsc-sys: " in line]
     assert len(said) == 1, done.stdout
-    assert "no libflexsc 0.1 or later by pkg-config" in said[0]
+    assert "pkg-config finds no libflexsc 0.1 or later" in said[0]
 
 
 @pytest.fixture(scope="session")

@@ -111,7 +111,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_a_root(package: Path, tmp_path: Path, script: str) -> dict[str, str]:
     """Lines "name: value" of what the script says."""
     if os.getuid() != 0:
-        pytest.skip("only root can make a root")
+        pytest.skip("needs root, to make a root file system")
     if not shutil.which("dkms") or not HEADERS:
         pytest.skip("dkms or linux-headers-cloud-amd64 isn't installed")
     version = HEADERS[0].name.removeprefix("linux-headers-")

@@ -153,7 +153,7 @@ def reader(folder: Path) -> Reader:
     if not {0, 1} <= os.sched_getaffinity(0):
         pytest.skip("the tutorials use cores 0 and 1")
     if subprocess.run([ROOT / "scripts/packages", "build"]).returncode:
-        pytest.skip("what the build needs isn't installed")
+        pytest.skip("packages for the build are missing")
     return Reader(folder)
 
 

@@ -497,7 +497,7 @@ TEST(a_child_has_no_connections_of_its_parents)
 
 	ecb = NEW_ECB(.events = 8);
 	if (test_is_kmod(ecb))
-		SKIP("a child doesn't see them");
+		SKIP("only for the backend uring");
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	for (int i = 0; i < CLIENTS; i++)
 		clients[i] = connected(&address);

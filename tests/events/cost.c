@@ -190,7 +190,7 @@ static void preempt_by_write(struct bed *bed)
 TEST(stores_and_loads_are_no_calls)
 {
 	if (SANITIZED)
-		SKIP("sanitizers make calls of their own");
+		SKIP("sanitizers make additional system calls");
 	CHECK_EQ(calls_of(NULL, take_posts), 0);
 	CHECK_EQ(calls_of(NULL, nest_sections), 0);
 	CHECK_EQ(calls_of(notify_all, nest_sections), 0);
@@ -207,7 +207,7 @@ TEST(calls_of_the_others)
 
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 	if (SANITIZED)
-		SKIP("sanitizers make calls of their own");
+		SKIP("sanitizers make additional system calls");
 	CHECK_EQ(calls_of(NULL, watch_one), 1);
 	CHECK_EQ(calls_of(NULL, forget_one), 1);
 	CHECK_EQ(calls_of(NULL, close_one), kmod ? 2 : 1);

@@ -232,7 +232,7 @@ ECB_TEST(a_file_that_never_changes_tells_once)
 	int master, slave;
 
 	if (test_is_kmod(ecb))
-		SKIP("io_uring's");
+		SKIP("only for the backend uring");
 	CHECK_EQ(openpty(&master, &slave, NULL, NULL, NULL), 0);
 	close(master);
 	tells_once(ecb, slave);
@@ -544,7 +544,7 @@ ECB_TEST(a_poll_that_fails_later_is_an_event, .events = 4)
 	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	if (test_is_kmod(ecb))
-		SKIP("io_uring's");
+		SKIP("only for the backend uring");
 	event = replaced(ecb, fd, file);
 	CHECK_EQ(event.error, -EPERM);
 	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
@@ -564,7 +564,7 @@ static void forbid_entering(uint32_t flags, bool notifies, int error)
 
 	ecb = NEW_ECB(.events = 600, .flags = flags);
 	if (test_is_kmod(ecb))
-		SKIP("io_uring's");
+		SKIP("only for the backend uring");
 	CHECK_EQ(flexsc_ecb_handler(ecb, ignore, NULL), 0);
 	test_pair(fds);
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -609,7 +609,7 @@ TEST(a_ring_that_stays_busy_is_an_error)
 TEST(a_filter_that_forbids_to_enter_the_ring_ends_batches)
 {
 	if (getenv("FLEXSC_ECB") && !strcmp(getenv("FLEXSC_ECB"), "kmod"))
-		SKIP("io_uring's");
+		SKIP("only for the backend uring");
 	forbid_entering(FLEXSC_ECB_BATCHED, false, EPERM);
 }
 

@@ -307,7 +307,7 @@ QUIET_ECB_TEST(a_post_interrupts_a_wait_for_others)
 	int user;
 
 	if (test_is_kmod(ecb))
-		SKIP("io_uring's");
+		SKIP("only for the backend uring");
 	user = flexsc_ecb_user(ecb, 3, NULL);
 	awaited = (unsigned int)flexsc_ecb_user(ecb, 2, NULL);
 	CHECK_EQ(flexsc_ecb_handler(ecb, post_awaited, &awaited), 0);
@@ -583,7 +583,7 @@ QUIET_ECB_TEST(a_full_queue_ends_no_watch, .events = 4000)
 	pthread_t thread;
 
 	if (!raise_fd_limit(CROWD + 100))
-		SKIP("no %d descriptors", CROWD);
+		SKIP("needs %d descriptors", CROWD);
 	CHECK_EQ(flexsc_ecb_handler(ecb, see_crowd, NULL), 0);
 	for (int i = 0; i < CROWD; i++) {
 		crowd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -766,7 +766,7 @@ QUIET_ECB_TEST(a_lack_of_descriptors_is_told)
 	int fds[2];
 
 	if (test_is_kmod(ecb))
-		SKIP("io_uring's");
+		SKIP("only for the backend uring");
 	test_pair(fds);
 	CHECK_EQ(flexsc_ecb_handler(ecb, take_all, &seen), 0);
 	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);

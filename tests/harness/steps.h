@@ -31,7 +31,7 @@ static inline uint64_t steps_of(int child)
 
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status))
-		SKIP("no process may be traced here");
+		SKIP("ptrace isn't permitted here");
 	CHECK(WIFSTOPPED(status));
 	for (;; n++) {
 		CHECK_EQ(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);

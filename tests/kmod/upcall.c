@@ -532,7 +532,7 @@ UPCALL_TEST(io_uring_waits_beside, 60, 0)
 	uint32_t turns = 0;
 
 	if (io_uring_queue_init(8, &ring, 0))
-		SKIP("no io_uring");
+		SKIP("io_uring doesn't work here");
 	source_begin();
 	while (leaf_handled < UPCALLS) {
 		struct __kernel_timespec time = { 0, 100000 };
@@ -689,7 +689,7 @@ TEST_LIMIT(a_restartable_sequence_is_begun_again, 60)
 	uint64_t added = 0;
 
 	if (!__rseq_size)
-		SKIP("no rseq");
+		SKIP("no restartable sequences here");
 	CHECK(begin(0, KEEP_PLAIN));
 	leaf_within = add_to_shared;
 	source_begin();

@@ -142,7 +142,7 @@ TEST(a_write_with_a_part_done_survives_a_plain_close)
 
 	NEEDS_WAITING_ENGINE();
 	if (!strcmp(test_engine(), "threads"))
-		SKIP("calls that are parked miss a plain close");
+		SKIP("a parked call doesn't notice a plain close()");
 	begin_pipe(&writing, test_loop());
 	run_with_timer(&writing, close_plainly);
 	check_written(&writing);

@@ -136,7 +136,7 @@ LOOP_TEST(what_cant_be_fixed_is_said)
 	CHECK_EQ(flexsc_loop_unfix_fd(loop, -1), 0);
 	CHECK_EQ(flexsc_loop_unfix_fd(loop, 100000), 0);
 	if (!raise_fd_limit(2000))
-		SKIP("no 2000 descriptors are permitted here");
+		SKIP("needs 2000 descriptors");
 	for (unsigned int i = 0; !err && i < 1500; i++) {
 		copy = dup(fd);
 		CHECK(copy >= 0);

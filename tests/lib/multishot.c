@@ -524,7 +524,7 @@ WAITING_TEST(an_error_queue_burns_nothing)
 	uint64_t before;
 
 	if (setsockopt(end, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof(on)))
-		SKIP("no messages of sends that copy nothing");
+		SKIP("no notifications of zero-copy sends here");
 	receive(shots, end);
 	run_for(loop, 5);
 	send(end, bytes, sizeof(bytes), MSG_ZEROCOPY);

@@ -323,7 +323,7 @@ LOOP_TEST(posting_makes_no_system_call)
 	unsigned int ran = 0;
 
 	if (SANITIZED)
-		SKIP("sanitizers make system calls of their own");
+		SKIP("sanitizers make additional system calls");
 	for (unsigned int i = 0; i < 33; i++)
 		calls[i].cb.callback = call_done;
 	post_one_of_each(calls);

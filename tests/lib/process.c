@@ -63,7 +63,7 @@ TEST(changing_the_user_disturbs_no_call)
 {
 	NEEDS_WAITING_ENGINE();
 	if (geteuid() != 0)
-		SKIP("only root changes its user");
+		SKIP("needs root, to change the user");
 	loop = test_loop();
 	post_waiting();
 	for (unsigned int i = 0; i < 20; i++) {
@@ -86,7 +86,7 @@ TEST(changing_the_user_disturbs_no_call)
 TEST(a_changed_user_holds_for_later_calls)
 {
 	if (geteuid() != 0)
-		SKIP("only root changes its user");
+		SKIP("needs root, to change the user");
 	loop = test_loop();
 	enter_scratch();
 	close(open("secret", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -121,7 +121,7 @@ TEST(changing_the_user_while_calls_run)
 
 	NEEDS_WAITING_ENGINE();
 	if (geteuid() != 0)
-		SKIP("only root changes its user");
+		SKIP("needs root, to change the user");
 	loop = test_loop();
 	atomic_store(&changing, true);
 	thread = test_thread(change_user, NULL);

@@ -49,7 +49,7 @@ static void works(struct flexsc_loop *loop)
 #define ONLY_FOR(engine)						\
 	do {								\
 		if (strcmp(test_engine(), engine))			\
-			SKIP("says the same on every engine");		\
+			SKIP("the result is the same with every engine");		\
 	} while (0)
 
 /* Without io_uring: the next engine, and one line that says why. */
@@ -619,7 +619,7 @@ TEST_LIMIT(address_space_is_short, 40)
 	unsigned int made = 0;
 
 	if (SANITIZED)
-		SKIP("a sanitizer needs the address space itself");
+		SKIP("a sanitizer reserves the address space");
 	for (rlim_t room = 64 << 20; room >= 1 << 16; room = room * 2 / 3) {
 		struct flexsc_loop *loop = NULL;
 		int err;

@@ -273,7 +273,7 @@ TEST(a_batch_costs_few_mode_switches)
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	if (strcmp(test_engine(), "uring"))
-		SKIP("%s executes each call by a call", test_engine());
+		SKIP("%s makes a system call for each call", test_engine());
 	loop = test_loop();
 	CHECK_EQ(DO(loop, SYS_pread64, fd, page[0], 64, 0), 64);
 	before = stats_of(loop);
@@ -404,7 +404,7 @@ TEST(threads_that_get_no_processor_do_not_multiply)
 	NEEDS_WAITING_ENGINE();
 	CHECK_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
 	if (CPU_COUNT(&mine) < 2)
-		SKIP("one core");
+		SKIP("needs two cores");
 	CPU_CLR(core, &mine);
 	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
 	snprintf(name, sizeof(name), "%d", core);

@@ -359,7 +359,7 @@ TEST(a_forked_child_may_use_a_cb_that_is_queued)
 
 	/* The new thread may have a sanitizer's lock, and the child keeps it. */
 	if (SANITIZED && !strcmp(test_engine(), "threads"))
-		SKIP("no threads after a fork beside one that begins");
+		SKIP("sanitizers can't start threads after such a fork");
 	loop = test_loop();
 	wake(&one_call);
 	pid = test_fork();

@@ -818,7 +818,7 @@ def test_a_write_that_takes_long_is_seen(
     ):
         assert writer.stdin and writer.stdout
         if writer.stdout.read(1) != b".":
-            pytest.skip("there is no userfaultfd for this")
+            pytest.skip("userfaultfd doesn't work here")
         time.sleep(0.1)
         for connection in many:
             connection.send(request("/slowly"))
@@ -1023,7 +1023,7 @@ def test_without_io_uring_nginx_goes_on(nginx: Nginx, shared: Path) -> None:
     before = (strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=io_uring_setup")
     inject = (*before, "-e", "inject=io_uring_setup:error=EPERM")
     with started(Nginx(shared / "none", shared, load=True, before=inject)) as server:
-        assert "goes on without io_uring" in server.errors()
+        assert "runs without io_uring" in server.errors()
         with server.connect() as connection:
             connection.send(request("/small"))
             assert connection.answer().endswith(SMALL)
@@ -1039,7 +1039,7 @@ def traced(server: Nginx, *options: str) -> Iterator[Path]:
         assert tracer.stderr
         if b"attached" not in tracer.stderr.readline():
             tracer.wait(PATIENCE)
-            pytest.skip("strace may not trace here")
+            pytest.skip("strace isn't allowed to trace here")
         try:
             yield output
         finally:

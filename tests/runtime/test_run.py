@@ -109,7 +109,7 @@ def compiled(folder: Path, *options: str, text: str = NOTHING) -> str:
     """A program that does nothing, or this, built with these options."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no cc: install gcc")
+        pytest.skip("cc is missing: install gcc")
     (folder / "nothing.c").write_text(text)
     argv = [compiler, "-o", "nothing", "nothing.c", *options]
     done = subprocess.run(
@@ -371,7 +371,7 @@ POOR = 64_321
 @pytest.mark.parametrize("kb", [0, 16, 64, 256, 1024])
 def test_with_little_locked_memory_it_has_few_carriers(kb: int) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can become one who has no other processes")
+        pytest.skip("needs root, to become a user without other processes")
     folder = Path(command()).resolve().parent
     if not all(path.stat().st_mode & 1 for path in (folder, *folder.parents)):
         pytest.skip(f"others can't reach {folder}")
@@ -546,7 +546,7 @@ def test_another_machine_s_program_is_refused(tmp_path: Path) -> None:
 
 def test_a_program_that_gains_rights_is_refused() -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can make a set-user-ID program of another user's")
+        pytest.skip("needs root, to make another user's set-user-ID program")
     folder = Path(command()).resolve().parent
     if not all(path.stat().st_mode & 1 for path in (folder, *folder.parents)):
         pytest.skip(f"nobody can't reach {folder}")

@@ -83,7 +83,7 @@ PLACES = {
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> str:
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no cc: install gcc")
+        pytest.skip("cc is missing: install gcc")
     folder = tmp_path_factory.mktemp("gdb")
     (folder / "waiting.c").write_text(SOURCE)
     # Without debug information: the runtime has its own.

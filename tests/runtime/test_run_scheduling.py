@@ -209,7 +209,7 @@ int main(void)
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no cc: install gcc")
+        pytest.skip("cc is missing: install gcc")
     folder = tmp_path_factory.mktemp("scheduling")
 
     def build(source: str) -> str:
@@ -242,7 +242,7 @@ def counted(
 
 def two_cores() -> None:
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("takes two cores")
+        pytest.skip("needs two cores")
 
 
 @pytest.mark.parametrize("way", ["uring-2", "uring-4", "threads-2"])

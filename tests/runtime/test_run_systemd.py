@@ -121,7 +121,7 @@ def test_systemd_understands_it(name: str, folder: Path) -> None:
     # The oracle: what is wrong is told.
     wrong = drop_in(name).replace(command(), "/none/flexsc")
     if not complaints(wrong):
-        pytest.skip("systemd-analyze tells nothing here")
+        pytest.skip("systemd-analyze doesn't work here")
     assert complaints(drop_in(name)) == []
 
 

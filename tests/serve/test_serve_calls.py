@@ -117,7 +117,7 @@ def test_mode_switches_are_what_the_kernel_sees(
     try:
         assert tracer.stderr
         if "attached" not in tracer.stderr.readline():
-            pytest.skip("strace may not trace here")
+            pytest.skip("strace isn't allowed to trace here")
         with server.client() as client:
             assert client.ask("/1k").status == 200
             counted, seen = stats(server)["mode_switches"], calls(listed)

@@ -448,7 +448,10 @@ static task<> be_stopped(loop &loop, event &event)
 	event.set();
 }
 
-/* It was stopped before it began; another coroutine waits meanwhile. */
+/*
+ * The wait's token was stopped before the wait began; another coroutine waits
+ * meanwhile.
+ */
 TEST(a_stopped_wait_takes_no_event_from_another)
 {
 	loop loop;

@@ -530,30 +530,60 @@ static int file_traverse(PyObject *self, visitproc visit, void *arg)
 
 static PyMethodDef file_methods[] = {
 	{ "read", METHOD(file_read), METH_FASTCALL,
-	  "read($self, size=-1, /)\n--\n\n"
-	  "Up to size bytes, by one call; without a size all until the end." },
+	  "read($self, size=-1, /)\n"
+	  "--\n"
+	  "\n"
+	  "Read up to size bytes by one call; without a size, read until the end." },
 	{ "readinto", file_readinto, METH_O,
-	  "readinto($self, buffer, /)\n--\n\nFill buffer: how many bytes." },
+	  "readinto($self, buffer, /)\n"
+	  "--\n"
+	  "\n"
+	  "Read into buffer; returns the number of bytes." },
 	{ "pread", file_pread, METH_VARARGS,
-	  "pread($self, size, offset, /)\n--\n\nUp to size bytes from offset." },
+	  "pread($self, size, offset, /)\n"
+	  "--\n"
+	  "\n"
+	  "Read up to size bytes from offset." },
 	{ "write", file_write, METH_O,
-	  "write($self, data, /)\n--\n\nWrite all of data: how many bytes." },
+	  "write($self, data, /)\n"
+	  "--\n"
+	  "\n"
+	  "Write all of data; returns the number of bytes." },
 	{ "pwrite", file_pwrite, METH_VARARGS,
 	  "pwrite($self, data, offset, /)\n--\n\nWrite all of data at offset." },
 	{ "seek", file_seek, METH_VARARGS,
-	  "seek($self, offset, whence=0, /)\n--\n\nThe new position." },
-	{ "tell", file_tell, METH_NOARGS, "tell($self)\n--\n\nThe position." },
+	  "seek($self, offset, whence=0, /)\n"
+	  "--\n"
+	  "\n"
+	  "Set the position; returns the new one." },
+	{ "tell", file_tell, METH_NOARGS, "tell($self)\n--\n\nReturn the "
+					  "position." },
 	{ "truncate", file_truncate, METH_O,
-	  "truncate($self, size, /)\n--\n\nCut the file, or grow it." },
+	  "truncate($self, size, /)\n"
+	  "--\n"
+	  "\n"
+	  "Truncate or extend the file to size bytes." },
 	{ "fsync", file_fsync, METH_NOARGS,
-	  "fsync($self)\n--\n\nData and attributes to the disk." },
+	  "fsync($self)\n"
+	  "--\n"
+	  "\n"
+	  "Write data and attributes to the disk." },
 	{ "fdatasync", file_fdatasync, METH_NOARGS,
-	  "fdatasync($self)\n--\n\nData to the disk." },
-	{ "stat", file_stat, METH_NOARGS, "stat($self)\n--\n\nAs os.fstat()." },
+	  "fdatasync($self)\n"
+	  "--\n"
+	  "\n"
+	  "Write data to the disk." },
+	{ "stat", file_stat, METH_NOARGS, "stat($self)\n--\n\nLike os.fstat()." },
 	{ "close", file_close, METH_NOARGS,
-	  "close($self)\n--\n\nClose it; no cancellation prevents that." },
+	  "close($self)\n"
+	  "--\n"
+	  "\n"
+	  "Close the file, even if the call is cancelled." },
 	{ "fileno", file_fileno, METH_NOARGS,
-	  "fileno($self)\n--\n\nThe descriptor." },
+	  "fileno($self)\n"
+	  "--\n"
+	  "\n"
+	  "Return the descriptor." },
 	{ "__aenter__", file_enter, METH_NOARGS, NULL },
 	{ "__aexit__", file_exit, METH_VARARGS, NULL },
 	{ NULL }
@@ -561,7 +591,7 @@ static PyMethodDef file_methods[] = {
 
 static PyGetSetDef file_members[] = {
 	{ "closed", file_closed, NULL, "Is it closed?" },
-	{ "name", file_name, NULL, "The path that it was opened by." },
+	{ "name", file_name, NULL, "The path with which it was opened." },
 	{ NULL }
 };
 

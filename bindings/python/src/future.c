@@ -363,7 +363,8 @@ static void future_dealloc(PyObject *self)
 static PyMethodDef future_methods[] = {
 	{ "cancel", (PyCFunction)(void (*)(void))method_cancel,
 	  METH_VARARGS | METH_KEYWORDS,
-	  "Ask that it ends early; it is done when the kernel has let go." },
+	  "Request cancellation; the call is done when the kernel has released "
+	  "its memory." },
 	{ "done", method_done, METH_NOARGS, NULL },
 	{ "cancelled", method_cancelled, METH_NOARGS, NULL },
 	{ "result", method_result, METH_NOARGS, NULL },

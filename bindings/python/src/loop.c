@@ -400,14 +400,15 @@ static void loop_dealloc(PyObject *self)
 
 static PyMethodDef loop_methods[] = {
 	{ "close", loop_method_close, METH_NOARGS,
-	  "Cancel what is pending, and wait until the kernel has let go of it." },
+	  "Cancel pending calls, and wait until the kernel has released their "
+	  "memory." },
 	{ NULL }
 };
 
 static PyGetSetDef loop_members[] = {
 	{ "engine", loop_engine, NULL, "The engine's name." },
-	{ "why", loop_why, NULL, "Why not a better engine; or None." },
-	{ "pending", loop_pending, NULL, "How many calls are pending." },
+	{ "why", loop_why, NULL, "Why a better engine isn't used, or None." },
+	{ "pending", loop_pending, NULL, "Number of pending calls." },
 	{ "closed", loop_closed, NULL, "Is it closed?" },
 	{ NULL }
 };
@@ -415,8 +416,10 @@ static PyGetSetDef loop_members[] = {
 PyTypeObject loop_type = {
 	PyVarObject_HEAD_INIT(NULL, 0)
 	.tp_name = "flexsc.Loop",
-	.tp_doc = "Loop(*, engine=None, max_threads=0)\n--\n\n"
-		  "The running event loop's loop of FlexSC, with options.",
+	.tp_doc = "Loop(*, engine=None, max_threads=0)\n"
+		  "--\n"
+		  "\n"
+		  "Makes FlexSC's loop for the running event loop, with options.",
 	.tp_basicsize = sizeof(struct loop),
 	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
 		    Py_TPFLAGS_HAVE_VECTORCALL,

@@ -291,9 +291,15 @@ static PyObject *all_sync(PyObject *module, PyObject *unused)
 
 PyMethodDef names_methods[] = {
 	{ "stat", name_stat, METH_O,
-	  "stat(path, /)\n--\n\nAs os.stat()." },
+	  "stat(path, /)\n"
+	  "--\n"
+	  "\n"
+	  "Like os.stat()." },
 	{ "lstat", name_lstat, METH_O,
-	  "lstat(path, /)\n--\n\nAs os.lstat()." },
+	  "lstat(path, /)\n"
+	  "--\n"
+	  "\n"
+	  "Like os.lstat()." },
 	{ "mkdir", METHOD(name_mkdir), METH_VARARGS | METH_KEYWORDS,
 	  "mkdir(path, mode=0o777)\n--\n\nMake a folder." },
 	{ "rmdir", name_rmdir, METH_O,
@@ -303,14 +309,26 @@ PyMethodDef names_methods[] = {
 	{ "rename", name_rename, METH_VARARGS,
 	  "rename(src, dst, /)\n--\n\nRename; dst is replaced." },
 	{ "link", name_link, METH_VARARGS,
-	  "link(src, dst, /)\n--\n\nGive src another name." },
+	  "link(src, dst, /)\n"
+	  "--\n"
+	  "\n"
+	  "Make dst another name of src." },
 	{ "symlink", name_symlink, METH_VARARGS,
 	  "symlink(src, dst, /)\n--\n\nMake dst a link to src." },
 	{ "readlink", name_readlink, METH_O,
-	  "readlink(path, /)\n--\n\nWhere a link points to." },
+	  "readlink(path, /)\n"
+	  "--\n"
+	  "\n"
+	  "Return the target of a link." },
 	{ "listdir", METHOD(name_listdir), METH_VARARGS | METH_KEYWORDS,
-	  "listdir(path='.')\n--\n\nThe names in a folder." },
+	  "listdir(path='.')\n"
+	  "--\n"
+	  "\n"
+	  "Return the names in a folder." },
 	{ "sync", all_sync, METH_NOARGS,
-	  "sync()\n--\n\nAs os.sync()." },
+	  "sync()\n"
+	  "--\n"
+	  "\n"
+	  "Like os.sync()." },
 	{ NULL }
 };

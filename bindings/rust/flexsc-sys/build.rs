@@ -28,7 +28,7 @@ fn pkg_config(question: &str) -> Result<String, String> {
         .map_err(|error| format!("{program}: {error}"))?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
-        return Err(said.lines().next().unwrap_or("it says nothing").to_string());
+        return Err(said.lines().next().unwrap_or("no output").to_string());
     }
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
@@ -57,7 +57,7 @@ fn find() -> Result<(), String> {
         let path = folders
             .map(|folder| Path::new(folder).join("flexsc").join(name))
             .find(|path| path.is_file())
-            .ok_or_else(|| format!("no flexsc/{name} in its folders"))?;
+            .ok_or_else(|| format!("flexsc/{name} is missing in its include folders"))?;
         println!("cargo:rerun-if-changed={}", path.display());
         fs::read_to_string(&path).map_err(|error| error.to_string())
     };
@@ -213,7 +213,7 @@ fn main() {
         return;
     }
     if let Err(why) = find() {
-        eprintln!("flexsc-sys: no libflexsc {VERSION} or later by pkg-config (PKG_CONFIG_PATH names folders with flexsc.pc): {why}");
+        eprintln!("flexsc-sys: pkg-config finds no libflexsc {VERSION} or later; add the folder of flexsc.pc to PKG_CONFIG_PATH: {why}");
         process::exit(1);
     }
 }

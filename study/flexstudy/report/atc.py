@@ -97,7 +97,8 @@ def offered_row(
 
 
 def saturation(point: Point, found: list[Measurement]) -> str:
-    """The highest rate that the server in a sentence answered; empty: not measured."""
+    """The highest rate that the server named in a sentence of the paper answered;
+    empty: not measured."""
     mine = [m for m in found if study.model(m) == SERVERS[point.series]]
     most = max((m.median(study.ANSWERS) for m in mine), default=None)
     if most is None:

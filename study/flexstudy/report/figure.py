@@ -29,7 +29,7 @@ UNSURE_COVERAGE = 0.5
 
 
 class State(Enum):
-    """Whether a figure has numbers of ours, and if not, why."""
+    """Whether a figure has measurements, and if not, why."""
 
     MEASURED = "measured"
     STAND_IN = "stand-in"

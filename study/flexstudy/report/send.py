@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of SEND, 2000."""
+"""The figures of the SEND thesis (2000)."""
 
 from __future__ import annotations
 

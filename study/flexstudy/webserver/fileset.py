@@ -2,8 +2,8 @@
 """The file set: the files that the study's servers serve. A file's name determines its
 size and all of its bytes:
 
-dir00012/class2_5   5 x 10,240 bytes: folder 12, class 2, the 5th of its 9 files
-pages/1024          1,024 bytes
+    dir00012/class2_5   5 x 10,240 bytes: folder 12, class 2, the 5th of its 9 files
+    pages/1024          1,024 bytes
 
 The classes are SPECweb99's static ones. Every file is a piece of one sheet of random
 bytes; a hash of the file's name determines where the piece begins. describe() writes

@@ -95,7 +95,7 @@ class Options:
     folders: int = fileset.FOLDERS
     sessions: int = 1000
     seed: int = 1
-    think: float = 1  # factor of the think times, in seconds
+    think: float = 1  # multiplies the think times
 
 
 def specweb(options: Options, chance: Draw) -> Iterator[Session]:

@@ -160,7 +160,7 @@ static bool tracee_start(struct tracee *tracee, enum leaf_keep keep,
 	int status;
 
 	if (SANITIZED)
-		SKIP("a sanitizer doesn't expect to be stepped through");
+		SKIP("sanitizers don't support single-stepping");
 	control = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(control != MAP_FAILED);
@@ -364,7 +364,7 @@ TEST_LIMIT(a_signal_in_the_tail_may_be_interrupted_itself, 60)
 	struct tracee tracee;
 
 	if (!tracee_start(&tracee, KEEP_PLAIN, STEPS * STEPS))
-		SKIP("no XSAVE");
+		SKIP("the processor lacks XSAVE");
 	for (unsigned int i = 1; i < STEPS; i++)
 		for (unsigned int j = i; j < STEPS; j++)
 			step_signal_at(&tracee, i, j);
@@ -400,7 +400,7 @@ TEST_LIMIT(events_and_signals_anywhere, 60)
 	struct tracee tracee;
 
 	if (!tracee_start(&tracee, KEEP_PLAIN, 100))
-		SKIP("no XSAVE");
+		SKIP("the processor lacks XSAVE");
 	while (leaf_next(&tracee))
 		step_by_chance(&tracee);
 	CHECK(tracee.entered > 100);
@@ -430,7 +430,7 @@ TEST(a_debugger_finds_the_interrupted_code)
 	backtrace((void *[1]){ NULL }, 1);
 	leaf_within = look_back;
 	if (!tracee_start(&tracee, KEEP_PLAIN, 1))
-		SKIP("no XSAVE");
+		SKIP("the processor lacks XSAVE");
 	CHECK(leaf_next(&tracee));
 	event_raise(&tracee);
 	leaf_return(&tracee);

@@ -94,7 +94,7 @@ TEST(a_smaller_address_space_gives_a_smaller_arena)
 	struct arena arena;
 
 	if (SANITIZED)
-		SKIP("a sanitizer needs the address space itself");
+		SKIP("a sanitizer reserves the address space");
 	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 	CHECK_EQ(flexsc__arena_init(&arena, 4096, 1 << 24), 0);
 	CHECK(arena.max < 1 << 24 && arena.max >= 1 << 10);

@@ -88,7 +88,7 @@ TEST(unusable_cores_are_refused)
 	cpu_set_t cores;
 
 	if (sysconf(_SC_NPROCESSORS_CONF) > 1023)
-		SKIP("all cores exist");
+		SKIP("no core number is unused");
 	CHECK_EQ(flexsc__cores_parse("1023", &cores), -EINVAL);
 }
 
@@ -103,7 +103,7 @@ TEST(the_callers_own_affinity_is_no_limit)
 		if (CPU_ISSET(other, &usable))
 			break;
 	if (other == CPU_SETSIZE)
-		SKIP("one core is all there is");
+		SKIP("needs two cores");
 	CPU_ZERO(&only);
 	CPU_SET(core, &only);
 	CHECK_EQ(sched_setaffinity(0, sizeof(only), &only), 0);

@@ -25,7 +25,7 @@ static void find_cores(void)
 		if (CPU_ISSET(cpu, &all))
 			cores[count++] = cpu;
 	if (count < 2)
-		SKIP("there is one core only");
+		SKIP("needs two cores");
 }
 
 static cpu_set_t only(int cpu)

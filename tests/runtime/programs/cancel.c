@@ -239,7 +239,7 @@ static void *two_reads(void *arg)
 TEST(data_that_was_read_is_not_lost_to_cancellation)
 {
 	if (!preloaded())
-		SKIP("glibc loses it: its bug 12683");
+		SKIP("glibc loses it (glibc bug 12683)");
 	for (int i = 0; i < 200; i++) {
 		char got = 0, byte = 'x', left = 0;
 		pthread_t thread;

@@ -279,7 +279,7 @@ TEST(a_later_limit_leaves_address_space)
 TEST(there_may_be_few_threads)
 {
 	if (geteuid())
-		SKIP("only root can become one who has no other processes");
+		SKIP("needs root, to become a user without other processes");
 	/* Whoever has this number here, has little. */
 	CHECK_EQ(setresgid(64321, 64321, 64321), 0);
 	CHECK_EQ(setresuid(64321, 64321, 64321), 0);
@@ -291,7 +291,7 @@ TEST(there_may_be_few_threads)
 TEST(there_may_be_no_thread)
 {
 	if (geteuid())
-		SKIP("only root can become one who has no other processes");
+		SKIP("needs root, to become a user without other processes");
 	CHECK_EQ(setresgid(64322, 64322, 64322), 0);
 	CHECK_EQ(setresuid(64322, 64322, 64322), 0);
 	limit(RLIMIT_NPROC, 1);
@@ -327,7 +327,7 @@ TEST(calls_need_no_more_threads)
 	FILE *file = tmpfile();
 
 	if (geteuid())
-		SKIP("only root can become one who has no other processes");
+		SKIP("needs root, to become a user without other processes");
 	CHECK(file);
 	CHECK(join(start(make_calls, file)) == file);
 	fclose(file);
@@ -394,7 +394,7 @@ static void begin_again(rlim_t most)
 TEST(a_process_begins_again_near_its_limit)
 {
 	if (geteuid())
-		SKIP("only root can become one who has no other processes");
+		SKIP("needs root, to become a user without other processes");
 	for (rlim_t most = 2; most < 16; most++) {
 		int pid = test_fork();
 

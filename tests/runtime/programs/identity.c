@@ -157,7 +157,7 @@ TEST(capabilities_are_a_thread_s_own)
 	pthread_t strong[4];
 
 	if (geteuid())
-		SKIP("takes root");
+		SKIP("needs root");
 	make_secret();
 	start_all(strong, 4, keep_caps, weak);
 	for (int i = 0; i < 2; i++)
@@ -212,7 +212,7 @@ TEST(a_capability_can_be_kept_beyond_a_change_of_user)
 	pthread_t other;
 
 	if (geteuid())
-		SKIP("takes root");
+		SKIP("needs root");
 	make_secret();
 	other = start(lose_all, NULL);
 	usleep(100);
@@ -266,7 +266,7 @@ TEST(what_a_thread_gives_up_those_that_it_makes_do_not_have)
 
 	if (geteuid() || prctl(PR_CAPBSET_READ, CAP_SYS_BOOT, 0, 0, 0) != 1 ||
 	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0))
-		SKIP("takes root that has given up nothing");
+		SKIP("needs root with all capabilities");
 	other = start(has_all, &dropped);
 	join(start(drop, &dropped));
 	join(other);

@@ -239,7 +239,7 @@ TEST(who_does_little_waits_for_few)
 	int free_fds[2], runs;
 
 	if (!preloaded() || !carriers || strcmp(carriers, "1"))
-		SKIP("only one carrier runs one after the other");
+		SKIP("needs a single carrier, which runs them in turn");
 	CHECK_EQ(pipe(free_fds) | pipe(there) | pipe(back), 0);
 	start_all(heavy, HEAVY, work_and_wait, &free_fds[1]);
 	while (heavy_runs < 5 * HEAVY)

@@ -230,7 +230,7 @@ TEST(the_place_that_is_tested_here_is_patched)
 	const uint8_t *code, *call;
 
 	if (!preloaded() || getenv("FLEXSC_PATCH"))
-		SKIP("libc is as it was");
+		SKIP("libc isn't patched");
 	join(start(nothing, NULL));
 	code = (const uint8_t *)libc_syscall();
 	call = memmem(code, 64, "\x0f\x05", 2);

@@ -1,67 +1,72 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C++20 coroutines over a loop. A coroutine posts a system call by awaiting it
- * and goes on when the call is complete; meanwhile the loop runs others.
+ * C++20 coroutines over a loop. A coroutine awaits a system call, which posts
+ * it, and continues when the call is complete. Meanwhile the loop runs other
+ * coroutines.
  *
- *	#include <flexsc/flexsc.hpp>
+ * 	#include <flexsc/flexsc.hpp>
  *
- *	flexsc::task<> echo(flexsc::loop &loop, int fd)
- *	{
- *		std::array<std::byte, 4096> buffer;
+ * 	flexsc::task<> echo(flexsc::loop &loop, int fd)
+ * 	{
+ * 		std::array<std::byte, 4096> buffer;
  *
- *		for (;;) {
- *			auto got = co_await loop.read(fd, buffer);
- *			if (got.ret <= 0)
- *				break;
- *			co_await loop.write(fd, std::span(buffer).first(got.ret));
- *		}
- *		co_await loop.close(fd);
- *	}
+ * 		for (;;) {
+ * 			auto got = co_await loop.read(fd, buffer);
+ * 			if (got.ret <= 0)
+ * 				break;
+ * 			co_await loop.write(fd, std::span(buffer).first(got.ret));
+ * 		}
+ * 		co_await loop.close(fd);
+ * 	}
  *
- *	flexsc::loop loop;
- *	loop.spawn(echo(loop, 0));
- *	loop.run();
+ * 	flexsc::loop loop;
+ * 	loop.spawn(echo(loop, 0));
+ * 	loop.run();
  *
- * Headers alone, over <flexsc/flexsc.h>; link as for that. A call's cb lies in the
- * coroutine's frame, so no call allocates memory. What calls mean and cost:
- * <flexsc/call.h>. Results, deadlines and stop tokens: <flexsc/pending.hpp>. Tasks
- * and when_all(): <flexsc/task.hpp>.
+ * This library consists of headers over <flexsc/flexsc.h>; link as for that. A
+ * call's cb is in the coroutine's frame, so no call allocates memory.
+ * <flexsc/call.h> describes calls and their costs, <flexsc/pending.hpp>
+ * results, deadlines and stop tokens, <flexsc/task.hpp> tasks and when_all().
  *
  *
  * Errors
  *
- * A system call's own failure is a result that says so: see class result. All
- * else is thrown: what posting was refused with (std::system_error of that
- * code, from the co_await), and what a function given to loop::work() threw. An
- * exception leaves a task through the co_await of the task. That of a spawned
- * task, which nobody awaits, leaves loop::run().
+ * If a system call fails, its result contains the error: see class result. All
+ * other errors are exceptions. If posting is refused, the co_await throws
+ * std::system_error with the error's code. If the function of a loop::work()
+ * throws, the co_await throws the same exception. An exception leaves a task
+ * through the co_await of that task. An exception of a spawned task, which no
+ * coroutine awaits, leaves loop::run().
  *
  *
  * Threads
  *
- * A loop, its coroutines and all that they use belong to the thread that made
- * the loop. Any thread may call loop::stop() and event::set(), so may signal
- * handlers; any thread may request the stop of a token that a call was given.
- * All of it only until the owner starts to destroy the loop.
+ * A loop, its coroutines and all objects that they use belong to the thread
+ * that made the loop. Any thread and any signal handler may call loop::stop()
+ * and event::set(). Any thread may request the stop of a token that was passed
+ * to a call. All of this is allowed only until the owner begins to destroy the
+ * loop.
  *
  *
  * Lifetimes
  *
- * From the co_await's beginning to its end the memory that a call's arguments
- * point to belongs to the library. The coroutine waits meanwhile, so its own
- * variables are good for that, and temporaries in the co_await's expression.
+ * From the beginning of a co_await to its end, the memory that the call's
+ * arguments point to belongs to the library. The coroutine is suspended
+ * meanwhile, so the arguments may point to its local variables and to
+ * temporaries in the co_await's expression.
  *
- * A coroutine that waits is never destroyed: its frame holds the cb, and perhaps
- * the buffer, of a call that the kernel is busy with. All here keeps to that. A
- * task that has begun lives in the frame that awaits it, a spawned one owns
- * itself, and when_all() waits for all of its tasks, also if one fails. The end
- * of a loop cancels what is pending, and lets each coroutine go on to its end. A
- * program that destroys the handle of a coroutine that waits all the same is ended,
- * with a message, before the frame is freed.
+ * A suspended coroutine must never be destroyed, because its frame contains the
+ * cb, and perhaps the buffer, of a call that the kernel is executing. The
+ * classes here ensure that. A task that has started lives in the frame that
+ * awaits it, a spawned task owns itself, and when_all() waits for all of its
+ * tasks even if one fails. Destroying a loop cancels pending calls, and lets
+ * each coroutine run to its end. If a program destroys the handle of a
+ * suspended coroutine nevertheless, the process is ended with a message before
+ * the frame is freed.
  *
- * So a coroutine's parameters are to be values, or references to what outlives
- * it. A lambda's captures are in the lambda, not in the frame: one that is a
- * coroutine outlives its call, or captures nothing.
+ * So a coroutine's parameters must be values, or references to objects that
+ * outlive it. The captures of a lambda are in the lambda, not in the frame. So
+ * a lambda that is a coroutine must outlive its call, or capture nothing.
  */
 #ifndef FLEXSC_FLEXSC_HPP
 #define FLEXSC_FLEXSC_HPP

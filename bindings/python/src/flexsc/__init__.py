@@ -4,9 +4,9 @@
 A call is posted to a loop of FlexSC that is embedded in the running event loop, and
 awaited:
 
-async with flexsc.open("file") as file:
-    data = await file.read()
-size = (await flexsc.stat("file")).st_size
+    async with flexsc.open("file") as file:
+        data = await file.read()
+    size = (await flexsc.stat("file")).st_size
 
 Functions return a Call. Await it, once or several times, make a task of it, or pass it
 to asyncio.gather() and similar functions. A Call is posted when it is made, and runs

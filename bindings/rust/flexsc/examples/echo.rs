@@ -2,7 +2,7 @@
 //! A TCP server on the loopback interface, which sends back what it receives. It prints
 //! its address.
 //!
-//! cargo run --example echo [PORT]
+//!     cargo run --example echo [PORT]
 
 use flexsc::{File, Handle, Loop};
 use std::io;

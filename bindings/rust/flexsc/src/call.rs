@@ -154,7 +154,7 @@ impl<K: Kind> Future for Call<K> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<K::Output> {
         let this = &mut *self;
         let kind = &mut this.kind;
-        let mut own = || kind.take().expect("a call polled after its end");
+        let mut own = || kind.take().expect("a call was polled after its end");
         let output = match &this.stage {
             Stage::Posted(ticket) => {
                 let read = |ret, room: &Room| own().finish(ret, room, &ticket.driver);
@@ -164,7 +164,7 @@ impl<K: Kind> Future for Call<K> {
                 }
             }
             Stage::Refused(driver, error) => own().refused(*error, driver),
-            Stage::Over => panic!("a call polled after its end"),
+            Stage::Over => panic!("a call was polled after its end"),
         };
         this.stage = Stage::Over;
         Poll::Ready(output)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Linux system calls as futures, by libflexsc: posted into memory with plain
+//! Linux system calls as futures, by libflexsc. Calls are posted into memory with plain
 //! stores, and made in batches or on another core, without a mode switch for each.
 //!
 //! ```no_run
@@ -14,36 +14,35 @@
 //! }
 //! ```
 //!
-//! A [`Loop`] belongs to the thread that makes it. It runs futures
-//! ([`Loop::block_on`], [`Handle::spawn`]); any thread may wake them.
+//! A [`Loop`] belongs to the thread that makes it. It runs futures ([`Loop::block_on`],
+//! [`Handle::spawn`]); any thread may wake them.
 //!
 //! # Calls
 //!
 //! A function that makes a call **posts it at once** and returns its future, a
-//! [`Call`]. So two calls that are made one after the other run together, in any
-//! order, whichever is awaited first. What was posted starts when the loop looks for
-//! completions, all of it in one batch.
+//! [`Call`]. So two calls that are made one after the other run concurrently, in any
+//! order, whichever is awaited first. The loop starts posted calls when it checks for
+//! completions, all of them in one batch.
 //!
-//! A call owns its buffer until it completes, and gives it back with the result.
-//! Dropping a [`Call`] cancels it; its buffer, and the [`File`] it is of, live on
-//! until the kernel has let go of them. A call that was dropped may have had its
-//! effect.
+//! A call owns its buffer until it completes, and returns it with the result. Dropping
+//! a [`Call`] cancels it. Its buffer and its [`File`] live on until the kernel has
+//! released them. A call that was dropped may still have had its effect.
 //!
-//! Dropping the [`Loop`] drops all tasks, cancels all calls and waits for their ends.
-//! A [`Call`] that outlives its loop gives its result, and what is called then fails
-//! with `ESHUTDOWN`.
+//! Dropping the [`Loop`] drops all tasks, cancels all calls and waits for their ends. A
+//! [`Call`] that outlives its loop still returns its result. Calls that are made after
+//! that fail with `ESHUTDOWN`.
 //!
 //! # Panics
 //!
-//! The panic of a task is its [`JoinHandle`]'s result, and that of a closure on a
-//! syscall thread its [`Call`]'s. A panic of the future that [`Loop::block_on`] runs
-//! goes to the caller; so does one of a waker or of a buffer's `drop`, and one of a
-//! future that is dropped with the loop. None leaves Rust.
+//! A task's panic is the result of its [`JoinHandle`], and a panic of a closure on a
+//! syscall thread is the result of its [`Call`]. These panics go to the caller: those
+//! of the future that [`Loop::block_on`] runs, of a waker, of a buffer's `drop`, and of
+//! a future that is dropped with the loop. No panic unwinds out of Rust.
 //!
 //! # fork
 //!
-//! A child has no loop. What it makes of its parent's fails with `ESTALE`, and
-//! `block_on` panics there. Let children of programs with threads only exec, as ever.
+//! A forked child has no loop. Calls through its parent's loop fail with `ESTALE`, and
+//! `block_on` panics. As always, the child of a multithreaded program should only exec.
 #![deny(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 

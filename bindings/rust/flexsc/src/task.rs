@@ -270,7 +270,10 @@ impl<F: Future> Future for Spawned<F> {
         // SAFETY: As above.
         let mut place = unsafe { Pin::new_unchecked(&mut this.future) };
         let polled = panic::catch_unwind(AssertUnwindSafe(|| {
-            let future = place.as_mut().as_pin_mut().expect("a task after its end");
+            let future = place
+                .as_mut()
+                .as_pin_mut()
+                .expect("a task was polled after its end");
             let output = future.poll(context);
             if output.is_ready() {
                 place.set(None);
@@ -326,7 +329,7 @@ impl<T> Future for JoinHandle<T> {
             let mut join = self.join.borrow_mut();
             if join.over {
                 let result = join.result.take();
-                return Poll::Ready(result.expect("a handle polled after its end"));
+                return Poll::Ready(result.expect("a handle was polled after its end"));
             }
             join.waker.replace(waker)
         };

@@ -232,7 +232,7 @@ fn a_connection_for_a_dropped_accept_is_closed() {
             for round in 0..50 {
                 let accept = listener.accept();
                 if round % 3 > 0 {
-                    // By now it has started.
+                    // By now the closure has started.
                     flexsc.sleep(Duration::from_millis(1)).await.unwrap();
                 }
                 let mut client = std::net::TcpStream::connect(address).unwrap();
