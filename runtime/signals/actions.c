@@ -163,7 +163,8 @@ static long replace(int signo, const struct kernel_sigaction *new)
 	struct kernel_sigaction own;
 	long err;
 
-	if (new->flags & SA_RESTORER)
+	/* libc's own: unwinders don't recognise others, as a library's raw call may give. */
+	if (new->flags & SA_RESTORER && (!restorer || signo == SIGNAL_SETXID))
 		restorer = new->restorer;
 	if (!is_replaced(signo, new)) {
 		err = kernel_sigaction(signo, new, NULL);
