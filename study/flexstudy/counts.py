@@ -314,5 +314,5 @@ def show(run: Run) -> list[str]:
     return [
         "counts: system calls and user instructions for a request (of mariadb: a "
         "transaction), and user instructions\nbetween two calls (OSDI 2010, table 2; ATC "
-        "2011, table 1); IPC takes hardware counters\n" + table.table(head, rows)
+        "2011, table 1); IPC needs hardware counters\n" + table.table(head, rows)
     ]

@@ -12,8 +12,8 @@ from .overload_plan import BENCH, GOODPUT, MIX, RESPONSES, SATURATION
 
 SERIES = {RESPONSES: "responses_per_s", GOODPUT: "goodput_per_s"}
 TITLES = {
-    RESPONSES: "answers a second, nobody gives up",
-    GOODPUT: "answers a second, clients give up after a second",
+    RESPONSES: "answers per second, no client gives up",
+    GOODPUT: "answers per second, clients give up after a second",
 }
 # If requests were later than this, the clients were too slow, or disturbed.
 BEHIND_MS = 20.0

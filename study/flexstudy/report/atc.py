@@ -135,7 +135,7 @@ FIGURES = [
     Figure(
         "atc-t1",
         State.MEASURED,
-        "IPC takes hardware counters",
+        "IPC needs hardware counters",
         differs=counted.DIFFERS,
         benches=[counted.COUNTS],
         rows=counted.profile_rows,
@@ -160,8 +160,8 @@ FIGURES = [
         State.STAND_IN,
         "another server, and nginx with a module",
         differs="The paper's nginx was ported as a whole. Ours is stock nginx with a "
-        "module for static files, and flexsc serve, which has less to do than nginx. wrk "
-        "loads them over connections that are kept, and not ApacheBench.",
+        "module for static files, and flexsc serve, which does less than nginx. wrk loads "
+        "them over kept connections, instead of ApacheBench.",
         benches=[SERVE, NGINX],
         rows=partial(server_rows, RATE),
         draws=panels(RATE),
@@ -170,7 +170,7 @@ FIGURES = [
         "atc-f8",
         State.STAND_IN,
         "another server, and nginx with a module",
-        differs="As for figure 7; wrk tells the latency.",
+        differs="As for figure 7; wrk reports the latency.",
         benches=[SERVE],
         rows=partial(server_rows, MEAN),
         draws=panels(MEAN),
@@ -179,8 +179,8 @@ FIGURES = [
         "atc-f9",
         State.STAND_IN,
         "another server stands for nginx with FlexSC",
-        differs="flexsc serve beside stock nginx, by an open loop of sessions that our "
-        "own clients make, of 20 requests each, for files of 64 bytes to 8 KiB.",
+        differs="flexsc serve is compared with stock nginx, in an open loop of "
+        "sessions by our own clients, of 20 requests each, for files of 64 bytes to 8 KiB.",
         benches=[PAGES],
         rows=offered_rows,
         draws=[partial(study.offered_panel, study.PAGES, 1)],

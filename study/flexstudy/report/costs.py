@@ -22,8 +22,8 @@ FOOTPRINT = Bench(("cost",), cost.FOOTPRINT)
 
 CLOCK = "the processor's clock stands for its counters"
 SHARE = (
-    "User instructions between two calls are always the same, so their relative speed is "
-    "their relative IPC. "
+    "The number of user instructions between two calls is constant, so the relative "
+    "speed is the relative IPC. "
 )
 
 
@@ -138,8 +138,8 @@ FIGURES = [
         "osdi-t1",
         State.STAND_IN,
         CLOCK,
-        "Lines are as many as a function touches that costs the program as much. "
-        "Instructions are of Debian's kernel in a guest. IPC takes counters.",
+        "The number of lines is that of a function with the same cost for the "
+        "program. Instructions are those of Debian's kernel in a guest. IPC needs counters.",
         [FOOTPRINT],
         footprint_rows,
     ),
@@ -163,7 +163,7 @@ FIGURES = [
         "osdi-f4",
         State.STAND_IN,
         CLOCK,
-        "The call's duration is compared: a shorter one is a higher IPC.",
+        "The call's duration is compared: a shorter call has a higher IPC.",
         [POLLUTE],
         duration_rows,
     ),

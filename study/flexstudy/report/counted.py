@@ -15,13 +15,13 @@ from .runs import Runs
 
 COUNTS = Bench(("counts",), counts.BENCH)
 
-NOT_COUNTED = "the file hasn't this program"
-HARDWARE = "takes hardware counters"
-KERNEL = "valgrind doesn't see the kernel"
+NOT_COUNTED = "the file lacks this program"
+HARDWARE = "needs hardware counters"
+KERNEL = "valgrind can't count the kernel"
 DIFFERS = (
-    "The programs are today's, as Debian has them, with one worker or process; their "
-    "clients ask in rounds, or are ab and sysbench. User instructions are those that "
-    "valgrind executes, so they are of a processor without AVX-512. "
+    "The programs are Debian's current versions, with one worker or process. Their "
+    "clients send requests in rounds, or are ab and sysbench. User instructions are those "
+    "that valgrind executes, as on a processor without AVX-512. "
 )
 
 

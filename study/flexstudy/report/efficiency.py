@@ -18,14 +18,14 @@ from ..papers import Data, Metrics
 from .figure import Bench, Figure, Row, State, number_pair
 from .runs import Runs
 
-WHY = "takes the processor's counters, which flexsc study counters reads"
+WHY = "needs the processor's counters, which flexsc study counters reads"
 DIFFERS = (
-    "perf counts what the program's threads execute, natively and under flexsc run, on "
-    "one core, with as many clients as the bench programs has. nginx and memcached have "
-    "event loops, which flexsc run leaves as they are; they aren't the paper's ports. "
+    "perf counts the program's threads, natively and under flexsc run, on one core, with "
+    "as many clients as the bench programs uses. nginx and memcached are not the paper's "
+    "ports: they have event loops, which flexsc run doesn't change. "
 )
-ONE_CORE = "the bench has this server on one core"
-NOT_COUNTED = "this processor didn't count it"
+ONE_CORE = "the bench runs this server on one core"
+NOT_COUNTED = "this processor didn't count the event"
 
 # The metric and the mode of a quantity in the ATC paper's figures.
 QUANTITIES = {

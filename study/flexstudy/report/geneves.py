@@ -22,7 +22,7 @@ from .runs import Runs
 from .study import ANSWERS, MBIT, SPECWEB
 
 # The bench of counters can't load the web server study's servers.
-COUNTERS = "takes hardware counters while the study runs"
+COUNTERS = "needs hardware counters while the study runs"
 
 MODELS = (
     "Models are drivers of one web server, so threads stand for Knot, events for "
@@ -195,8 +195,8 @@ FIGURES = [
         "geneves-t1",
         State.RECORDED,
         "the settings of the server's network, and the host's",
-        differs="A bench sets those that its networks have of their own, unless the "
-        "network is lo. The others are the host's, which are recorded and not set.",
+        differs="A bench sets those that exist per network namespace, unless the "
+        "network is lo. The others belong to the host; they are recorded but not set.",
         rows=setting_rows,
     ),
     Figure(
@@ -210,8 +210,8 @@ FIGURES = [
         "geneves-f1",
         State.MEASURED,
         differs=MODELS
-        + "Requests are offered by sessions a second, and the network is the machine's "
-        "own.",
+        + "Sessions per second set the rate of requests, and the network is inside the "
+        "machine.",
         benches=[PEAKS, ONE_CORE],
         rows=one_core_rows,
         draws=[partial(study.offered_panel, SPECWEB, 1)],
@@ -236,11 +236,11 @@ FIGURES = [
     ),
     Figure("geneves-t2", State.COUNTERS, COUNTERS),
     Figure("geneves-f3", State.COUNTERS, COUNTERS),
-    Figure("geneves-f5", State.COUNTERS, "takes the memory bus' counters"),
+    Figure("geneves-f5", State.COUNTERS, "needs the memory bus' counters"),
     Figure(
         "geneves-memory",
         State.MEASURED,
-        differs="The machine has fewer cores. Each reads 256 MiB; vectors have 16 bytes.",
+        differs="The machine has fewer cores. Each core reads 256 MiB; vectors have 16 bytes.",
         benches=[MEMORY],
         rows=memory_rows,
         draws=[memory_panel],

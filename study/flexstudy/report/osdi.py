@@ -274,12 +274,12 @@ def machine_rows(runs: Runs, data: Data) -> list[Row]:
 
 
 ENGINE = (
-    "The papers' calls are executed by a changed kernel's syscall threads, ours by "
-    "io_uring or by threads of the library. Time is compared, on one core."
+    "In the papers, syscall threads of a modified kernel execute the calls; here io_uring "
+    "or the library's threads do. The compared figure is time, on one core."
 )
 USER = (
-    "The threads are those of flexsc run, on one carrier, for FlexSC-Threads in a changed "
-    "kernel; the program and its clients share the machine, on cores of their own."
+    "flexsc run, with one carrier, takes the place of FlexSC-Threads in a modified kernel. "
+    "The program and its clients share the machine, on separate cores."
 )
 SAME = [("uring", calls.SAME), ("threads", calls.SAME)]
 OTHER = [
@@ -304,8 +304,8 @@ FIGURES = [
         "osdi-f9",
         State.MEASURED,
         differs=ENGINE
-        + " The paper's call is getppid, of which io_uring has no operation: the engine "
-        "makes it plainly.",
+        + " The paper's call is getppid. io_uring has no such operation, so the engine "
+        "makes a plain call.",
         benches=[CALLS],
         rows=partial(calls_rows, SAME),
         draws=[draw.batches],
@@ -323,8 +323,8 @@ FIGURES = [
         "osdi-f11",
         State.MEASURED,
         differs=USER
-        + " Apache is on one core, without a log of requests, with as many threads as "
-        "connections and 44 more; wrk loads it. http-threads is a smaller server.",
+        + " Apache runs on one core, without a log of requests, with 44 threads more than "
+        "connections; wrk loads it. http-threads is a smaller server.",
         benches=[APACHE, THREADS],
         rows=partial(program_rows, "apache", rate_of("apache")),
         draws=program_panels("apache", rate_of("apache")),
@@ -333,8 +333,8 @@ FIGURES = [
         "osdi-f12",
         State.MEASURED,
         "one core of the server",
-        "On one core there is always something to do, if there are clients enough. The "
-        "core's time is all that /proc/stat has of it, others' included.",
+        "With enough clients, one core always has work. The core's time is "
+        "everything that /proc/stat counts for it, including other processes.",
         benches=[APACHE, MARIADB],
         rows=share_rows,
         draws=[partial(sweeps.share_panel, both_programs)],
@@ -343,7 +343,7 @@ FIGURES = [
     Figure(
         "osdi-f13",
         State.MEASURED,
-        differs=USER + " Latency is as wrk prints it.",
+        differs=USER + " wrk reports the latency.",
         benches=[APACHE, THREADS],
         rows=partial(program_rows, "apache", MEAN),
         draws=program_panels("apache", MEAN),
@@ -351,8 +351,9 @@ FIGURES = [
     Figure(
         "osdi-f14",
         State.MEASURED,
-        differs=USER + " MariaDB stands for MySQL 5.5, loaded by sysbench as there; "
-        "tables and clients are fewer, and point_select is no load of the paper's.",
+        differs=USER
+        + " MariaDB stands for MySQL 5.5, and sysbench loads it as in the paper. "
+        "There are fewer tables and clients, and the paper doesn't have point_select.",
         benches=[MARIADB],
         rows=partial(program_rows, "mariadb", rate_of("mariadb")),
         draws=program_panels("mariadb", rate_of("mariadb")),
@@ -361,7 +362,7 @@ FIGURES = [
     Figure(
         "osdi-f15",
         State.MEASURED,
-        differs=USER + " Latency is that of sysbench's transactions.",
+        differs=USER + " The latency is that of sysbench's transactions.",
         benches=[MARIADB],
         rows=partial(program_rows, "mariadb", MEAN),
         draws=program_panels("mariadb", MEAN),
@@ -369,8 +370,8 @@ FIGURES = [
     Figure(
         "osdi-f16",
         State.MEASURED,
-        differs="Apache, and a server that echoes, have 512 connections, on one core. "
-        "Entries come in pages of 64, so a smaller number is 64.",
+        differs="Apache, and an echo server, have 512 connections, on one core. "
+        "Entries are allocated in pages of 64, so a smaller number counts as 64.",
         benches=[APACHE_ENTRIES, ENTRIES],
         rows=entries_rows,
         draws=[entries_panel],

@@ -34,15 +34,16 @@ section { border-top: 2px solid var(--line); margin-top: 2rem; }
 """
 TITLE = "FlexSC and SEND: the papers' figures, and ours"
 LEGEND = """\
-A ratio is a gain: above 1, FlexSC or SEND is the better one, and where a paper gives a
-time or a latency, its inverse is compared. Beside a ratio is the interval of its median.
-<b>Reached</b>: all of the interval is at or above the paper's number; <b>in part</b>: it is
-above 1; <b>no difference</b>: it has 1 in it, or a number of the paper's that is a loss;
-<b>the other way</b>: it is below 1; <b>below the paper</b>: our loss is larger than the
-paper's; <b>ahead</b>: above 1, where the paper has no number; <b>too few rounds</b>: fewer
-than three. Papers' curves are known only where a sentence names a point. In drawings a
-diamond is where the paper's gain would be, and a hollow point compares clients: they were
-the limit. "Up to" stands beside the best point of ours that isn't hollow."""
+Ratios are gains: above 1, FlexSC or SEND is better. If a paper gives a time or a latency,
+its inverse is compared. The interval of the median follows each ratio. The verdicts:
+<b>reached</b>: the whole interval is at or above the paper's number; <b>in part</b>: the
+interval is above 1; <b>no difference</b>: the interval includes 1, or the paper's number,
+which is a loss; <b>the other way</b>: the interval is below 1; <b>below the paper</b>: our
+loss is larger than the paper's; <b>ahead</b>: the interval is above 1, and the paper has no
+number; <b>too few rounds</b>: fewer than three. A paper's curve is known only at points that
+a sentence of the paper states. In drawings a diamond marks the paper's gain. A hollow point
+was limited by its clients. A paper's "up to" is compared with our best point that isn't
+hollow."""
 GOOD = (Verdict.REACHED, Verdict.IN_PART, Verdict.AHEAD)
 
 

@@ -46,7 +46,7 @@ def too_small(figure: Figure, runs: Runs) -> str:
         return ""
     machine = runs.sources[0].machine
     cores = int(machine.get("physical") or machine.get("online") or 0)
-    few = f"{cores} physical cores, and it takes {figure.cores}"
+    few = f"{cores} physical cores, but it needs {figure.cores}"
     return few if cores < figure.cores else ""
 
 

@@ -112,7 +112,7 @@ def one_core(point: Point) -> bool:
     return not point.cores or point.cores.startswith("1")
 
 
-ONE_CORE = "the bench has this server on one core"
+ONE_CORE = "the bench runs this server on one core"
 
 
 def where(point: Point) -> str:
