@@ -231,13 +231,13 @@ def show_lost(run: Run) -> list[str]:
         ]
         call = str(m.settings["call"])
         rows.append([call, *until, ranged(lost_in_all(m), least)])
-    head = ["call", *(f"until {s:.2f}" for s in SPEEDS), "ticks lost in all"]
+    head = ["call", *(f"until {s:.2f}" for s in SPEEDS), "ticks lost in total"]
     return [
-        "lost: a program's speed after a call, beside its speed without one (figure 1), "
-        "work=tree\n" + lost_slices(found),
-        "lost: ticks of the program after the call until it is as fast again, and ticks "
-        f"lost\n(a speed is known to {unsure:.3f}, by {NONE}, and 1.00 means above "
-        f"{1 - unsure:.3f}; a tick is {tick_ns(none):.2f} ns)\n"
+        "lost: a program's speed after a call, relative to its speed without a call "
+        "(figure 1), work=tree\n" + lost_slices(found),
+        "lost: ticks of the program after the call until it reaches each speed again, and "
+        f"ticks lost\n(the resolution of a speed is {unsure:.3f}, by {NONE}; 1.00 means "
+        f"above {1 - unsure:.3f}; a tick is {tick_ns(none):.2f} ns)\n"
         + table.table(head, rows),
     ]
 
@@ -312,10 +312,10 @@ def show_pollute(run: Run, work: str) -> str:
         NONE,
     ]
     return (
-        f"pollute: a program's speed between calls of {POLLUTING}, beside its speed "
-        f"without them ({WORKS[work]}), work={work}\n"
-        "(both with readings of the clock around the call, which wait for what was begun "
-        "before;\nat least: beside work without these, so their price is counted as the "
+        f"pollute: a program's speed between calls of {POLLUTING}, relative to its "
+        f"speed without them ({WORKS[work]}), work={work}\n"
+        "(both with clock readings around the call, which wait for earlier instructions;\n"
+        "at least: relative to work without readings, so their cost counts as the "
         "call's)\n" + table.table(head, rows)
     )
 
@@ -345,9 +345,9 @@ def show_durations(run: Run) -> list[str]:
         return []
     head = ["work", "instructions between calls", "ticks", "speed"]
     return [
-        f"pollute: the duration of {POLLUTING}, and its speed beside that when it is "
-        "called most often (figure 4;\nthe paper has no number, but: the more frequent, "
-        "the faster)\n" + table.table(head, rows)
+        f"pollute: the duration of {POLLUTING}, and its speed relative to the most "
+        "frequent calls (figure 4;\nthe paper has no numbers; it states that more frequent "
+        "calls are faster)\n" + table.table(head, rows)
     ]
 
 
@@ -435,8 +435,8 @@ def show_scale(level: str, found: list[Measurement]) -> str:
         if k % 2 == 0
     ]
     title = (
-        f"footprint: the scale of {level}, of {found[0].count('lines'):,.0f}: ticks "
-        "after a function that touches so many"
+        f"footprint: the scale of {level}, of {found[0].count('lines'):,.0f} lines: ticks "
+        "after a function that touches so many lines"
     )
     return f"{title}\n" + table.table(["touched", "ticks"], rows)
 
@@ -450,9 +450,8 @@ def show_footprint(run: Run) -> list[str]:
     rows = [footprint_row(levels, call) for call in FOOTPRINT_CALLS if call != NONE]
     head = ["call", "ticks", *LEVELS]
     return [
-        "footprint: lines of caches, and entries of the TLB, that a call takes from the "
-        "program, as a function that touches so many (table 1)\n"
-        + table.table(head, rows),
+        "footprint: cache lines and TLB entries that a call takes from the program: as many "
+        "as a function that touches that number (table 1)\n" + table.table(head, rows),
         *(show_scale(level, found) for level, found in levels.items()),
     ]
 
@@ -470,7 +469,7 @@ def show_instructions(run: Run) -> list[str]:
         for call in FOOTPRINT_CALLS[1:]
     ]
     return [
-        "instructions: a call's, counted in a guest of Linux "
+        "instructions per call, counted in a guest of Linux "
         f"{found[0].settings['kernel']} (table 1)\n"
         + table.table(["call", "instructions"], rows)
     ]

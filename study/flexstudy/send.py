@@ -71,7 +71,7 @@ def show_dequeue(run: Run) -> list[str]:
         return []
     head = ["queued", "by", "to queue", "to dequeue", "of signals'"]
     return [
-        "send: nanoseconds an event, queued and then handled together (SEND, "
+        "send: nanoseconds per event, queued and then handled together (SEND, "
         "figure 4.1)\n" + table.table(head, rows)
     ]
 
@@ -84,8 +84,8 @@ def show_preempt(run: Run) -> list[str]:
     if not rows:
         return []
     return [
-        "send: nanoseconds until a thread that computes on another core hears of an "
-        "event, median\n" + table.table(["by", "ns"], rows)
+        "send: nanoseconds until a thread that computes on another core gets an event, "
+        "median\n" + table.table(["by", "ns"], rows)
     ]
 
 

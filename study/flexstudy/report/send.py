@@ -134,7 +134,7 @@ def dequeue_panel(axes: Any, runs: Runs, rows: Sequence[Row]) -> None:
     if not found:
         axes.set_axis_off()
         return
-    scale = Scale("events queued", "nanoseconds an event", log_x=False)
+    scale = Scale("events queued", "nanoseconds per event", log_x=False)
     chart.curves(axes, curves_of(found, "batch", send.DEQUEUE), scale)
     axes.set_title("figure 4.1")
 
