@@ -121,7 +121,7 @@ def test_lines_are_read_off_the_scale() -> None:
     row = lines.splitlines()[2].split()
     assert row[:4] == ["stat", "2,000", "64.0", "(64.0-64.0)"]
     assert "of l1i, of 512 lines:" in l1i.splitlines()[0]
-    assert "of l1d, of 512:" in l1d.splitlines()[0]
+    assert "of l1d, of 512 lines:" in l1d.splitlines()[0]
     assert l1d.splitlines()[-1].split() == ["512", "5,120"]
     assert "of l2," in l2
     assert "of dtlb," in dtlb
