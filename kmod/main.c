@@ -44,8 +44,8 @@ static __always_inline int device_check(struct registration *reg)
 	struct mm_struct *mm = smp_load_acquire(&reg->mm);
 
 	/*
-	 * A kernel thread's mm is NULL, as that of an unregistered file; NULL
-	 * must not match.
+	 * A kernel thread's mm is NULL, and so is that of an unregistered file:
+	 * NULL must not match.
 	 */
 	if (likely(mm && mm == current->mm))
 		return 0;

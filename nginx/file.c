@@ -27,7 +27,7 @@ struct file {
 	struct kept *kept;	/* the table's entry, if the file is kept */
 	off_t size;
 	time_t modified;
-	int fd;			/* -1: closed, or owned by somebody else */
+	int fd;			/* -1: closed, or closed elsewhere */
 	int from;		/* offset at which nginx reads what isn't in contents */
 	bool declined;
 };

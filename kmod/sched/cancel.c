@@ -3,30 +3,33 @@
  * Interrupting the thread that executes an entry (ATC 2011, section 4.2), and
  * never the entry after it.
  *
- * What a thread executes is in "executes":
+ * The state of a thread is in "executes":
  *
- *	NOTHING		-> ENTRY	the thread begins an entry
- *	ENTRY		-> NOTHING	... and has ended it
- *	ENTRY		-> CLAIMED	another thread is about to interrupt it
- *	CLAIMED		-> KICKED	the interruption is pending
- *	KICKED		-> NOTHING	the thread has seen that; it goes to
- *					user mode, which takes the interruption
- *					away, before it begins another entry
+ * 	NOTHING		-> ENTRY	the thread begins an entry
+ * 	ENTRY		-> NOTHING	the thread has ended it
+ * 	ENTRY		-> CLAIMED	another thread is about to interrupt it
+ * 	CLAIMED		-> KICKED	the interruption is pending
+ * 	KICKED		-> NOTHING	the thread has noticed the interruption.
+ * 					It goes to user mode, which clears the
+ * 					interruption, before it begins another
+ * 					entry
  *
- * All arrows out of ENTRY are compare-and-swaps. The thread waits while it is
- * CLAIMED, which is short, so the record names its task until then. A task that
- * died in its call stays in ENTRY until serve/task_death.c ends it: the record's
- * reference keeps it, and interrupting it does nothing.
+ * All transitions out of ENTRY are compare-and-swaps. The thread waits while
+ * the state is CLAIMED, which is short, so the record has its task until then.
+ * A task that died in its call stays in ENTRY until serve/task_death.c ends the
+ * entry. The record's reference keeps the task, and interrupting it has no
+ * effect.
  *
- * A thread stores what it executes, then makes the entry BUSY; the owner changes
- * BUSY to CANCEL, then looks for the thread. There is a full barrier on each
- * side, so it finds the thread: in a permit, or in the entry's companion. There
- * a thread is stored before it gives up its permit in a call, and before it begins
- * an entry without a permit. A thread that goes on with an entry, which is BUSY
- * all the time, stores itself first, and looks for CANCEL afterwards.
+ * A thread stores what it executes, then makes the entry BUSY. The owner
+ * changes BUSY to CANCEL, then searches for the thread. Each side executes a
+ * full barrier in between, so the owner finds the thread, in a permit or in the
+ * entry's companion. The thread is stored in the companion before it gives up
+ * its permit in a call, and before it begins an entry without a permit. A
+ * thread that continues an entry, which is BUSY all the time, stores itself
+ * first, and checks for CANCEL after that.
  *
- * The interruption is the flag of the kernel's that makes a call return as for
- * a signal, though all signals are blocked. The way to user mode clears it.
+ * The interruption is the kernel flag that makes a call return as for a signal,
+ * although all signals are blocked. The way to user mode clears it.
  */
 #include <linux/sched.h>
 #include <linux/wait.h>

@@ -143,8 +143,7 @@ def tried(event: str) -> str:
 
 
 def available(run: Run) -> dict[str, str]:
-    """The first event of each metric that can be counted here. BenchError: there is
-    none at all."""
+    """The first event of each metric that can be counted here. BenchError: none can."""
     for event in (INSTRUCTIONS, CYCLES):
         if said := tried(event):
             raise BenchError(

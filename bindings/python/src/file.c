@@ -26,8 +26,8 @@ struct file {
 	bool busy;			/* a call is using the position */
 	unsigned int calls;		/* pending calls, without the close */
 	struct call *closing;		/* the close that waits for these calls, or NULL */
-	int64_t position;		/* -1: the kernel keeps the position, or
-					 * there is none */
+	int64_t position;		/* -1: the kernel keeps it, or the file has
+					 * no position */
 };
 
 /*

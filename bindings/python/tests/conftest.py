@@ -41,7 +41,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def run(engine: str) -> Run:
-    """Run main() in an event loop of its own."""
+    """Run main() in a new event loop."""
     return lambda main: asyncio.run(bounded(main, engine))
 
 
