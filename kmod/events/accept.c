@@ -77,7 +77,8 @@ static bool accept_possible(const struct file *file)
 /*
  * Clear the flag under siglock, because the kernel sends signals under this
  * lock. Otherwise a signal that comes between the check and the clearing would
- * stay unnoticed until the next signal; a SIGKILL isn't followed by one.
+ * stay unnoticed until the next signal. A SIGKILL would stay unnoticed for
+ * ever, because no signal follows it.
  */
 static void accept_clear_sigpending(void)
 {

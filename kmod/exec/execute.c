@@ -276,8 +276,8 @@ static bool entries_must_leave(struct thread *thread)
 }
 
 /*
- * Publish although the thread continues to execute, and wake the waiter if it
- * sleeps.
+ * Publish now, although the thread has more entries to execute, and wake the
+ * waiter if it sleeps.
  */
 static noinline void entries_notify(struct thread *thread)
 {

@@ -14,7 +14,7 @@
 #include "bench/raw/report.h"
 #include "work.h"
 
-/* Counts are taken between the two SIGSTOPs. */
+/* The parent counts the instructions between the two SIGSTOPs. */
 static void child_run(struct bench_work *work, unsigned int units)
 {
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
