@@ -339,6 +339,7 @@ static bool start(void)
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
 	flexsc__runtime.sticky = !is_off("FLEXSC_STICKY");
+	flexsc__runtime.sends = !flexsc__is_filtered();
 	engine = getenv("FLEXSC_ENGINE");
 	if (engine && !strcmp(engine, "sync")) {
 		runtime_report("can't start", "FLEXSC_ENGINE is sync, which "

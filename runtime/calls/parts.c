@@ -171,12 +171,14 @@ static long receive_all(struct uthread *u, const struct call_info *row,
  */
 static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 {
+	/* sendmmsg() would end with fewer messages, and nothing here sends the rest. */
 	if (row->traits & CALL_SEND) {
 		now->args[row->flags_arg] |= MSG_DONTWAIT;
-		return !(now->args[row->flags_arg] & MSG_FASTOPEN);
+		return flexsc__partial(now) &&
+		       !(now->args[row->flags_arg] & MSG_FASTOPEN);
 	}
-	/* As write() to a socket. */
-	if (row->shape != SHAPE_RW || row->length != LENGTH_BYTES ||
+	/* As write() to a socket. A later filter is tried with sendto(): filter.c. */
+	if (!flexsc__runtime.sends || row->shape != SHAPE_RW || row->length != LENGTH_BYTES ||
 	    row->dir != POLL_WRITE || !(fds_known((uint32_t)now->args[0]) & FD_BYTES))
 		return false;
 	now->nr = SYS_sendto;
@@ -200,6 +202,8 @@ static long send_now(struct uthread *u, const struct call_info *row,
 	if (!c || runqueue_waiting(c) || !sends_now(row, &now))
 		return -EAGAIN;
 	sticky_posts(u);
+	/* Before the attempt, for the rest: parts_keep_file(). */
+	u->closings = closings_of(entry->args[0]);
 	ret = flexsc__perform_exposed(u, now.nr, (const uint64_t *)now.args);
 	/* The number may mean another file since its facts were found. */
 	return ret == -ENOTSOCK ? -EAGAIN : ret;

@@ -57,6 +57,11 @@ struct runtime {
 	 * stay there? runtime/runtime.c, before there are carriers.
 	 */
 	bool loops, sticky;
+	/*
+	 * May the runtime send where the program writes? A filter may forbid that.
+	 * runtime/runtime.c, before there are carriers.
+	 */
+	bool sends;
 
 	/*
 	 * Any thread. A host has an affinity, a priority or the like of its

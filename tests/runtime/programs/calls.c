@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "lib/base/syscall.h"
@@ -286,4 +287,84 @@ TEST(a_write_goes_on_while_other_descriptors_are_closed)
 		close(fds[0]);
 		close(fds[1]);
 	}
+}
+
+/* A send whose first part needn't wait. */
+
+struct sending {
+	int pipe[2], pair[2];
+};
+
+static void *receive_megabyte(void *arg)
+{
+	char bytes[4096];
+	ssize_t n;
+
+	for (int left = MEGABYTE; left; left -= (int)n) {
+		n = recv(*(int *)arg, bytes, sizeof(bytes), 0);
+		CHECK(n > 0);
+	}
+	return arg;
+}
+
+/* The read waits for a descriptor whose number was closed more often than the socket's. */
+static void *send_megabyte(void *arg)
+{
+	const struct sending *s = arg;
+	char *bytes = calloc(1, MEGABYTE), byte;
+
+	CHECK_EQ(read(s->pipe[0], &byte, 1), 1);
+	CHECK_EQ(send(s->pair[0], bytes, MEGABYTE, 0), MEGABYTE);
+	free(bytes);
+	return arg;
+}
+
+TEST(a_send_is_whole_after_a_wait_for_a_number_that_was_closed)
+{
+	pthread_t sender, receiver;
+	struct sending s;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, s.pair), 0);
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQ(pipe(s.pipe), 0);
+		sender = start(send_megabyte, &s);
+		receiver = start(receive_megabyte, &s.pair[1]);
+		settle();
+		CHECK_EQ(write(s.pipe[1], "x", 1), 1);
+		join(sender);
+		join(receiver);
+		close(s.pipe[0]);
+		close(s.pipe[1]);
+	}
+}
+
+#define MESSAGES	16
+
+static void *send_messages(void *arg)
+{
+	static char bytes[MEGABYTE / MESSAGES];
+	struct iovec part = { bytes, sizeof(bytes) };
+	struct mmsghdr messages[MESSAGES];
+
+	for (int i = 0; i < MESSAGES; i++)
+		messages[i] = (struct mmsghdr){
+			.msg_hdr = { .msg_iov = &part, .msg_iovlen = 1 },
+		};
+	usleep(1000);
+	CHECK_EQ(sendmmsg(*(int *)arg, messages, MESSAGES, 0), MESSAGES);
+	for (int i = 0; i < MESSAGES; i++)
+		CHECK_EQ(messages[i].msg_len, sizeof(bytes));
+	return arg;
+}
+
+TEST(all_messages_are_sent)
+{
+	pthread_t sender;
+	int fds[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	sender = start(send_messages, &fds[0]);
+	settle();
+	join(start(receive_megabyte, &fds[1]));
+	join(sender);
 }

@@ -629,3 +629,45 @@ TEST(a_filter_comes_between_a_namespace_and_its_first_process)
 	}
 	test_reap(pid);
 }
+
+/* A filter that forbids to send, but not to write. */
+
+static void *exchange_by_writing(void *arg)
+{
+	pthread_t echoes;
+	char bytes[8];
+	int fds[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	echoes = start(echo_whole, &fds[1]);
+	for (int i = 0; i < 20; i++) {
+		usleep(100);
+		CHECK_EQ(write(fds[0], "12345678", 8), 8);
+		CHECK_EQ(recv(fds[0], bytes, 8, MSG_WAITALL), 8);
+	}
+	close(fds[0]);
+	join(echoes);
+	return arg;
+}
+
+static void forbid_sends(unsigned int flags)
+{
+	static const int sends[] = { SYS_sendto };
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(filter_install(sends, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW,
+				flags), 0);
+}
+
+TEST(threads_write_where_sends_are_forbidden)
+{
+	forbid_sends(0);
+	join(start(exchange_by_writing, NULL));
+}
+
+TEST(threads_write_where_sends_become_forbidden)
+{
+	join(start(exchange_by_writing, NULL));
+	forbid_sends(SECCOMP_FILTER_FLAG_TSYNC);
+	join(start(exchange_by_writing, NULL));
+}

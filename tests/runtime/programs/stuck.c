@@ -1338,7 +1338,7 @@ static const int permitted[] = {
 #define RING_CALL		OWN_CALL
 #include "runtime/calls/own_calls.def"
 	/* The program's, and libc's for it. */
-	SYS_read, SYS_write, SYS_recvfrom, SYS_sendto, SYS_accept, SYS_poll,
+	SYS_read, SYS_write, SYS_recvfrom, SYS_accept, SYS_poll,
 	SYS_clock_nanosleep, SYS_shutdown, SYS_exit, SYS_exit_group,
 	SYS_rt_sigreturn, SYS_rseq, SYS_seccomp,
 	/* The harness's. */
