@@ -276,6 +276,8 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	if (!u->alive || u->busy || flexsc__is_asleep(u))
 		return outside_runtime(nr, a);
 	turn = call_turn(nr);
+	if (turn == TURN_TRANSFER || turn == TURN_MESSAGE)
+		sticky_transfers(u);
 	how = loop_call_how(u, turn, a);
 	return how ? loop_call(u, nr, a, turn, how) : inside_runtime(u, nr, a, site);
 }

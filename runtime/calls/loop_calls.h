@@ -13,6 +13,7 @@
 #include "runtime/sched/count.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/sticky.h"
 #include "runtime/sched/uthread.h"
 #include "perform.h"
 
@@ -77,7 +78,9 @@ static inline long loop_call(struct uthread *u, long nr, const uint64_t a[6],
 			   flexsc__perform_point(nr, a) :
 			   flexsc__perform_plainly(nr, a);
 
-	if (turn == TURN_ACCEPT)
+	if (turn == TURN_AWAIT && ret > 0)
+		sticky_counts_barren(u);
+	else if (turn == TURN_ACCEPT)
 		flexsc__loop_call_accepted(nr, a, ret);
 	else if (turn == TURN_MESSAGE)
 		flexsc__fds_note_sent(PASSES_ONE, a[1], ret);

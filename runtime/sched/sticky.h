@@ -33,9 +33,11 @@
  *
  * Nor do the next STICKY_IGNORED ones after either.
  *
- * A wait for a futex counts as a hand-over. A listener may wake no worker because all are
- * busy, but waits for the lock of their queue: on its host that takes two switches of kernel
- * threads, on a carrier none.
+ * A listener may wake no worker because all are busy. So two more things count as
+ * hand-overs: a wait for a futex, such as the lock of the workers' queue, which takes two
+ * switches of kernel threads on its host and none on a carrier; and more than
+ * STICKY_BARREN_WAITS waits in a row without receiving or sending, which an event loop
+ * does between its waits.
  *
  * The user thread itself calls all functions.
  */
@@ -50,6 +52,8 @@
 #define STICKY_LOOP_WAITS	4U
 /* The same, after hand-overs. */
 #define STICKY_MOST_WAITS	256U
+/* Waits in a row, without a transfer, after which each counts as a hand-over. */
+#define STICKY_BARREN_WAITS	8U
 /*
  * Hand-overs that don't count after one to a slow user thread. Few, because a pool may
  * have a slow request among a hundred: what its listener loses on its host meanwhile is
@@ -124,6 +128,19 @@ static inline void sticky_waits_for_others(struct uthread *u)
 		sticky_hands_over(u, 0);
 }
 
+/* The user thread receives or sends. */
+static inline void sticky_transfers(struct uthread *u)
+{
+	u->sticky.barren = 0;
+}
+
+/* The user thread waits for any of many, or has done so as an event loop. */
+static inline void sticky_counts_barren(struct uthread *u)
+{
+	if (++u->sticky.barren > STICKY_BARREN_WAITS)
+		sticky_hands_over(u, 0);
+}
+
 /*
  * The user thread is about to wait for any of many. Does it wait on its host, because
  * it is there already or because it is an event loop by now? Counts the wait.
@@ -133,6 +150,7 @@ static inline bool sticky_loop_wait(struct uthread *u, bool can_post)
 {
 	if (!flexsc__runtime.loops)
 		return false;
+	sticky_counts_barren(u);
 	if (u->sticky.loop_waits < u->sticky.loop_needs)
 		u->sticky.loop_waits++;
 	if (u->sticky.loop_waits == u->sticky.loop_needs) {

@@ -158,6 +158,7 @@ struct uthread {
 		uint32_t grant;	/* what "left" was at first */
 		uint32_t loop_waits;	/* waits for any of many, with no other */
 		uint32_t loop_needs;	/* so many of them make an event loop */
+		uint32_t barren;	/* waits for any of many since a transfer */
 		uint32_t ignored;	/* hand-overs that don't count */
 	} sticky;
 	struct {		/* its carrier is to check its wait: inbox.h */

@@ -505,7 +505,35 @@ static void give_lock(int me)
 	give_futex(0);
 }
 
+/*
+ * The same, but the listener waits for no lock either, and its worker receives what has come.
+ * Side 0 sends the next packet when the listener has handed over the last one.
+ */
+static void await_silent(int me)
+{
+	struct epoll_event event;
+	char byte;
+
+	if (me) {
+		check(epoll_wait(set, &event, 1, -1) == 1, "epoll_wait");
+		return;
+	}
+	while (!sides[0].permit)
+		sched_yield();
+	sides[0].permit = 0;
+	recv(packets[0], &byte, 1, 0);
+}
+
+static void give_silent(int me)
+{
+	if (me)
+		sides[0].permit = 1;
+	else
+		check(send(packets[1], "x", 1, 0) == 1, "send");
+}
+
 static const struct way ways[] = {
+	{ "silent", await_silent, give_silent },
 	{ "lock", await_lock, give_lock },
 	{ "condition", await_condition, give_condition },
 	{ "timed", await_timed, give_condition },
@@ -544,7 +572,7 @@ static void run_both(int turns)
 {
 	pthread_t threads[2];
 
-	struct epoll_event event = { .events = EPOLLIN };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 
 	turns_of_both = turns;
 	set = epoll_create1(0);

@@ -124,7 +124,7 @@ def counted(
     return after
 
 
-@pytest.mark.parametrize("kind", (*LISTENERS, *LOOPS, *PAIRS, "lock"))
+@pytest.mark.parametrize("kind", (*LISTENERS, *LOOPS, *PAIRS, "lock", "silent"))
 def test_the_turns_end_natively(kind: str, pools: str) -> None:
     with begun("native", [pools, kind, "64"]) as pool:
         pool.turn()
@@ -158,10 +158,11 @@ def test_a_listener_that_needs_its_host_hands_over_there(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_listener_that_waits_for_a_lock_runs_beside_its_workers(
-    way: str, pools: str
+@pytest.mark.parametrize("kind", ("lock", "silent"))
+def test_a_listener_that_wakes_no_worker_runs_beside_its_workers(
+    way: str, kind: str, pools: str
 ) -> None:
-    found = counted(way, pools, "lock")
+    found = counted(way, pools, kind)
     assert found["departures"] + found["returns"] < TURNS / 8, found
     assert found["natively"] + found["kernel_waits"] < TURNS / 8, found
 
