@@ -131,7 +131,8 @@ enum call_made_flags {
 enum call_turn {
 	TURN_OTHER = 0,
 	TURN_TRANSFER,	/* receives or sends on its first argument */
-	TURN_MESSAGE,	/* the same, and may pass descriptors */
+	TURN_SOCKET,	/* the same; argument 3 has MSG_DONTWAIT, or not */
+	TURN_MESSAGE,	/* receives or sends, and may pass descriptors */
 	TURN_ACCEPT,
 	TURN_SUBMIT,	/* requests of asynchronous I/O */
 	TURN_AWAIT,	/* waits for any of a set, a list of descriptors, or requests */

@@ -134,7 +134,7 @@ def constants(prefix: str, names: str) -> dict[str, str]:
     return {name: f"{prefix}{name.upper()}" for name in names.split()}
 
 
-TURNS = "transfer message accept submit await poll"
+TURNS = "transfer socket message accept submit await poll"
 HANDLERS = """
     futex futex2 sigaction rseq sigmask gettid kill cpuclock usage timer yield
     nanosleep clock_sleep poll host exit exit_group ring wait affinity sigwait

@@ -267,6 +267,47 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 	return ret;
 }
 
+/*
+ * May a receive or send be made at once, on the carrier? So it is with MSG_DONTWAIT: no
+ * signal could interrupt it, and it changes no descriptor. If so, counts it. One call in
+ * SLICE_CALLS takes the long way, which ends slices.
+ */
+static inline bool begin_quick(struct uthread *u, const uint64_t a[6])
+{
+	struct carrier *c;
+	bool quick;
+
+	if (!((uint32_t)a[3] & MSG_DONTWAIT) || u->forks)
+		return false;
+	flexsc__enter(u);
+	c = kthread_self()->carrier;
+	quick = c && !atomic_load_explicit(&u->wanted, memory_order_relaxed) &&
+		(c->calls + 1) % SLICE_CALLS;
+	if (quick) {
+		c->calls++;
+		u->way = WAY_PLAINLY;
+		counters_call(u);
+	}
+	flexsc__exit(u);
+	return quick;
+}
+
+/* Not inlined, so that other calls save few registers. */
+static RARE long quick_failed(struct uthread *u, long nr, const uint64_t a[6], long ret)
+{
+	flexsc__enter(u);
+	flexsc__raise_error(u, flexsc__call_info((unsigned int)nr), a, ret);
+	flexsc__exit(u);
+	return ret;
+}
+
+static inline long quick_call(struct uthread *u, long nr, const uint64_t a[6])
+{
+	long ret = flexsc__perform_plainly(nr, a);
+
+	return unlikely(ret == -EPIPE) ? quick_failed(u, nr, a, ret) : ret;
+}
+
 static long hook(long nr, const uint64_t a[6], bool site)
 {
 	struct uthread *u = &flexsc__self;
@@ -276,8 +317,10 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	if (!u->alive || u->busy || flexsc__is_asleep(u))
 		return outside_runtime(nr, a);
 	turn = call_turn(nr);
-	if (turn == TURN_TRANSFER || turn == TURN_MESSAGE)
+	if (turn == TURN_TRANSFER || turn == TURN_SOCKET || turn == TURN_MESSAGE)
 		sticky_transfers(u);
+	if (turn == TURN_SOCKET && begin_quick(u, a))
+		return quick_call(u, nr, a);
 	how = loop_call_how(u, turn, a);
 	return how ? loop_call(u, nr, a, turn, how) : inside_runtime(u, nr, a, site);
 }

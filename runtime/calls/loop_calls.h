@@ -51,6 +51,7 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 		return NATIVELY_NOT;
 	switch (turn) {
 	case TURN_TRANSFER:
+	case TURN_SOCKET:
 	case TURN_MESSAGE:
 		return loop_call_by_descriptor((uint32_t)a[0]);
 	case TURN_ACCEPT:
