@@ -5,14 +5,14 @@
  *
  * The state of a thread is in "executes":
  *
- * 	NOTHING		-> ENTRY	the thread begins an entry
- * 	ENTRY		-> NOTHING	the thread has ended it
- * 	ENTRY		-> CLAIMED	another thread is about to interrupt it
- * 	CLAIMED		-> KICKED	the interruption is pending
- * 	KICKED		-> NOTHING	the thread has noticed the interruption.
- * 					It goes to user mode, which clears the
- * 					interruption, before it begins another
- * 					entry
+ *	NOTHING		-> ENTRY	the thread begins an entry
+ *	ENTRY		-> NOTHING	the thread has ended it
+ *	ENTRY		-> CLAIMED	another thread is about to interrupt it
+ *	CLAIMED		-> KICKED	the interruption is pending
+ *	KICKED		-> NOTHING	the thread has noticed the interruption.
+ *					It goes to user mode, which clears the
+ *					interruption, before it begins another
+ *					entry
  *
  * All transitions out of ENTRY are compare-and-swaps. The thread waits while
  * the state is CLAIMED, which is short, so the record has its task until then.

@@ -127,7 +127,10 @@ enum call_made_flags {
 	MADE_FLAGS_AT_ARG,	/* the 64-bit word there */
 };
 
-/* Calls that make up a turn of an event loop: "turn". */
+/*
+ * Calls that make up a turn of an event loop: "turn". runtime/calls/loop_calls.h relies
+ * on this order.
+ */
 enum call_turn {
 	TURN_OTHER = 0,
 	TURN_TRANSFER,	/* receives or sends on its first argument */

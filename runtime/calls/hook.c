@@ -249,6 +249,8 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 	if (in_child(u))
 		return flexsc__perform_plainly(nr, a);
 	flexsc__enter(u);
+	if (call_transfers(call_turn(nr)))
+		sticky_transfers(u);
 	u->site = site;
 	/* A signal that came before the call is handled before it. */
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
@@ -268,16 +270,16 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * May a receive or send be made at once, on the carrier? So it is with MSG_DONTWAIT: no
- * signal could interrupt it, and it changes no descriptor. If so, counts it. One call in
- * SLICE_CALLS takes the long way, which ends slices.
+ * May a receive or send with MSG_DONTWAIT be made at once, on the carrier? No signal could
+ * interrupt it, and it changes no descriptor. If so, counts it. One call in SLICE_CALLS
+ * takes the long way, which ends slices.
  */
-static inline bool begin_quick(struct uthread *u, const uint64_t a[6])
+static inline bool begin_quick(struct uthread *u)
 {
 	struct carrier *c;
 	bool quick;
 
-	if (!((uint32_t)a[3] & MSG_DONTWAIT) || u->forks)
+	if (u->forks)
 		return false;
 	flexsc__enter(u);
 	c = kthread_self()->carrier;
@@ -292,20 +294,20 @@ static inline bool begin_quick(struct uthread *u, const uint64_t a[6])
 	return quick;
 }
 
-/* Not inlined, so that other calls save few registers. */
-static RARE long quick_failed(struct uthread *u, long nr, const uint64_t a[6], long ret)
+static RARE long quick_call(struct uthread *u, long nr, const uint64_t a[6], bool site)
 {
-	flexsc__enter(u);
-	flexsc__raise_error(u, flexsc__call_info((unsigned int)nr), a, ret);
-	flexsc__exit(u);
+	long ret;
+
+	sticky_transfers(u);
+	if (!begin_quick(u))
+		return inside_runtime(u, nr, a, site);
+	ret = flexsc__perform_plainly(nr, a);
+	if (unlikely(ret == -EPIPE)) {
+		flexsc__enter(u);
+		flexsc__raise_error(u, flexsc__call_info((unsigned int)nr), a, ret);
+		flexsc__exit(u);
+	}
 	return ret;
-}
-
-static inline long quick_call(struct uthread *u, long nr, const uint64_t a[6])
-{
-	long ret = flexsc__perform_plainly(nr, a);
-
-	return unlikely(ret == -EPIPE) ? quick_failed(u, nr, a, ret) : ret;
 }
 
 static long hook(long nr, const uint64_t a[6], bool site)
@@ -317,12 +319,12 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	if (!u->alive || u->busy || flexsc__is_asleep(u))
 		return outside_runtime(nr, a);
 	turn = call_turn(nr);
-	if (turn == TURN_TRANSFER || turn == TURN_SOCKET || turn == TURN_MESSAGE)
-		sticky_transfers(u);
-	if (turn == TURN_SOCKET && begin_quick(u, a))
-		return quick_call(u, nr, a);
 	how = loop_call_how(u, turn, a);
-	return how ? loop_call(u, nr, a, turn, how) : inside_runtime(u, nr, a, site);
+	if (how)
+		return loop_call(u, nr, a, turn, how);
+	if (turn == TURN_SOCKET && (uint32_t)a[3] & MSG_DONTWAIT)
+		return quick_call(u, nr, a, site);
+	return inside_runtime(u, nr, a, site);
 }
 
 long flexsc__hook(long nr, const uint64_t a[6])

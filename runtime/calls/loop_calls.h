@@ -68,8 +68,16 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 	return NATIVELY_NOT;
 }
 
-/* Not inline: the entry in it would enlarge the frame of all other calls. */
-void flexsc__loop_call_accepted(long nr, const uint64_t a[6], long ret);
+/* Not inline: they would enlarge the frame of all other calls. */
+void flexsc__loop_call_noted(struct uthread *u, long nr, const uint64_t a[6],
+			     enum call_turn turn, long ret);
+
+/* A wait for any of many has ended. */
+static inline void loop_call_awaited(struct uthread *u, long ret)
+{
+	if (ret > 0)
+		sticky_counts_barren(u);
+}
 
 /* Make such a call. how: not NATIVELY_NOT. */
 static inline long loop_call(struct uthread *u, long nr, const uint64_t a[6],
@@ -79,12 +87,12 @@ static inline long loop_call(struct uthread *u, long nr, const uint64_t a[6],
 			   flexsc__perform_point(nr, a) :
 			   flexsc__perform_plainly(nr, a);
 
-	if (turn == TURN_AWAIT && ret > 0)
-		sticky_counts_barren(u);
-	else if (turn == TURN_ACCEPT)
-		flexsc__loop_call_accepted(nr, a, ret);
-	else if (turn == TURN_MESSAGE)
-		flexsc__fds_note_sent(PASSES_ONE, a[1], ret);
+	if (turn <= TURN_SOCKET)
+		sticky_transfers(u);
+	else if (turn >= TURN_AWAIT)
+		loop_call_awaited(u, ret);
+	else if (turn != TURN_SUBMIT)
+		flexsc__loop_call_noted(u, nr, a, turn, ret);
 	u->way = WAY_NATIVELY;
 	counters_call(u);
 	return ret;

@@ -28,6 +28,11 @@ static inline enum call_turn call_turn(long nr)
 		       (enum call_turn)flexsc__call_turns[nr] : TURN_OTHER;
 }
 
+static inline bool call_transfers(enum call_turn turn)
+{
+	return turn == TURN_TRANSFER || turn == TURN_SOCKET || turn == TURN_MESSAGE;
+}
+
 /*
  * Does the call wait for any of many, as an event loop does? poll() of one
  * descriptor doesn't; poll() of none is a sleep that needs a host as well.
