@@ -105,16 +105,14 @@ int __init dispatch_init(void)
 	int i;
 
 	if (!table) {
-		pr_err("can't find the kernel's sys_call_table: the kernel "
-		       "needs CONFIG_KALLSYMS_ALL\n");
+		pr_err("no sys_call_table: the kernel needs CONFIG_KALLSYMS_ALL\n");
 		return -EOPNOTSUPP;
 	}
 	if (!dispatch_has(table, __NR_getppid, PREFIX "sys_getppid") ||
 	    !dispatch_has(table, __NR_read, PREFIX "sys_read") ||
 	    !dispatch_has(table, __NR_close, PREFIX "sys_close") ||
 	    !dispatch_has(table, __NR_openat, PREFIX "sys_openat")) {
-		pr_err("unexpected contents of sys_call_table: this kernel "
-		       "isn't supported\n");
+		pr_err("unknown sys_call_table: this kernel isn't supported\n");
 		return -EOPNOTSUPP;
 	}
 	BUILD_BUG_ON(NR_syscalls > DISPATCH_SIZE);

@@ -145,8 +145,7 @@ struct registration {
 	struct list_head idle;
 	u32 deferred_head, deferred_tail;	/* ends of the deferred list */
 	u32 deferred_count;	/* written under the lock, read without it */
-	atomic_t thread_requested;	/* 0, or 1: user mode has been requested to
-					 * make a thread */
+	atomic_t thread_requested;	/* 1: user mode is to make a thread */
 	bool no_more;		/* user mode can't make threads any more */
 	bool ended;
 
@@ -167,8 +166,7 @@ struct registration {
 	struct flexsc_policy policy;
 	u32 spin_ns;		/* how long to poll, in ns; adapted to the load */
 	u64 idle_since;		/* when polling ended without work, in ns; 0: work was found */
-	struct hrtimer progress;	/* checks that a slow call doesn't delay
-					 * other entries */
+	struct hrtimer progress;	/* finds calls that delay other entries */
 	u32 progress_head;	/* the ring's head at the last check */
 	int progress_checks;	/* the timer is running. Compare-and-swap */
 	struct thread *records;	/* unused records; under the lock */

@@ -84,8 +84,7 @@ struct ecb {
 	u32 events;
 	u32 flags;			/* FLEXSC_ECB_* */
 	struct mm_struct *mm;
-	u32 pkru;			/* the owner's protection-key rights; see
-					 * upcall_x86.c */
+	u32 pkru;			/* the owner's key rights: upcall_x86.c */
 	struct pid *process;
 	struct area area;
 

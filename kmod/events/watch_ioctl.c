@@ -63,8 +63,7 @@ int __init watches_init(void)
 	for (i = 0; i < ARRAY_SIZE(watch_watchers); i++) {
 		watch_watcher_ops[i] = dispatch_address(watch_watchers[i]);
 		if (!watch_watcher_ops[i]) {
-			pr_err("can't find the kernel's %s: this kernel isn't "
-			       "supported\n",
+			pr_err("no function %s: this kernel isn't supported\n",
 			       watch_watchers[i]);
 			return -EOPNOTSUPP;
 		}
