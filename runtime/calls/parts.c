@@ -10,10 +10,16 @@
  *
  * The program may close the descriptor meanwhile, and its number may then mean another
  * file. So the rest is transferred by a copy of the descriptor.
+ *
+ * A connection that is reset while a call waits ends the call with its part, and the next
+ * call gets the error. A request for the rest would take the error, and the next call would
+ * get EPIPE with its signal, or the end of the stream. So on TCP a poll comes before each.
  */
 #include "calls.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
@@ -21,6 +27,7 @@
 #include "lib/calls/partial.h"
 #include "lib/files/fds.h"
 #include "lib/files/private_fd.h"
+#include "lib/files/probe.h"
 #include "runtime/counters/run_page.h"
 #include "runtime/sched/carrier.h"
 #include "runtime/sched/closings.h"
@@ -36,7 +43,21 @@ struct parts {
 	struct partial *partial;
 	long some;			/* the first result, then the call's */
 	int copy;			/* of the descriptor; negative: none */
+	bool polls;			/* before each request */
 };
+
+/*
+ * How long u may have run, in ticks, about 20 us: a carrier looks for completed calls when
+ * its user thread is suspended.
+ */
+#define SHORT_TICKS	50000U
+
+#define RESET		(POLLERR | POLLHUP)
+/*
+ * Bytes that are attempted at once without io_uring, where nothing polls for the rest. So
+ * many are mostly sent whole, or not at all.
+ */
+#define WHOLE_BYTES	16384U
 
 static bool receives(const struct flexsc_entry *entry)
 {
@@ -102,16 +123,41 @@ static void quieten(struct flexsc_entry *entry)
 	}
 }
 
+/* 1: a request may transfer something. 0: the connection was reset. Or an error. */
+static long await_turn(struct parts *p)
+{
+	struct pollfd fd = {
+		.fd = (int)p->rest.args[0],
+		.events = receives(&p->rest) ? POLLIN : POLLOUT,
+	};
+	/* As in polling.c. */
+	const uint64_t args[6] = { PTR(&fd), 1, -1ULL, 0, p->rest.args[0] };
+	const long ret = flexsc__perform_post_part(p->u, SYS_poll, args);
+
+	return ret > 0 ? (fd.revents & RESET) != RESET : ret;
+}
+
+static long next_part(struct parts *p)
+{
+	long ret = p->u->handled ? -EINTR : 1;
+
+	if (ret > 0 && p->polls)
+		ret = await_turn(p);
+	return ret > 0 ? flexsc__perform_post_part(p->u, p->rest.nr,
+						   (uint64_t *)p->rest.args) : ret;
+}
+
 static long parts_transfer(struct parts *p, long ret)
 {
 	bool more = parts_cut(p, ret);
 
 	if (more && parts_keep_file(p)) {
 		quieten(&p->rest);
+		p->polls = flexsc__runtime.polls &&
+			   flexsc__probe_option((uint32_t)p->rest.args[0],
+						SO_PROTOCOL) == IPPROTO_TCP;
 		do {
-			ret = p->u->handled ? -EINTR :
-				flexsc__perform_post_part(p->u, p->rest.nr,
-						(uint64_t *)p->rest.args);
+			ret = next_part(p);
 			more = parts_cut(p, ret);
 		} while (more && parts_go_on(p));
 		flexsc__raise_after_part(p->u, p->rest.args[0], ret);
@@ -199,7 +245,11 @@ static long send_now(struct uthread *u, const struct call_info *row,
 	struct flexsc_entry now = *entry;
 	long ret;
 
-	if (!c || runqueue_waiting(c) || !sends_now(row, &now))
+	if (!c || runqueue_waiting(c) ||
+	    context_ticks() - c->began >= SHORT_TICKS || !sends_now(row, &now))
+		return -EAGAIN;
+	if (!flexsc__runtime.polls &&
+	    (row->length != LENGTH_BYTES || now.args[2] > WHOLE_BYTES))
 		return -EAGAIN;
 	sticky_posts(u);
 	/* Before the attempt, for the rest: parts_keep_file(). */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What calls close, and whose children they wait for. tests/lib/pairs has the rest. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -367,4 +369,93 @@ TEST(all_messages_are_sent)
 	settle();
 	join(start(receive_megabyte, &fds[1]));
 	join(sender);
+}
+
+/* A connection is reset while a call waits: the next call gets the error. */
+
+#define FEW		1000
+
+static char flood[32 * MEGABYTE];
+
+static void connect_pair(int fds[2])
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	const int listener = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t size = sizeof(address);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(bind(listener, (void *)&address, size), 0);
+	CHECK_EQ(listen(listener, 1), 0);
+	CHECK_EQ(getsockname(listener, (void *)&address, &size), 0);
+	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK_EQ(connect(fds[0], (void *)&address, size), 0);
+	fds[1] = accept(listener, NULL, NULL);
+	CHECK(fds[1] >= 0);
+	close(listener);
+}
+
+static void reset(int fd)
+{
+	const struct linger at_once = { 1, 0 };
+
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+	CHECK_EQ(close(fd), 0);
+}
+
+static void *send_twice(void *arg)
+{
+	ssize_t n;
+
+	usleep(1000);
+	n = send(*(int *)arg, flood, sizeof(flood), 0);
+	CHECK(n > 0 && n < (ssize_t)sizeof(flood));
+	CHECK_EQ(send(*(int *)arg, flood, 1, 0), -1);
+	CHECK_EQ(errno, ECONNRESET);
+	return arg;
+}
+
+static void *receive_twice(void *arg)
+{
+	char bytes[2 * FEW];
+
+	CHECK_EQ(recv(*(int *)arg, bytes, sizeof(bytes), MSG_WAITALL), FEW);
+	CHECK_EQ(recv(*(int *)arg, bytes, sizeof(bytes), MSG_WAITALL), -1);
+	CHECK_EQ(errno, ECONNRESET);
+	return arg;
+}
+
+/* A SIGPIPE would end the test. Syscall threads take the error (lib/pool). */
+TEST(the_send_after_a_reset_fails)
+{
+	const char *engine = getenv("FLEXSC_TEST_ENGINE");
+	pthread_t thread;
+	int fds[2];
+
+	if (engine && !strcmp(engine, "threads"))
+		return;
+	for (int i = 0; i < 5; i++) {
+		connect_pair(fds);
+		thread = start(send_twice, &fds[0]);
+		settle();
+		reset(fds[1]);
+		join(thread);
+		close(fds[0]);
+	}
+}
+
+TEST(the_receive_after_a_reset_fails)
+{
+	char bytes[FEW] = { 0 };
+	pthread_t thread;
+	int fds[2];
+
+	for (int i = 0; i < 5; i++) {
+		connect_pair(fds);
+		thread = start(receive_twice, &fds[0]);
+		CHECK_EQ(send(fds[1], bytes, FEW, 0), FEW);
+		settle();
+		reset(fds[1]);
+		join(thread);
+		close(fds[0]);
+	}
 }
