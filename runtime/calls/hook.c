@@ -285,6 +285,7 @@ static inline bool begin_quick(struct uthread *u)
 	c = kthread_self()->carrier;
 	quick = c && !atomic_load_explicit(&u->wanted, memory_order_relaxed) &&
 		(c->calls + 1) % SLICE_CALLS;
+	sticky_transfers(u);
 	if (quick) {
 		c->calls++;
 		u->way = WAY_PLAINLY;
@@ -298,7 +299,6 @@ static RARE long quick_call(struct uthread *u, long nr, const uint64_t a[6], boo
 {
 	long ret;
 
-	sticky_transfers(u);
 	if (!begin_quick(u))
 		return inside_runtime(u, nr, a, site);
 	ret = flexsc__perform_plainly(nr, a);

@@ -217,6 +217,9 @@ static long receive_all(struct uthread *u, const struct call_info *row,
  */
 static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 {
+	/* The kernel rejects a negative length of write() only. */
+	if (row->length == LENGTH_BYTES && now->args[row->length_arg] > INT32_MAX)
+		return false;
 	/* sendmmsg() would end with fewer messages, and nothing here sends the rest. */
 	if (row->traits & CALL_SEND) {
 		now->args[row->flags_arg] |= MSG_DONTWAIT;

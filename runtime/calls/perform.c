@@ -165,7 +165,7 @@ static bool has_child(const uint64_t a[6])
 }
 
 /*
- * A signal ended the call before it had an effect. Would the call not wait now? As in the
+ * A signal ended the call before it had an effect. Can the call end at once now? As in the
  * kernel, what is ready then goes before the signal. And a signal doesn't interrupt what
  * waits for a device. If the descriptor was closed, its number may mean another file.
  */
@@ -185,6 +185,41 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 	if (row->traits & CALL_SYNC)
 		return true;
 	return poll != POLL_NONE && raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0) > 0;
+}
+
+/* How long a call that is ready may take, in ns. Long, because the machine may be busy. */
+#define READY_NS	100000000U
+/* How often it is attempted, if further signals interrupt it. */
+#define READY_TRIES	4
+
+/* Did a signal end the posted call before it had an effect? */
+static bool was_interrupted(long ret)
+{
+	return ret == -ECANCELED || ret == -EINTR || ret == -ERESTART;
+}
+
+/*
+ * After a signal's handler, make a call that can end at once. It has a time limit, because
+ * another thread may take what is ready, and no other signal may come to end the wait.
+ */
+static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
+{
+	const uint8_t handled = u->handled;
+	long ret = -EINTR;
+
+	if (flexsc__call_info((unsigned int)nr)->traits & CALL_SYNC || flexsc__stays(u))
+		return flexsc__perform_go_to_host(u, nr, a);
+	for (int tries = 0; tries < READY_TRIES && was_interrupted(ret) &&
+	     is_ready(u, nr, a); tries++) {
+		u->handled = HANDLED_NOT;
+		ret = flexsc__wait_call_for(u, (unsigned int)nr, a, READY_NS);
+	}
+	if (u->handled < handled)
+		u->handled = handled;
+	if (ret == NO_ENTRY)
+		return no_entry(u, nr, a);
+	u->way = WAY_POSTED;
+	return was_interrupted(ret) || ret == -ETIME ? -EINTR : ret;
 }
 
 /* After a part, a call ends at any handler. */
@@ -216,16 +251,14 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 		 */
 		if ((ret == -ERESTART || ret == -ECANCELED) && !on_host())
 			return flexsc__perform_go_to_host(u, nr, a);
-		if (ret != -ECANCELED && ret != -EINTR && ret != -ERESTART)
+		if (!was_interrupted(ret))
 			return ret;
 		if (ends(u, nr, after_part))
 			break;
 		u->handled = HANDLED_NOT;
 	}
-	if (!after_part && is_ready(u, nr, a))
-		return flexsc__perform_go_to_host(u, nr, a);
 	u->way = WAY_POSTED;
-	return -EINTR;
+	return after_part || !is_ready(u, nr, a) ? -EINTR : make_ready(u, nr, a);
 }
 
 long flexsc__perform_post(struct uthread *u, long nr, const uint64_t a[6])

@@ -226,6 +226,7 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	 */
 	if (word_load(word) != value)
 		return -EAGAIN;
+	sticky_waits_for_others(u);
 	while (on_host()) {
 		flexsc__leave_host(u);
 		if (!on_host())
@@ -283,6 +284,8 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 	pthread_cleanup_push(kernel_wait_over, bucket);
 	ret = exposed(u, args);
 	pthread_cleanup_pop(1);
+	if (u && ret != -EAGAIN)
+		sticky_waits_for_others(u);
 	set_way(u, WAY_KERNEL_WAIT);
 	return ret;
 }
@@ -629,8 +632,6 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 		bits = (uint32_t)args[5];
 		/* fall through */
 	case FUTEX_WAIT:
-		if (u)
-			sticky_waits_for_others(u);
 		if (!u || flexsc__stays(u) || sticky_take(u))
 			return kernel_wait(u, args);
 		return user_wait(u, args, bits);

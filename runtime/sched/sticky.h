@@ -29,9 +29,9 @@
  *
  *	to a slow user thread: one of its last runs was so long that on a carrier, others
  *		would wait for it, whereas the kernel makes room for the waker's host;
- *	before a wait that needs the host: select(), io_getevents().
+ *	of a thread whose last wait needs the host: select(), io_getevents().
  *
- * Nor do the next STICKY_IGNORED ones after either.
+ * Nor do the next STICKY_IGNORED ones after one to a slow user thread.
  *
  * A listener may wake no worker because all are busy. So two more things count as
  * hand-overs: a wait for a futex, such as the lock of the workers' queue, which takes two
@@ -50,7 +50,7 @@
 
 /* Waits for any of many in a row, without a posted call, that make an event loop. */
 #define STICKY_LOOP_WAITS	4U
-/* The same, after hand-overs. */
+/* The most that loop_needs grows to: it doubles with each hand-over of an event loop. */
 #define STICKY_MOST_WAITS	256U
 /* Waits in a row, without a transfer, after which each counts as a hand-over. */
 #define STICKY_BARREN_WAITS	8U
@@ -94,6 +94,8 @@ static inline void sticky_ignore_hand_overs(struct uthread *u)
 /* The user thread has woken others from futex waits. slow: the most "slow" of them. */
 static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 {
+	if (!flexsc__runtime.loops || u->sticky.needs_host)
+		return;
 	if (slow) {
 		if (slow == UTHREAD_SLOW && u->sticky.ignored <= STICKY_MOST_IGNORED / 2)
 			u->sticky.ignored *= 2;
@@ -106,22 +108,23 @@ static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 			COUNT_HERE(handovers, 1);
 			if (u->sticky.loop_needs < STICKY_MOST_WAITS)
 				u->sticky.loop_needs *= 2;
+			/* They were granted because it was an event loop. */
+			u->sticky.left = 0;
+			u->sticky.grant = 0;
 		}
 		u->sticky.loop_waits = 0;
-		u->sticky.left = 0;
-		u->sticky.grant = 0;
 		u->natively = false;
 	}
 }
 
-/* The user thread is about to wait for any of many, which only its host can do. */
+/* The user thread is about to make a wait that only its host can make. */
 static inline void sticky_needs_host(struct uthread *u)
 {
-	if (!u->natively)
-		sticky_ignore_hand_overs(u);
+	u->sticky.needs_host = true;
+	u->natively = flexsc__runtime.loops;
 }
 
-/* The user thread is about to wait for a futex. */
+/* The user thread waits for a futex, which has the value that it waits for. */
 static inline void sticky_waits_for_others(struct uthread *u)
 {
 	if (u->natively)
@@ -150,6 +153,8 @@ static inline bool sticky_loop_wait(struct uthread *u, bool can_post)
 {
 	if (!flexsc__runtime.loops)
 		return false;
+	if (can_post)
+		u->sticky.needs_host = false;
 	sticky_counts_barren(u);
 	if (u->sticky.loop_waits < u->sticky.loop_needs)
 		u->sticky.loop_waits++;

@@ -122,7 +122,7 @@ struct uthread {
 	bool busy;		/* inside the runtime */
 	bool point;		/* in a cancellation point's call */
 	bool heavy;		/* its last run was long: carrier_run.c */
-	bool natively;		/* on its host, as an event loop: sticky.h */
+	bool natively;		/* may make its loop's calls natively, on its host: sticky.h */
 	/*
 	 * UTHREAD_SLOW: its last run was very long (carrier_run.c). One less for each
 	 * shorter run since, because a job may end with short ones.
@@ -160,6 +160,7 @@ struct uthread {
 		uint32_t loop_needs;	/* so many of them make an event loop */
 		uint32_t barren;	/* waits for any of many since a transfer */
 		uint32_t ignored;	/* hand-overs that don't count */
+		bool needs_host;	/* its last wait for any of many can't be posted */
 	} sticky;
 	struct {		/* its carrier is to check its wait: inbox.h */
 		_Atomic uint32_t requests;	/* 0: it is in no list */
