@@ -239,7 +239,7 @@ static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 /*
  * If no other user thread can run here, a posted send would be alone in its batch. An
  * attempt takes one system call, too, but neither a request nor switches between user
- * threads. -EAGAIN: it has to wait.
+ * threads. -EAGAIN: the send was not attempted, or has to wait: post it.
  */
 static long send_now(struct uthread *u, const struct call_info *row,
 		     const struct flexsc_entry *entry)

@@ -39,7 +39,7 @@
  * STICKY_BARREN_WAITS waits in a row without receiving or sending, which an event loop
  * does between its waits.
  *
- * The user thread itself calls all functions.
+ * The user thread itself calls all functions, sticky_stuck() in a signal's handler.
  */
 #ifndef FLEXSC_RUNTIME_STICKY_H
 #define FLEXSC_RUNTIME_STICKY_H
@@ -77,7 +77,10 @@ static inline void sticky_away(struct uthread *u)
 	u->sticky.away++;
 }
 
-/* The user thread posts a call, so it isn't an event loop (any more). */
+/*
+ * The user thread makes a call that may wait for one descriptor, so it isn't an event loop
+ * (any more), whether the call is posted or attempted first.
+ */
 static inline void sticky_posts(struct uthread *u)
 {
 	u->sticky.loop_waits = 0;

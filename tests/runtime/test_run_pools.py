@@ -179,6 +179,7 @@ def test_a_loop_that_wakes_nobody_stays_on_its_host(way: str, pools: str) -> Non
 def test_a_loop_that_wakes_a_thread_seldom_leaves_seldom(way: str, pools: str) -> None:
     found = counted(way, pools, "seldom")
     assert found["departures"] <= 2 * (TURNS / SELDOM + 1), found
+    assert found["natively"] > TURNS / 8, found
 
 
 @pytest.mark.parametrize("way", WAYS)
