@@ -23,7 +23,8 @@ struct sockaddr_storage;
 enum connection_state {
 	CONNECTION_WAITING,	/* for a request, or for the rest of one */
 	CONNECTION_ANSWERING,	/* the exchange is pending; see answer.c */
-	CONNECTION_LINGERING,	/* until the client has read the answer, or a limit */
+	/* Until the client has read the answer, or a limit (LINGER_) is reached. */
+	CONNECTION_LINGERING,
 	CONNECTION_CLOSING,	/* until no call is pending */
 };
 

@@ -90,7 +90,7 @@ class Network:
     client: list[str] = field(default_factory=list)
     address: str = "127.0.0.1"  # the server's address
     host: str = "127.0.0.1"  # address of clients that don't choose one
-    source: str = "127.0.0.2"  # first address of clients that choose one
+    source: str = "127.0.0.2"  # first source address, for clients that set theirs
     settings: dict[str, str] = field(default_factory=dict)
 
     def free_port(self) -> int:

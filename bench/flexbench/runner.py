@@ -24,7 +24,8 @@ T = TypeVar("T")
 # Time limit of one measurement, in seconds.
 TIMEOUT = 300
 
-# Attempts per round, if other processes used the core, and the series of their share.
+# A round is measured up to TRIES times if other processes used the core. DISTURBED: the
+# series of the core's time that they used, in percent.
 TRIES = 3
 DISTURBED = "disturbed_percent"
 
@@ -84,8 +85,8 @@ def raw(
     before: Sequence[str] = (),
     name: str = "bench",
 ) -> Json:
-    """The output of flexsc NAME --raw. before: words of a command that runs it. Without
-    the setting "core" it runs on cores other than the measured one.
+    """The output of flexsc NAME --raw. before: a command prefix, such as taskset. If
+    `settings` has no "core", the command runs on cores other than the measured one.
     """
     command = [*before, flexsc, name, "--raw", case]
     command += [f"{key}={value}" for key, value in settings.items()]

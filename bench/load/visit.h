@@ -24,7 +24,7 @@ enum bench_end {
 	BENCH_RESET,
 	BENCH_CLOSED,		/* closed by the server, during or before the answer */
 	BENCH_UNSENT,		/* not sent: the client had no port or descriptor left */
-	/* The answer is wrong, because of its: */
+	/* Wrong answers, by the part that is wrong: */
 	BENCH_STATUS,		/* status, which isn't 200 */
 	BENCH_LENGTH,		/* Content-Length, or bytes after the body */
 	BENCH_BODY,		/* body */

@@ -47,9 +47,9 @@ void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n)
 	struct evring *evring = ecb->own;
 
 	/*
-	 * Other errors are temporary; for example, the kernel may have memory again. On
-	 * kernels before 5.19, -EBUSY isn't: completions must be taken first, but the
-	 * caller may be taking them.
+	 * Other errors are temporary; for example, the kernel may have memory again.
+	 * Before 5.19, -EBUSY lasts until completions are taken, and the caller may be
+	 * the one who takes them.
 	 */
 	while (io_uring_sq_space_left(&evring->ring) < n && !evring->failed)
 		if (flexsc__evring_submit(evring) == -EBUSY)

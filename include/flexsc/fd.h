@@ -24,8 +24,8 @@ void flexsc_fd_forget(int fd);
 int flexsc_fd_hint(int fd, unsigned int flags);
 
 /*
- * Let an engine that supports it hold the file of fd, which many calls of this loop
- * will name.
+ * Announce that many calls of this loop will use fd: an engine that can do so holds its
+ * file.
  */
 int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd);
 

@@ -56,8 +56,8 @@ static __always_inline bool entry_begin(struct flexsc_entry *entry)
 	u8 submitted = FLEXSC_SUBMITTED;
 
 	/*
-	 * E1: acquires the arguments that U1 published. If it succeeds it is a
-	 * full barrier as well, behind thread.executes. Pairs with
+	 * E1: acquires the arguments that U1 published. If it succeeds, it is
+	 * also a full barrier after the store to thread.executes. Pairs with
 	 * cancel_entry().
 	 */
 	return try_cmpxchg(&entry->status, &submitted, FLEXSC_BUSY);

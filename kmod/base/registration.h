@@ -125,7 +125,7 @@ struct permit {
 struct registration {
 	/* Constant once registered. */
 	struct mm_struct *mm;	/* holds mm_count; only compared, its memory is never used */
-	struct file *file;	/* not counted: each thread in an ioctl has a reference */
+	struct file *file;	/* holds no reference: each thread in an ioctl holds one */
 	struct area area;
 	struct flexsc_shared *shared;
 	u32 *ring;

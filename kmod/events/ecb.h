@@ -23,14 +23,16 @@
  *
  * The FILE is the descriptor and the mappings. "refs" counts the references to the
  * ECB. The file has one, and so has each watch that isn't free (watch.h). The task work
- * and the attendance have one each while they are queued. The last one given back frees
- * the ECB. The ECB itself has a reference to the module, to the owner's task_struct, and
- * to the process's pid and mm_struct. The pid and the mm_struct are only compared.
+ * and the attendance have one each while they are queued. Dropping the last reference
+ * frees the ECB. The ECB itself has a reference to the module, to the owner's
+ * task_struct, and to the process's pid and mm_struct. The pid and the mm_struct are
+ * only compared.
  *
  *	open	-> closed	the last descriptor and mapping are gone: no
  *				task is in an ioctl or waits. All watches end.
- *				Or the process is: it ended or executed another
- *				program, and a child still has the descriptor.
+ *				Or the process is gone: it ended or executed
+ *				another program, and a child still has the
+ *				descriptor.
  *				Or a source found that the owner ended or
  *				executed another program
  *	closed	-> freed	the last reference was given back

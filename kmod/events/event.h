@@ -16,11 +16,11 @@
 static_assert(sizeof(atomic_t) == sizeof(__u32));
 
 /*
- * Most attempts to change a shared word; interrupts may be disabled meanwhile.
- * Other sources and the owner make only a few attempts fail. All attempts fail
- * only if a thread of the process keeps writing to the word. That process then
- * loses an event or a revocation. atomic_fetch_or() isn't used, because on x86
- * it is a loop without a limit.
+ * The maximum number of attempts to change a shared word; interrupts may be
+ * disabled meanwhile. Other sources and the owner make only a few attempts
+ * fail. All attempts fail only if a thread of the process keeps writing to the
+ * word. That process then loses an event or a revocation. atomic_fetch_or()
+ * isn't used, because on x86 it is a loop without a limit.
  */
 #define EVENT_TRIES	1000
 

@@ -11,7 +11,7 @@
  *    FLEXSC_INTERRUPTED, so that user mode can post it again.
  *
  * Any thread takes and gives the role by a compare-and-swap of registration.waiter. Any
- * context but with a run queue's lock held.
+ * context, except with a run queue's lock held.
  */
 #include "base/compat.h"
 #include "base/registration.h"

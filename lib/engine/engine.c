@@ -13,9 +13,9 @@
 #include "uring.h"
 
 /*
- * The first CHOSEN are tried in this order; the others are opened only by name. kmod is
- * experimental. uring is missing just where machines are hardened, so threads is chosen
- * as well. With sync, a call that blocks stops the loop.
+ * The first CHOSEN are tried in this order; hardened machines forbid uring, so threads
+ * follows. The others are opened only by name: kmod is experimental, and under sync a
+ * call that blocks stops the loop.
  */
 static const struct engine *const engines[] = {
 	&flexsc__engine_uring,

@@ -177,7 +177,7 @@ COLD void flexsc__kmod_abandon(struct flexsc_loop *loop);
 /* The thread was already watched when it registered: start with the pool. */
 void flexsc__kmod_spare_first(struct flexsc_loop *loop);
 
-/* The kernel has executed n entries: did they bounce? */
+/* n entries have completed: note how many the kernel has made user mode execute. */
 void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n);
 
 /* Does flexsc__kmod_note_bounces() need to run? */

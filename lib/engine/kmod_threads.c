@@ -166,7 +166,10 @@ static void *serve(void *arg)
 	if (result < 0 || serve.index != NONE)
 		server_shut_out(server, serve.index);
 	else if (result == FLEXSC_SERVE_END)
-		/* Pairs with kmod_take_deserted(): the ioctl has returned. */
+		/*
+		 * Releases that the ioctl has returned; pairs with
+		 * kmod_take_deserted().
+		 */
 		__atomic_store_n(&kmod->deserted, true, __ATOMIC_RELEASE);
 
 	lock(&kmod->lock);

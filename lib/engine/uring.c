@@ -163,7 +163,8 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 
 	flexsc__uring_route(loop);
 	/*
-	 * If the kernel was busy, routing has taken results, and calls may have a rest.
+	 * If the kernel was busy, routing has taken results. Some calls may have bytes
+	 * left to transfer.
 	 */
 	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;

@@ -52,8 +52,8 @@ static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * End a call for which io_uring differs from the plain call, which makes a descriptor,
- * or which closes one that other calls may be waiting for.
+ * End a call that (a) differs in io_uring from the plain call, (b) makes a descriptor,
+ * or (c) closes one that others may wait for.
  */
 static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 			      const struct io_uring_cqe *cqe)

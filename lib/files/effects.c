@@ -143,7 +143,10 @@ static int64_t flags_given(const struct call_info *row,
 	return row->makes == MAKES_ACCEPTED ? 0 : -1;
 }
 
-/* Does a call on the new descriptor wait in the cases in which io_uring waits? */
+/*
+ * The facts that say when calls on the new descriptor wait, and whether io_uring waits
+ * in the same cases.
+ */
 static uint32_t waits_given(const struct call_info *row,
 			    const struct flexsc_entry *entry, bool nonblock)
 {

@@ -84,7 +84,10 @@ static inline void direct_retire(struct flexsc_loop *loop, struct call *call,
 /* Store the known arguments in the shadow, which stays FREE. */
 void flexsc__direct_describe(struct flexsc_loop *loop, uint32_t index);
 
-/* Fill the shadow: the call becomes SUBMITTED, and is no longer direct. */
+/*
+ * Fill the shadow (the direct call's entry): the call becomes SUBMITTED, and is no
+ * longer direct.
+ */
 void flexsc__direct_fill(struct flexsc_loop *loop, uint32_t index);
 
 #endif /* FLEXSC_DIRECT_H */

@@ -17,7 +17,8 @@
 struct flexsc_buffers;
 struct flexsc_loop;
 
-#define DISPATCH_MOST	1024	/* callbacks per turn, of direct and of other calls each */
+/* Callbacks per turn: so many of direct calls and so many of others. */
+#define DISPATCH_MOST	1024
 
 /* Progress of a call whose owner is stuck: see run/handover.h. */
 enum reach {

@@ -19,7 +19,7 @@
 #include "lib/base/ask.h"
 #include "lib/loop/await.h"
 
-/* The attempt didn't wait, and the call would have to. */
+/* The attempt failed because the call would have to wait. */
 #define WOULD	(-EAGAIN)
 /* The call can't be made without waiting, or not in this process. */
 #define NO_WAY	INT64_MIN

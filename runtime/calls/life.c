@@ -18,10 +18,7 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 {
 	memset(u, 0, sizeof(*u));
 	flexsc__host_init(u, stack, mask);
-	/*
-	 * Inside the runtime no signal handler runs, which might need the
-	 * list's lock.
-	 */
+	/* No signal handler runs inside the runtime; one might need the list's lock. */
 	flexsc__enter(u);
 	atomic_store(&u->anchored, anchored);
 	u->filter = filter;

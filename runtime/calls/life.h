@@ -6,9 +6,9 @@
 #include "runtime/sched/uthread.h"
 
 /*
- * The calling kernel thread is new, and becomes u's host. The stack is from
- * flexsc__small; the mask is u's, and u is anchored for these reasons. The
- * number of its filter is its maker's.
+ * The calling kernel thread is new, and becomes u's host. stack: from
+ * flexsc__small. mask: u's signal mask. anchored: why u is anchored. filter:
+ * the maker's filter number.
  */
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 			uint8_t anchored, uint32_t filter);

@@ -255,7 +255,10 @@ static long send_now(struct uthread *u, const struct call_info *row,
 	    (row->length != LENGTH_BYTES || now.args[2] > WHOLE_BYTES))
 		return -EAGAIN;
 	sticky_posts(u);
-	/* Before the attempt, for the rest: parts_keep_file(). */
+	/*
+	 * Note the closings before the attempt: if only a part is sent,
+	 * parts_keep_file() compares them.
+	 */
 	u->closings = closings_of(entry->args[0]);
 	ret = flexsc__perform_exposed(u, now.nr, (const uint64_t *)now.args);
 	/* The number may mean another file since its facts were found. */

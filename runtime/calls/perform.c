@@ -113,7 +113,7 @@ static bool would_wait(const struct call_info *row, const uint64_t a[6],
 		return false;
 	if (ret == info->would)
 		return true;
-	/* Some file systems return it for a lock that another has. */
+	/* Some file systems return EACCES if another process has the lock. */
 	return ret == -EACCES && info->would == -EAGAIN && !info->length;
 }
 

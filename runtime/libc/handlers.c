@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that set signal handlers, where libc isn't patched: TRY of
- * base/symbols.def. They run on the program's threads.
+ * The functions that base/symbols.def marks TRY: they set signal handlers where
+ * libc isn't patched. They run on the program's threads.
  */
 #include "libc.h"
 

@@ -69,7 +69,7 @@ static bool counts_threads(uint16_t cause)
 	       cause == CAUSE_daemon;
 }
 
-/* The causes of RING() are the last ones. */
+/* RING() comes last in symbols.def, so its causes are the highest. */
 static bool is_ring(uint16_t cause)
 {
 	return cause >= CAUSE___io_uring_get_cqe;

@@ -36,7 +36,10 @@ void flexsc__stayed_on_host(uint64_t outermost);
  */
 void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6]);
 
-/* Defines the function "symbol": r11 gets the record's address, then "jump". */
+/*
+ * Defines the function "symbol": it loads the record's address into r11, then executes
+ * the instruction "jump".
+ */
 #define STUB_TEXT(symbol, record, jump)					\
 	__asm__(".text\n"						\
 		".globl " #symbol "\n"					\

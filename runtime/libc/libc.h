@@ -48,7 +48,10 @@ bool flexsc__forks_makes_child(long nr);
 /* forks.c: make such a call for the program. Returns a value, or -1 with errno set. */
 long flexsc__forks_plainly(long nr, const uint64_t args[6]);
 
-/* handlers.c: TRY of base/symbols.def, used by unpatched.c. */
+/*
+ * handlers.c: the functions that base/symbols.def marks TRY. They set signal handlers
+ * where libc isn't patched. Used by unpatched.c.
+ */
 int try_sigaction(int signo, const struct sigaction *new,
 		  struct sigaction *old);
 sighandler_t try_signal(int signo, sighandler_t handler);

@@ -134,11 +134,11 @@ static bool spin(struct carrier *c)
 
 static void sleep_until_work(struct carrier *c)
 {
-	/* Else their expiry ends the sleep. */
+	/* A dead timer that is left here would end the sleep when it expires. */
 	flexsc__futex_timers_free_dead(c);
 	/*
-	 * Before it spins, and before others may take it for idle. Without either, one
-	 * system call submits and waits.
+	 * Submit now if the carrier is going to spin, or if others may take it for
+	 * idle. Otherwise one system call submits and waits.
 	 */
 	if (flexsc__runtime.spins || !flexsc__runtime.alone)
 		flexsc_loop_submit(c->loop);

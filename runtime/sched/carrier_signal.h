@@ -29,21 +29,21 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but);
 void flexsc__signal_pipe(struct carrier *c);
 
 /*
- * Any thread: call the user thread to its host that runs on this carrier, if it is
+ * Any thread: call the user thread that runs on this carrier to its host, if it is
  * wanted there.
  */
 void flexsc__signal_carrier(const struct carrier *c);
 
 /*
- * Monitor only: call the user thread to its host that keeps this carrier. c->stuck is
+ * Monitor only: call the user thread that runs on this carrier to its host. c->stuck is
  * the system call that it blocks in.
  */
 void flexsc__signal_stuck(struct carrier *c);
 /*
- * Monitor only: call the user thread to its host that computes on this carrier, at its
- * processor's next tick. The kernel looks at timers of processor time on its
- * way back to the program, so the signal interrupts no call, not even one that
- * begins at this moment. False if the carrier has no such timer.
+ * Monitor only: call the user thread that runs on this carrier to its host, at its
+ * processor's next tick. The kernel looks at timers of processor time on its way back
+ * to the program, so the signal interrupts no call, not even one that begins at this
+ * moment. False if the carrier has no such timer.
  */
 bool flexsc__signal_running(const struct carrier *c);
 

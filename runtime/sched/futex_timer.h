@@ -15,8 +15,8 @@
  * has no effect.
  *
  * A timer in the list doesn't wake the owner. The owner empties the list each time it looks
- * for completions (carrier_run.c). So it has as many timers as user threads wait on it, and
- * as it has made since that look.
+ * for completions (carrier_run.c). So a carrier has at most one timer per unfinished
+ * timed wait that began on it or moved to it, plus those made since its last look.
  */
 #ifndef FLEXSC_RUNTIME_FUTEX_TIMER_H
 #define FLEXSC_RUNTIME_FUTEX_TIMER_H

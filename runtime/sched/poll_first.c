@@ -70,8 +70,8 @@ static void last_over(struct flexsc_cb *cb)
 }
 
 /*
- * An accept() after a poll is over. If its time limit was reached, another thread had
- * taken the connection before.
+ * The accept() that follows a poll has ended. -ETIME: another thread had taken the
+ * connection, so poll again.
  */
 static void attempt_over(struct flexsc_cb *cb)
 {

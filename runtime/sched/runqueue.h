@@ -115,7 +115,10 @@ extern _Atomic(struct carrier *) flexsc__spinner;
 /* Carrier c only: u can run again, on c. */
 void flexsc__runqueue_put(struct carrier *c, struct uthread *u);
 
-/* The same, of a user thread that c runs: it may keep c, so an idle carrier may help. */
+/*
+ * The same, called by a user thread on c: it may go on computing, so wake an idle
+ * carrier.
+ */
 void flexsc__runqueue_put_shared(struct carrier *c, struct uthread *u);
 
 /*

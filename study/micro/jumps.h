@@ -26,8 +26,9 @@ struct bench_jumps {
 };
 
 /*
- * Make a chain of so many lines, at most 4096, and a function of so many.
- * Returns 0 or -errno: no executable memory; -ENOSYS: not an x86-64 processor.
+ * Make a chain of `chained` lines (at most 4096) and a function of `lines`
+ * lines. Returns 0 or -errno: no executable memory; -ENOSYS: not an x86-64
+ * processor.
  */
 int bench_jumps_init(struct bench_jumps *jumps, size_t chained, size_t lines);
 void bench_jumps_fini(struct bench_jumps *jumps);

@@ -119,7 +119,7 @@ def test_all_models_are_offered_what_the_best_can_do(
 
 def test_sessions_that_take_longer_have_fewer_requests_yet() -> None:
     file = sessions.fileset.page(64)
-    # At 5 % of these times the requests are due after 0, 1, 2.5 and 4 seconds.
+    # With think times scaled to 5 %, requests are due after 0, 1, 2.5 and 4 seconds.
     drawn = [[Request(file, 20), Request(file, 30), Request(file, 30), Request(file)]]
     thinks = Site(SESSIONS["specweb"], Path("/nowhere"), [], drawn)
     assert thinks.due(1) == pytest.approx(1 + 1 + 0.5 + 0)

@@ -480,9 +480,9 @@ static void awaited_signals(sigset_t *set)
 }
 
 /*
- * The child's wait status, or STATUS_LIMIT. The child is reaped only after
- * its group was killed: until then its number can't name anybody else. Who
- * ends the parent ends the test, and nothing of it stays behind.
+ * The child's wait status, or STATUS_LIMIT. The child is reaped only after its
+ * group was killed: until then its number can't name anybody else. If an
+ * awaited signal ends the parent, the test is killed too and leaves no process.
  */
 static int await_child(pid_t pid, unsigned int seconds)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Finds figures that were limited by the clients instead of the server, and failures
-between them.
+between clients and server, such as wrong answers or packets that were sent again.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def point(found: list[Measurement]) -> str:
 
 
 def on(m: Measurement) -> str:
-    """Describes several cores. An older version's file has no number of cores."""
+    """The number of cores, if there are several. Older files lack it: one core."""
     count = int(m.settings.get("cores", 1))
     return f", {table.cores(count)}" if count > 1 else ""
 

@@ -157,7 +157,7 @@ public:
 			flexsc_loop_cancel(loop, this);
 	}
 
-	/* Returns a result, or what post makes of it. */
+	/* Returns a `result`, or the value of post.take() if there is one. */
 	auto await_resume()
 	{
 		if constexpr (requires { post.take(ret); })

@@ -175,8 +175,9 @@ public:
 	awaiter operator co_await() && noexcept { return awaiter{ fresh() }; }
 
 	/*
-	 * For when_all(): start the task. The task whose end lowers *left to 0
-	 * resumes waits. After that, take the task's value or exception.
+	 * For when_all(): start the task. The task that decrements *left to 0
+	 * at its end resumes the coroutine `waits`. After that, take the task's
+	 * value or exception.
 	 */
 	void begin(size_t *left, std::coroutine_handle<> waits) const noexcept
 	{

@@ -318,7 +318,7 @@ fn text(line: *const c_char) -> Option<String> {
     if line.is_null() {
         return None;
     }
-    // SAFETY: The line belongs to the library, and lives as long as the loop.
+    // SAFETY: The library owns the string, which lives as long as the loop.
     let line = unsafe { CStr::from_ptr(line) };
     Some(line.to_string_lossy().into_owned())
 }

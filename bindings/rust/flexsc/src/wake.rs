@@ -151,8 +151,8 @@ impl TaskWake {
         (Waker::from(wake.clone()), wake)
     }
 
-    /// The task has left the queue and will be polled. It sees whatever a waker that
-    /// found it queued had written before.
+    /// The task has left the queue and will be polled. If a waker found the task
+    /// queued, the poll sees what was written before that wake.
     pub fn unqueue(&self) {
         if self.queued.load(Ordering::Relaxed) {
             self.queued.swap(false, Ordering::Acquire);
