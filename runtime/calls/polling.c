@@ -290,8 +290,11 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 	struct time_limit p;
 	long ret;
 
-	if (flexsc__stays(u) || sticky_take(u))
+	if (flexsc__stays(u) || sticky_take(u)) {
+		if (call_awaits_any(nr, a))
+			sticky_counts_loop_wait(u);
 		return flexsc__perform_wait_on_host(u, nr, a);
+	}
 	if (!can_poll(nr, a, &p))
 		return needs_host(u, nr, a);
 	if (polls_on_host(u, nr, a, &p))

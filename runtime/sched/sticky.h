@@ -147,6 +147,18 @@ static inline void sticky_counts_barren(struct uthread *u)
 		sticky_hands_over(u, 0);
 }
 
+/* The user thread is about to wait for any of many. Is it an event loop by now? */
+static inline bool sticky_counts_loop_wait(struct uthread *u)
+{
+	sticky_counts_barren(u);
+	if (u->sticky.loop_waits < u->sticky.loop_needs)
+		u->sticky.loop_waits++;
+	if (u->sticky.loop_waits < u->sticky.loop_needs)
+		return false;
+	u->natively = flexsc__runtime.loops;
+	return u->natively;
+}
+
 /*
  * The user thread is about to wait for any of many. Does it wait on its host, because
  * it is there already or because it is an event loop by now? Counts the wait.
@@ -158,14 +170,8 @@ static inline bool sticky_loop_wait(struct uthread *u, bool can_post)
 		return false;
 	if (can_post)
 		u->sticky.needs_host = false;
-	sticky_counts_barren(u);
-	if (u->sticky.loop_waits < u->sticky.loop_needs)
-		u->sticky.loop_waits++;
-	if (u->sticky.loop_waits == u->sticky.loop_needs) {
-		u->natively = true;
-		return true;
-	}
-	return on_host() && (u->natively || !can_post);
+	return sticky_counts_loop_wait(u) ||
+	       (on_host() && (u->natively || !can_post));
 }
 
 /* The user thread is about to wait: take one of its grant. False: the grant is used up. */

@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -394,6 +396,26 @@ static void connect_pair(int fds[2])
 	close(listener);
 }
 
+/* Wait until bytes have come to fd, so the sender has begun to send. */
+static void await_bytes(int fd)
+{
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+
+	CHECK_EQ(poll(&readable, 1, -1), 1);
+}
+
+/* Wait until the thread that receives from "to" has taken what "from" sent. */
+static void await_taken(int from, int to)
+{
+	int unsent, unread;
+
+	do {
+		usleep(1000);
+		CHECK_EQ(ioctl(from, SIOCOUTQ, &unsent), 0);
+		CHECK_EQ(ioctl(to, SIOCINQ, &unread), 0);
+	} while (unsent || unread);
+}
+
 static void reset(int fd)
 {
 	const struct linger at_once = { 1, 0 };
@@ -436,6 +458,7 @@ TEST(the_send_after_a_reset_fails)
 	for (int i = 0; i < 5; i++) {
 		connect_pair(fds);
 		thread = start(send_twice, &fds[0]);
+		await_bytes(fds[1]);
 		settle();
 		reset(fds[1]);
 		join(thread);
@@ -453,6 +476,7 @@ TEST(the_receive_after_a_reset_fails)
 		connect_pair(fds);
 		thread = start(receive_twice, &fds[0]);
 		CHECK_EQ(send(fds[1], bytes, FEW, 0), FEW);
+		await_taken(fds[1], fds[0]);
 		settle();
 		reset(fds[1]);
 		join(thread);
