@@ -68,7 +68,7 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 	return NATIVELY_NOT;
 }
 
-/* Not inline: they would enlarge the frame of all other calls. */
+/* Not inline: its entry would enlarge the frame of all other calls. */
 void flexsc__loop_call_noted(struct uthread *u, long nr, const uint64_t a[6],
 			     enum call_turn turn, long ret);
 

@@ -29,9 +29,9 @@
  *
  *	to a slow user thread: one of its last runs was so long that on a carrier, others
  *		would wait for it, whereas the kernel makes room for the waker's host;
- *	of a thread whose last wait needs the host: select(), io_getevents().
+ *	after a wait that needs the host: select(), io_getevents().
  *
- * Nor do the next STICKY_IGNORED ones after one to a slow user thread.
+ * Nor do the next STICKY_IGNORED ones after either.
  *
  * A listener may wake no worker because all are busy. So two more things count as
  * hand-overs: a wait for a futex, such as the lock of the workers' queue, which takes two
@@ -39,7 +39,8 @@
  * STICKY_BARREN_WAITS waits in a row without receiving or sending, which an event loop
  * does between its waits.
  *
- * The user thread itself calls all functions, sticky_stuck() in a signal's handler.
+ * The user thread itself calls all functions, flexsc__sticky_stuck() in a
+ * signal's handler.
  */
 #ifndef FLEXSC_RUNTIME_STICKY_H
 #define FLEXSC_RUNTIME_STICKY_H
@@ -97,8 +98,12 @@ static inline void sticky_ignore_hand_overs(struct uthread *u)
 /* The user thread has woken others from futex waits. slow: the most "slow" of them. */
 static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 {
-	if (!flexsc__runtime.loops || u->sticky.needs_host)
+	if (!flexsc__runtime.loops)
 		return;
+	if (u->sticky.needs_host) {
+		u->sticky.needs_host--;
+		return;
+	}
 	if (slow) {
 		if (slow == UTHREAD_SLOW && u->sticky.ignored <= STICKY_MOST_IGNORED / 2)
 			u->sticky.ignored *= 2;
@@ -123,7 +128,7 @@ static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 /* The user thread is about to make a wait that only its host can make. */
 static inline void sticky_needs_host(struct uthread *u)
 {
-	u->sticky.needs_host = true;
+	u->sticky.needs_host = STICKY_IGNORED;
 	u->natively = flexsc__runtime.loops;
 }
 
@@ -169,7 +174,7 @@ static inline bool sticky_loop_wait(struct uthread *u, bool can_post)
 	if (!flexsc__runtime.loops)
 		return false;
 	if (can_post)
-		u->sticky.needs_host = false;
+		u->sticky.needs_host = 0;
 	return sticky_counts_loop_wait(u) ||
 	       (on_host() && (u->natively || !can_post));
 }

@@ -160,7 +160,7 @@ struct uthread {
 		uint32_t loop_needs;	/* so many of them make an event loop */
 		uint32_t barren;	/* waits for any of many since a transfer */
 		uint32_t ignored;	/* hand-overs that don't count */
-		bool needs_host;	/* its last wait for any of many can't be posted */
+		uint32_t needs_host;	/* likewise, after a wait that needs the host */
 	} sticky;
 	struct {		/* its carrier is to check its wait: inbox.h */
 		_Atomic uint32_t requests;	/* 0: it is in no list */

@@ -446,7 +446,7 @@ static void *receive_twice(void *arg)
 	return arg;
 }
 
-/* A SIGPIPE would end the test. Syscall threads take the error (lib/pool). */
+/* A SIGPIPE would end the test. */
 TEST(the_send_after_a_reset_fails)
 {
 	const char *engine = getenv("FLEXSC_TEST_ENGINE");
@@ -454,7 +454,7 @@ TEST(the_send_after_a_reset_fails)
 	int fds[2];
 
 	if (engine && !strcmp(engine, "threads"))
-		return;
+		SKIP("a syscall thread takes the error of a reset with the rest of a send");
 	for (int i = 0; i < 5; i++) {
 		connect_pair(fds);
 		thread = start(send_twice, &fds[0]);
