@@ -199,20 +199,37 @@ static bool was_interrupted(long ret)
 }
 
 /*
+ * Have the call executed, and run the handlers of the signals that ended it. *ready: it
+ * could end at once before they ran. A handler may make its own call ready: then the call
+ * fails with EINTR, as in the kernel.
+ */
+static long wait_call(struct uthread *u, long nr, const uint64_t a[6], uint64_t ns,
+		      bool *ready)
+{
+	const long ret = flexsc__wait_call(u, (unsigned int)nr, a, ns);
+
+	*ready = was_interrupted(ret) && is_ready(u, nr, a);
+	flexsc__settle(u);
+	return ret;
+}
+
+/*
  * After a signal's handler, make a call that can end at once. It has a time limit, because
  * another thread may take what is ready, and no other signal may come to end the wait.
  */
 static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 {
 	const uint8_t handled = u->handled;
+	bool ready = is_ready(u, nr, a);
 	long ret = -EINTR;
 
+	if (!ready)
+		return -EINTR;
 	if (flexsc__call_info((unsigned int)nr)->traits & CALL_SYNC || flexsc__stays(u))
 		return flexsc__perform_go_to_host(u, nr, a);
-	for (int tries = 0; tries < READY_TRIES && was_interrupted(ret) &&
-	     is_ready(u, nr, a); tries++) {
+	for (int tries = 0; tries < READY_TRIES && ready; tries++) {
 		u->handled = HANDLED_NOT;
-		ret = flexsc__wait_call_for(u, (unsigned int)nr, a, READY_NS);
+		ret = wait_call(u, nr, a, READY_NS, &ready);
 	}
 	if (u->handled < handled)
 		u->handled = handled;
@@ -234,13 +251,14 @@ static bool ends(struct uthread *u, long nr, bool after_part)
 static long post(struct uthread *u, long nr, const uint64_t a[6],
 		 bool after_part)
 {
+	bool ready;
 	long ret;
 
 	for (;;) {
 		if (flexsc__stays(u) || sticky_take(u))
 			return flexsc__perform_on_host(u, nr, a);
 		sticky_posts(u);
-		ret = flexsc__wait_call(u, (unsigned int)nr, a);
+		ret = wait_call(u, nr, a, 0, &ready);
 		if (ret == NO_ENTRY)
 			return no_entry(u, nr, a);
 		u->way = WAY_POSTED;
@@ -258,7 +276,7 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 		u->handled = HANDLED_NOT;
 	}
 	u->way = WAY_POSTED;
-	return after_part || !is_ready(u, nr, a) ? -EINTR : make_ready(u, nr, a);
+	return after_part || !ready ? -EINTR : make_ready(u, nr, a);
 }
 
 long flexsc__perform_post(struct uthread *u, long nr, const uint64_t a[6])

@@ -105,8 +105,7 @@ static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 		if (time >= until)
 			return -ETIME;
 	}
-	return flexsc__wait_call_for(u, SYS_poll, args,
-				     p->ns < 0 ? 0 : until - time);
+	return flexsc__wait_call(u, SYS_poll, args, p->ns < 0 ? 0 : until - time);
 }
 
 /*
@@ -144,15 +143,15 @@ static long answer_set(long nr, const struct time_limit *p, long ret)
 }
 
 /*
- * The result of a wait that a signal ended. As in the kernel, what is ready then
- * goes before the signal.
+ * A signal ended the wait, and its handler hasn't run yet. As in the kernel, what is ready
+ * then goes before the signal. 0: nothing is ready.
  */
-static long interrupted(long nr, const struct time_limit *p)
+static long ready_before_handler(long nr, const struct time_limit *p)
 {
 	long n = p->one ? poll_look_again(p, -EINTR) :
 			  answer_set(nr, p, -EINTR);
 
-	return n > 0 ? n : -EINTR;
+	return n > 0 ? n : 0;
 }
 
 /* The wait continues on its host, until the same time. */
@@ -188,7 +187,8 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 {
 	uint64_t until = p->ns < 0 ? 0 : time_monotonic() +
 						 (uint64_t)p->ns;
-	long ret;
+	bool ended;
+	long ret, n;
 
 	do {
 		if (flexsc__stays(u))
@@ -198,9 +198,14 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 		u->way = WAY_POLLED;
 		if (!p->one)
 			p->nowait[0] = (uint64_t)set_of(u, p);
-		if (ret == -ECANCELED || ret == -EINTR) {
+		ended = ret == -ECANCELED || ret == -EINTR;
+		n = ended ? ready_before_handler(nr, p) : 0;
+		flexsc__settle(u);
+		if (n)
+			return n;
+		if (ended) {
 			if (flexsc__perform_interrupted(u, SYS_pause))
-				return interrupted(nr, p);
+				return -EINTR;
 			/* There is no memory for the time limit. */
 			if (!on_host())
 				return poll_on_host(u, nr, a, p, until);

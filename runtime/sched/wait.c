@@ -70,11 +70,19 @@ static long wait_here(struct uthread *u,
 	}
 	sticky_away(u);
 	flexsc__suspend(u, then);
-	flexsc__settle(u);
 	return u->ret;
 }
 
-long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
+static long wait_and_settle(struct uthread *u,
+			    void (*then)(struct kthread *, struct uthread *))
+{
+	long ret = wait_here(u, then);
+
+	flexsc__settle(u);
+	return ret;
+}
+
+long flexsc__wait_call(struct uthread *u, unsigned int nr,
 			   const uint64_t args[6], uint64_t ns)
 {
 	u->nr = nr;
@@ -82,12 +90,6 @@ long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
 	u->ns = ns;
 	closings_note(u);
 	return wait_here(u, post);
-}
-
-long flexsc__wait_call(struct uthread *u, unsigned int nr,
-		       const uint64_t args[6])
-{
-	return flexsc__wait_call_for(u, nr, args, 0);
 }
 
 /* Time. */
@@ -113,7 +115,7 @@ static void arm(struct kthread *k, struct uthread *u)
 long flexsc__wait_time(struct uthread *u, uint64_t ns)
 {
 	u->ns = ns;
-	return wait_here(u, arm);
+	return wait_and_settle(u, arm);
 }
 
 /* Letting others run. */
@@ -130,7 +132,7 @@ void flexsc__wait_yield(struct uthread *u)
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 		return;
 	}
-	wait_here(u, go_last);
+	wait_and_settle(u, go_last);
 	u->way = WAY_ANSWERED;
 }
 

@@ -20,18 +20,15 @@
  */
 
 /*
- * Have call nr executed. Returns its result, or -ECANCELED, -ERESTART or NO_ENTRY
- * if the call had no effect.
+ * Have call nr executed, for ns nanoseconds at most, if ns isn't 0. Returns its result, or
+ * one of these if the call had no effect: -ETIME at the time limit; -ECANCELED or -ERESTART
+ * after a signal; NO_ENTRY. -ECANCELED away from its host: there is no memory for the limit.
+ *
+ * The handler of a signal that ended the call hasn't run yet. The caller looks at what was
+ * ready before, then calls flexsc__settle(), which runs the handler.
  */
 long flexsc__wait_call(struct uthread *u, unsigned int nr,
-		       const uint64_t args[6]);
-/*
- * Have call nr executed, for ns nanoseconds at most: as flexsc__wait_call(), or
- * -ETIME if the call had no effect. -ECANCELED away from its host: there is no memory for
- * the time limit.
- */
-long flexsc__wait_call_for(struct uthread *u, unsigned int nr,
-			   const uint64_t args[6], uint64_t ns);
+		       const uint64_t args[6], uint64_t ns);
 /* Let ns nanoseconds pass. Returns 0, -EINTR, -ERESTART or -ENOMEM. */
 long flexsc__wait_time(struct uthread *u, uint64_t ns);
 /* Let other user threads run. */

@@ -3,6 +3,9 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <semaphore.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
 #include "handled.h"
@@ -467,4 +470,128 @@ TEST_LIMIT(a_signal_does_not_interrupt_what_does_not_wait, 60)
 	join(thread);
 	CHECK(handled > 0);
 	test_reap(child);
+}
+
+/*
+ * A handler makes its own call ready. The signal came before, so the call fails with EINTR.
+ * A handler that runs before the call begins finds no wait to interrupt: then the call
+ * succeeds, and the next round tries again.
+ */
+
+static int ready[2], set;
+static sem_t semaphore;
+
+static void make_ready(int signo)
+{
+	(void)signo;
+	write(ready[1], "x", 1);
+	sem_post(&semaphore);
+}
+
+static long ready_read(void)
+{
+	char byte;
+
+	return read(ready[0], &byte, 1);
+}
+
+static long ready_recv(void)
+{
+	char byte;
+
+	return recv(ready[0], &byte, 1, 0);
+}
+
+static long ready_poll_one(void)
+{
+	struct pollfd fd = { ready[0], POLLIN, 0 };
+
+	return poll(&fd, 1, -1);
+}
+
+static long ready_poll_two(void)
+{
+	struct pollfd two[2] = { { ready[0], POLLIN, 0 }, { fds[0], POLLIN, 0 } };
+
+	return poll(two, 2, 60000);
+}
+
+static long ready_select(void)
+{
+	fd_set in;
+
+	FD_ZERO(&in);
+	FD_SET(ready[0], &in);
+	return select(ready[0] + 1, &in, NULL, NULL, NULL);
+}
+
+static long ready_epoll(void)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
+
+	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_MOD, ready[0], &event), 0);
+	return epoll_wait(set, &event, 1, -1);
+}
+
+static long ready_semaphore(void)
+{
+	return sem_wait(&semaphore);
+}
+
+static const struct {
+	long (*wait)(void);
+	bool socket;
+} ready_waits[] = {
+	{ ready_read, false },	{ ready_recv, true },	 { ready_poll_one, false },
+	{ ready_poll_two, true }, { ready_select, false }, { ready_epoll, true },
+	{ ready_semaphore, false },
+};
+
+static void *wait_for_handler(void *arg)
+{
+	long (*wait)(void) = *(long (*const *)(void))arg;
+	long ret;
+
+	stage = 1;
+	ret = wait();
+	return (void *)(intptr_t)(ret < 0 ? -errno : 1);
+}
+
+static long interrupt_once(size_t kind)
+{
+	struct epoll_event event = { 0 };
+	pthread_t thread;
+	void *result;
+
+	if (ready_waits[kind].socket)
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ready), 0);
+	else
+		CHECK_EQ(pipe(ready), 0);
+	set = epoll_create1(0);
+	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, ready[0], &event), 0);
+	CHECK_EQ(sem_init(&semaphore, 0, 0), 0);
+	stage = 0;
+	thread = start(wait_for_handler, (void *)&ready_waits[kind].wait);
+	while (!stage)
+		usleep(100);
+	usleep(2000);
+	CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+	CHECK_EQ(pthread_join(thread, &result), 0);
+	CHECK_EQ(close(set) | close(ready[0]) | close(ready[1]), 0);
+	return (long)(intptr_t)result;
+}
+
+TEST(a_handler_that_makes_its_own_call_ready_interrupts_it)
+{
+	struct sigaction action = { .sa_handler = make_ready };
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	CHECK_EQ(pipe(fds), 0);
+	for (size_t i = 0; i < sizeof(ready_waits) / sizeof(*ready_waits); i++) {
+		long ret, rounds = 0;
+
+		while ((ret = interrupt_once(i)) == 1 && rounds < 100)
+			rounds++;
+		CHECK_EQ(ret, -EINTR);
+	}
 }
