@@ -7,7 +7,7 @@
  * and around a user thread's calls. A filter may make them fail, or end the process at
  * them. So a user thread with a filter of its own is anchored (ANCHORED_FILTER) and
  * makes its calls as natively. The same holds for the threads that it makes.
- * docs/how-to/sandboxes.md lists the few calls that the runtime adds.
+ * docs/explanation/restrictions.md lists the few calls that the runtime adds.
  *
  * A filter for all threads is tried in a short-lived child first. If the filter forbids
  * a call that carriers need, all user threads return to their hosts for good, and the
