@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pthread_create(), in front of libc's: the first one starts the runtime, and
- * each makes a user thread. Also main(), whose thread is one from then on.
+ * Interposes pthread_create(): the first call starts the runtime, and each creates a
+ * user thread. Interposes main(), too, so that the first thread ends as other user
+ * threads do.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +20,8 @@
 
 /*
  * Arguments of a new thread, at the top of the stack that its host will sleep on. They
- * aren't in the heap, because malloc() may be the program's own: a free() in the new
- * thread would make it prepare for a thread that may never use it.
+ * aren't in the heap: malloc() may be the program's own, and a free() in the new thread
+ * would make it set up state for a thread that may never need it.
  */
 struct birth {
 	void *(*start)(void *);
@@ -57,13 +58,13 @@ static void *thread_main(void *arg)
 	void *ret;
 
 	/*
-	 * Before the life begins: at the end of flexsc__life_begin() a handler may run,
-	 * and have a cancellation point.
+	 * Before flexsc__life_begin(), where a handler may run and reach a cancellation
+	 * point.
 	 */
 	pthread_cleanup_push(uthread_end, u);
 	flexsc__life_begin(u, birth.stack, birth.mask, birth.anchored,
 			   birth.filter);
-	/* Inside the runtime, or a filter may come before the call. */
+	/* Inside the runtime, so that no filter comes just before the call. */
 	flexsc__enter(u);
 	u->host_only = birth.host_only || filter_is_near(u) ||
 		    has_priority();
@@ -74,8 +75,8 @@ static void *thread_main(void *arg)
 }
 
 /*
- * main(). The first thread ends like others if a cancellation or pthread_exit()
- * leaves main(); after that libc makes a system call that no carrier may make.
+ * The program's main(). If a cancellation or pthread_exit() leaves it, libc makes a
+ * system call that no carrier may make. So the thread ends as other user threads do.
  */
 static int (*program_main)(int, char **, char **);
 
@@ -103,7 +104,7 @@ EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
 				       rtld_fini, stack);
 }
 
-/* The program has set attributes for threads that are made without any. */
+/* The program has set default attributes for its threads. */
 static atomic_bool has_defaults;
 
 EXPORT int pthread_setattr_default_np(const pthread_attr_t *attr)
@@ -137,7 +138,7 @@ static bool default_mask(sigmask_t *mask)
 	return has;
 }
 
-/* libc applies all other attributes. */
+/* The signal mask of a new thread. libc applies all other attributes. */
 static sigmask_t first_mask(const pthread_attr_t *attr)
 {
 	struct uthread *u = &flexsc__self;
@@ -151,8 +152,8 @@ static sigmask_t first_mask(const pthread_attr_t *attr)
 }
 
 /*
- * Inside the runtime the calling thread isn't moved to its host. If it were, with the
- * lock of the free stacks held, its carrier would wait for that lock.
+ * Inside the runtime no signal moves the calling thread to its host. If it moved with
+ * the lock of the free stacks held, its carrier would wait for that lock.
  */
 static void *get_park(void)
 {

@@ -52,7 +52,7 @@ static void runtime_report(const char *what, const char *why)
 	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
 }
 
-/* A number from 1 to most; "other" if it isn't set, or wrong. */
+/* An environment variable: a number from 1 to most, or "other". */
 static uint32_t setting(const char *name, uint32_t most, uint32_t other)
 {
 	const char *value = getenv(name);
@@ -64,7 +64,7 @@ static uint32_t setting(const char *name, uint32_t most, uint32_t other)
 	n = strtoul(value, &end, 10);
 	if (*value >= '0' && *value <= '9' && !*end && n && n <= most)
 		return (uint32_t)n;
-	snprintf(why, sizeof(why), "ignored: give 1 to %u", most);
+	snprintf(why, sizeof(why), "not a number from 1 to %u; ignored", most);
 	runtime_report(name, why);
 	return other;
 }
@@ -78,10 +78,7 @@ static unsigned int cores(void)
 	return (unsigned int)CPU_COUNT(&set);
 }
 
-/*
- * Each context would need a shadow stack of its own, which the switch doesn't
- * have.
- */
+/* Each user thread would need a shadow stack, which the runtime can't switch. */
 static bool has_shadow_stack(void)
 {
 	uint64_t features = 0;
@@ -91,7 +88,7 @@ static bool has_shadow_stack(void)
 	       features & 1;
 }
 
-/* Carriers that there are, or were before the runtime rested. */
+/* Number of carriers, also while the runtime is dormant. */
 static unsigned int started;
 
 /* Forking. */
@@ -100,7 +97,9 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
-	/* Before anything here closes a descriptor; lib/run/make.c may come later. */
+	/*
+	 * Before a descriptor is closed; the handler of lib/run/make.c may run later.
+	 */
 	flexsc__private_fds_forked();
 	flexsc__guards_forked();
 	flexsc__heap_forked();
@@ -108,8 +107,7 @@ static void forked(void)
 	if (!runtime_runs())
 		return;
 	/*
-	 * u is no user thread from here on, because with --deep the calls that
-	 * libc makes below come to the hook.
+	 * u is no user thread any more: with --deep, libc's calls below reach the hook.
 	 */
 	u->alive = false;
 	flexsc__runtime.state = RUNTIME_NOT;
@@ -138,12 +136,12 @@ __attribute__((destructor)) static void at_exit(void)
 /* Starting. */
 
 /*
- * Lowest number of the runtime's descriptors. Programs count on getting the
- * lowest free one, and select() on those below 1024. fork() copies the table up
- * to the highest, 10 ns for each number.
+ * Lowest number of the runtime's descriptors. Programs count on getting the lowest free
+ * one, and select() on those below 1024. fork() copies the table up to the highest one,
+ * at 10 ns per number.
  */
 #define FLOOR	2048
-/* Spares that are sure to find descriptors from there on. */
+/* Spares for which descriptors are reserved from there on. */
 #define SPARES_MANY	8U
 
 static void place_descriptors(uint32_t carriers)
@@ -153,7 +151,7 @@ static void place_descriptors(uint32_t carriers)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
-	/* With few descriptors, there are few spares. */
+	/* With a low limit, reserve for one spare only. */
 	if (limit.rlim_cur <= 2 * (rlim_t)needed)
 		needed = 8 * (int)(carriers + 1) + 16;
 	if (limit.rlim_cur <= 2 * (rlim_t)needed)
@@ -164,7 +162,7 @@ static void place_descriptors(uint32_t carriers)
 		flexsc__private_fd_floor = (int)limit.rlim_cur - needed;
 }
 
-/* Is this part switched off? */
+/* Does this environment variable switch a part off? */
 static bool is_off(const char *name)
 {
 	const char *value = getenv(name);
@@ -172,7 +170,7 @@ static bool is_off(const char *name)
 	return value && !strcmp(value, "0");
 }
 
-/* Patch all of libc's places, or none: false. */
+/* Patch all of libc's system calls, or none: false. */
 static bool patch(void)
 {
 	static bool tried, patched;
@@ -195,12 +193,12 @@ static bool patch(void)
 	return patched;
 }
 
-/* As many calls at once as a process can have threads, for each carrier. */
+/* Entries per carrier: as many pending calls as a process can have threads. */
 #define ENTRIES		(1U << 17)
 
 /*
- * The program's threads need addresses, too: a stack has some MB. Where addresses
- * are limited there are as many carriers, the spare included, as get this many bytes
+ * The program's threads need addresses, too: a stack takes some MB. If addresses are
+ * limited, only as many carriers start, the spare included, as get this many bytes
  * each.
  */
 #define CARRIER_SPACE	(8UL << 20)
@@ -229,7 +227,7 @@ static uint32_t carriers_that_fit(uint32_t n)
 	return fit;
 }
 
-/* Fewer carriers or another engine suffice, but are reported once. */
+/* Fewer carriers or another engine suffice; a message reports that once. */
 static bool start_carriers(unsigned int n)
 {
 	struct flexsc_options options = {
@@ -244,7 +242,7 @@ static bool start_carriers(unsigned int n)
 	int err = 0;
 
 	if (count < 0) {
-		runtime_report("can't start", why);
+		runtime_report("running natively", why);
 		return false;
 	}
 	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
@@ -266,8 +264,9 @@ static bool start_carriers(unsigned int n)
 }
 
 /*
- * Try the filters while the process has one thread, whose result serves all later
- * threads. Later, each carrier would make a child for a trial of its own.
+ * Test whether seccomp filters permit io_uring, while the process has one thread; the
+ * result serves all later threads. Otherwise each carrier would create a child for its
+ * own test.
  */
 static void try_filters(void)
 {
@@ -278,9 +277,9 @@ static void try_filters(void)
 }
 
 /*
- * Start the monitor: without it, a user thread that computes would stop all others.
- * Then start n carriers. In this order, because a carrier that has started may not end
- * while the program has other threads: they may use it.
+ * Start the monitor, without which a user thread that computes would block all others,
+ * then n carriers. Not the other way round: a carrier that has started may not end
+ * while the program has other threads, which may use it.
  */
 static bool start_threads(unsigned int n)
 {
@@ -291,8 +290,8 @@ static bool start_threads(unsigned int n)
 	try_filters();
 	err = flexsc__monitor_start();
 	if (err < 0 && !restart) {
-		snprintf(why, sizeof(why), "monitor: %s", strerror(-err));
-		runtime_report("can't start", why);
+		snprintf(why, sizeof(why), "monitor thread: %s", strerror(-err));
+		runtime_report("running natively", why);
 	}
 	if (err < 0)
 		return false;
@@ -302,14 +301,14 @@ static bool start_threads(unsigned int n)
 	return false;
 }
 
-/* If not, libc made the caller, as for SIGEV_THREAD, and its end can't be noticed. */
+/* False: libc created the caller, as for SIGEV_THREAD, whose end can't be noticed. */
 static bool is_first_thread(void)
 {
 	return raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) ==
 	       flexsc__runtime.owner;
 }
 
-/* Would another library's function hide calls that the runtime has to see? */
+/* Would a function of another library hide calls that the runtime must see? */
 static bool is_bypassed(void)
 {
 	const char *name = flexsc__unpatched_obstacle();
@@ -319,7 +318,7 @@ static bool is_bypassed(void)
 		return false;
 	snprintf(why, sizeof(why), "libc can't be patched, and another library "
 				   "replaces %s()", name);
-	runtime_report("can't start", why);
+	runtime_report("running natively", why);
 	return true;
 }
 
@@ -334,7 +333,7 @@ static bool start(void)
 	if (atomic_load(&flexsc__runtime.filtered) ||
 	    filter_is_near(&flexsc__self))
 		return false;
-	/* Not before: a filter may forbid what cores() does. */
+	/* After the check of filters, because a filter may forbid what cores() does. */
 	carriers = carriers_that_fit(setting("FLEXSC_CARRIERS", 1024, cores()));
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
@@ -342,21 +341,19 @@ static bool start(void)
 	flexsc__runtime.sends = !flexsc__is_filtered();
 	engine = getenv("FLEXSC_ENGINE");
 	if (engine && !strcmp(engine, "sync")) {
-		runtime_report("can't start", "FLEXSC_ENGINE is sync, which "
-					      "blocks the caller; use uring or "
-					      "threads");
+		runtime_report("running natively", "FLEXSC_ENGINE is sync, which "
+						   "blocks the caller; use uring "
+						   "or threads");
 		return false;
 	}
-	/* It switches stacks and base registers by itself. */
 	if (under_valgrind()) {
-		runtime_report("can't start", "valgrind schedules threads "
-					      "itself, so the program's stay "
-					      "plain threads");
+		runtime_report("running natively",
+			       "valgrind schedules threads itself");
 		return false;
 	}
 	if (has_shadow_stack()) {
-		runtime_report("can't start", "the program uses shadow stacks; link it "
-			    "with -z noshstk");
+		runtime_report("running natively", "the program uses shadow stacks; "
+						   "link it with -z noshstk");
 		return false;
 	}
 	context_probe();
@@ -364,7 +361,7 @@ static bool start(void)
 	flexsc__ufutex_init();
 	stack = flexsc__stack_get(&flexsc__small);
 	if (!stack || flexsc__plan_init()) {
-		runtime_report("can't start", strerror(ENOMEM));
+		runtime_report("running natively", strerror(ENOMEM));
 		return false;
 	}
 	in_place = patch();
@@ -373,7 +370,7 @@ static bool start(void)
 	flexsc__runtime.unpatched = !in_place;
 	place_descriptors(carriers);
 	if (flexsc__counters_start(carriers + SPARES_MOST)) {
-		runtime_report("can't start", strerror(ENOMEM));
+		runtime_report("running natively", strerror(ENOMEM));
 		return false;
 	}
 	if (!start_threads(carriers))
@@ -382,9 +379,8 @@ static bool start(void)
 	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
 	/*
-	 * From here on the functions in front of libc's set handlers;
-	 * flexsc__signal_init() has adopted those that libc and the engine had
-	 * set.
+	 * From here on interposed functions set handlers. flexsc__signal_init() has
+	 * adopted those of libc and the engine.
 	 */
 	if (!in_place)
 		flexsc__unpatched_begin();
@@ -396,8 +392,8 @@ static bool start(void)
 }
 
 /*
- * Start the monitor, and as many carriers as before. If that fails, the program's threads
- * stay on their hosts, and the next pthread_create() tries again.
+ * Restart the monitor and the carriers. If that fails, the program's threads stay on
+ * their hosts, and the next pthread_create() tries again.
  */
 static void end_dormant(void)
 {
@@ -405,7 +401,7 @@ static void end_dormant(void)
 	struct uthread *u = &flexsc__self;
 	bool enters = u->alive && !u->busy;
 
-	/* A filter of the caller's may forbid it, and carriers would inherit that. */
+	/* A filter of the caller may forbid this, and carriers would inherit it. */
 	if (filter_is_near(u))
 		return;
 	if (enters)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime as a whole. It starts with the program's first pthread_create(),
- * and ends with the process. A forked child has none until it makes a thread.
+ * Starting the runtime, with the program's first pthread_create(). It ends with the
+ * process. A forked child has no runtime until it creates a thread.
  */
 #ifndef FLEXSC_RUNTIME_RUNTIME_H
 #define FLEXSC_RUNTIME_RUNTIME_H
@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 /*
- * From here on the calling thread, and threads that are made later, are user
- * threads. If that isn't possible, a line on stderr says so, this returns
- * false, and the program runs without the runtime.
+ * From here on the calling thread, and threads that are created later, are user
+ * threads. False: that isn't possible. A message on stderr gives the reason, and the
+ * program runs natively.
  */
 bool flexsc__runtime_start(void);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The heap of the runtime, and of the library inside it. meson.build redirects malloc()
- * and its kin to these functions in all their files. The program's malloc() can't be
- * used: a user thread may hold its lock while it waits for the carrier that allocates.
- * libc's can't either: it reserves 64 MB of addresses for each kernel thread that
- * allocates, and the program's address space may be limited.
+ * and related functions in their files to these functions. The program's malloc() can't
+ * be used: a user thread may hold its lock while it waits for the carrier that
+ * allocates. libc's malloc() can't either: it reserves 64 MB of addresses for each
+ * kernel thread that allocates, and the program's address space may be limited.
  *
- * A block's size is a power of two, or it is a mapping of its own. A freed block is used
- * again for its size. Any thread, but a user thread only inside the runtime: no handler
- * of the program's may interrupt one that has the lock.
+ * A block's size is a power of two, or the block is a mapping of its own. A freed block
+ * is used again for its size. Any thread; but a user thread only inside the runtime,
+ * because no handler of the program may interrupt a thread that has the lock.
  */
 #include "heap.h"
 
@@ -19,21 +19,21 @@
 
 #include "lib/base/futex.h"
 
-#define ALIGNED		64U	/* of all blocks; bytes of a block's head */
-#define LARGE		(64U << 10)	/* more than half of it: a mapping */
-#define CHUNK		(256U << 10)	/* mapped at a time, for smaller blocks */
+#define ALIGNED		64U	/* alignment of all blocks; size of a block's head */
+#define LARGE		(64U << 10)	/* larger than half of this: a mapping */
+#define CHUNK		(256U << 10)	/* mapped at once, for smaller blocks */
 #define CLASSES		16U
 
-/* In front of what the caller gets. */
+/* The head of a block, followed by what the caller gets. */
 struct block {
-	size_t size;		/* with this head */
+	size_t size;		/* includes this head */
 	struct block *next;	/* while the block is free */
 } __attribute__((aligned(ALIGNED)));
 
 static struct {
 	struct lock lock;
 	struct block *free[CLASSES];
-	char *chunk, *end;	/* the part of the chunk that isn't used yet */
+	char *chunk, *end;	/* the unused part of the current chunk */
 } heap;
 
 static void *heap_map(size_t size)
@@ -49,7 +49,7 @@ static unsigned int class_of(size_t size)
 	return (unsigned int)(64 - __builtin_clzl((size - 1) / ALIGNED | 1));
 }
 
-/* With the lock. If the rest of the chunk is too small, it stays unused. */
+/* With the lock. A rest of the chunk that is too small stays unused. */
 static struct block *carve(size_t size)
 {
 	struct block *block;
@@ -151,7 +151,7 @@ void *flexsc__heap_realloc(void *memory, size_t bytes)
 	return larger;
 }
 
-/* Blocks are aligned to cache lines, and nothing asks for more. */
+/* All blocks are aligned to cache lines; no caller needs more. */
 void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes)
 {
 	RULE(alignment <= ALIGNED);
@@ -161,6 +161,6 @@ void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes)
 void flexsc__heap_forked(void)
 {
 	heap.lock = (struct lock){ 0 };
-	/* Another thread may have been between two stores of carve(). */
+	/* Another thread may have been between two stores in carve(). */
 	heap.chunk = heap.end = NULL;
 }

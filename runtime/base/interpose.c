@@ -9,7 +9,7 @@
 
 #include "objects.h"
 
-#define CALLS	512	/* numbers of calls */
+#define CALLS	512	/* bound of system-call numbers */
 
 /* __nptl_nthreads is libc's count of threads. */
 static const char *const names[REALS + 1] = {
@@ -18,7 +18,7 @@ static const char *const names[REALS + 1] = {
 	"__nptl_nthreads",
 };
 
-/* One more than the number of the call that the function makes; 0 for others. */
+/* The number of the system call that the function makes, plus 1; or 0. */
 static const uint16_t numbers[REALS] = {
 #define CALL(symbol, params, nr, ...)	[REAL_##symbol] = (nr) + 1,
 #define POINT(symbol, params, nr, ...)	[REAL_##symbol] = (nr) + 1,
@@ -30,10 +30,7 @@ static struct definition found[REALS + 1];
 static bool foreign_calls[CALLS];
 static bool known;
 
-/*
- * Another library's constructor may call this first, but there are no other
- * threads yet.
- */
+/* Another library's constructor may call this first. There is one thread yet. */
 __attribute__((constructor)) static void find_all(void)
 {
 	if (known)
@@ -42,7 +39,7 @@ __attribute__((constructor)) static void find_all(void)
 	for (unsigned int i = 0; i < REALS; i++)
 		if (found[i].foreign && numbers[i])
 			foreign_calls[numbers[i] - 1] = true;
-	/* libc's nanosleep() and select() make other calls than ours. */
+	/* For nanosleep() and select(), libc makes these system calls. */
 	foreign_calls[SYS_clock_nanosleep] |= foreign_calls[SYS_nanosleep];
 	foreign_calls[SYS_pselect6] |= foreign_calls[SYS_select];
 	known = true;
@@ -58,12 +55,12 @@ void *flexsc__real(enum real which)
 {
 	void *function = flexsc__real_if_any(which);
 
-	/* Its library may have been loaded later. */
+	/* The library that defines it may have been loaded later. */
 	if (!function)
 		function = dlsym(RTLD_NEXT, names[which]);
 	if (!function) {
-		fprintf(stderr, "flexsc: run: this program's libraries lack "
-				"%s(), which it calls\n",
+		fprintf(stderr, "flexsc: run: no library of this program "
+				"defines %s(), which it calls\n",
 			names[which]);
 		abort();
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Standing in front of libc: what is exported, and how to reach the function
- * that the program would have found. Any thread.
+ * Interposing libc: the exported symbols, and the functions behind them, which the
+ * program would have found. Any thread.
  */
 #ifndef FLEXSC_RUNTIME_INTERPOSE_H
 #define FLEXSC_RUNTIME_INTERPOSE_H
@@ -18,8 +18,8 @@ enum real {
 };
 
 /*
- * The next definition of a symbol. All are looked up at the start, while there is
- * one thread.
+ * The next definition of a symbol; aborts if there is no other one. All are looked up
+ * at the start, while there is one thread.
  */
 void *flexsc__real(enum real which);
 /* As flexsc__real(), but NULL if there is no other definition. */
@@ -27,14 +27,13 @@ void *flexsc__real_if_any(enum real which);
 
 #define REAL(name) ((__typeof__(&name))flexsc__real(REAL_##name))
 
-/*
- * The next definition of a symbol if it is of another library than libc; else NULL.
- */
+/* The next definition of a symbol if it isn't libc's; else NULL. */
 void *flexsc__real_foreign(enum real which);
 
 /*
- * CALL, POINT and MADE: does another library than libc define a function for this
- * system call? The name of one whose call "is" accepts, or NULL.
+ * CALL, POINT and MADE: does another library than libc define the function for this
+ * system call? The second function returns the name of one whose number "is" accepts,
+ * or NULL.
  */
 bool flexsc__real_is_foreign_call(long nr);
 const char *flexsc__real_foreign_call(bool (*is)(long nr));

@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define HIDDEN	0x8000U	/* in a symbol's version: not the default one */
+#define HIDDEN	0x8000U	/* set in a symbol's version: not the default one */
 
-/* An object's symbols, with one or both tables of hashes. */
+/* The symbol table of an object, with one or both hash tables. */
 struct table {
 	uintptr_t base;
 	const ElfW(Sym) *symbols;
@@ -25,7 +25,7 @@ bool flexsc__object_is_libc(const char *path)
 	return !strncmp(base, "libc.so.", 8) || !strncmp(base, "ld-linux", 8);
 }
 
-/* The loader has made the addresses absolute in all objects but the kernel's. */
+/* The loader has made the addresses absolute, except in the kernel's object (vDSO). */
 static const void *pointer(const struct table *table, const ElfW(Dyn) *entry)
 {
 	uintptr_t address = entry->d_un.d_ptr;

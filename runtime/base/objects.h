@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking symbols up in the libraries that the program started with, in the dynamic
- * loader's order. While there is one thread.
+ * Looks symbols up in the libraries that the program started with, in the dynamic
+ * loader's order, while there is one thread.
  *
- * dlsym() won't do: for a missing symbol it allocates memory for its message, and the
- * program's malloc() may be the caller that waits for the look-up.
+ * dlsym() can't be used: for a missing symbol it allocates a message, and the caller
+ * that waits for the symbol may be the program's malloc().
  */
 #ifndef FLEXSC_RUNTIME_OBJECTS_H
 #define FLEXSC_RUNTIME_OBJECTS_H
@@ -12,20 +12,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A symbol that was looked up. */
+/* The result of a look-up. */
 struct definition {
-	void *address;	/* NULL: no object defines it */
-	bool foreign;	/* another library than libc defines it */
+	void *address;	/* NULL: not found */
+	bool foreign;	/* a library other than libc defines it */
 };
 
 /*
- * Look each name up in the objects that come after this library, in its default version.
- * A name for which "found" has an address already is skipped.
+ * Look up the default version of each name in the objects after this library. A name
+ * that "found" has already is skipped.
  */
 void flexsc__objects_find(const char *const *names, struct definition *found,
 			  size_t n);
 
-/* Is the object by this path a part of libc that makes system calls? */
+/* Does this path name a part of libc that makes system calls? */
 bool flexsc__object_is_libc(const char *path);
 
 #endif /* FLEXSC_RUNTIME_OBJECTS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime reads memory of the program in the kernel's place. If it is invalid, the
- * call has to fail with EFAULT, and the program must not get SIGSEGV. Any thread.
+ * Checks memory of the program that the runtime reads in the kernel's place. With
+ * invalid memory, a call must fail with EFAULT, without a SIGSEGV. Any thread.
  */
 #ifndef FLEXSC_RUNTIME_PEEK_H
 #define FLEXSC_RUNTIME_PEEK_H
@@ -16,10 +16,7 @@
 
 #define PEEK_PAGE	4096UL
 
-/*
- * Is the address in a frame of the calling thread's stack? Then it can be read.
- * Only the kernel knows whether other addresses can.
- */
+/* Is the address in a frame of the calling thread's stack, and so readable? */
 static inline bool peek_on_stack(uint64_t address)
 {
 	const uint64_t here = (uintptr_t)__builtin_frame_address(0);
@@ -27,10 +24,7 @@ static inline bool peek_on_stack(uint64_t address)
 	return address - here < PEEK_PAGE;
 }
 
-/*
- * The kernel copies the signal set before it finds that "how" is invalid, so
- * nothing changes.
- */
+/* Can the kernel read the address? It copies the signal set before it rejects "how". */
 static inline bool peek_asks(uint64_t address)
 {
 	return raw_syscall(SYS_rt_sigprocmask, -1ULL,
@@ -38,7 +32,7 @@ static inline bool peek_asks(uint64_t address)
 			   sizeof(sigmask_t), 0, 0) != -EFAULT;
 }
 
-/* Can this many bytes, a page's at most, be read? */
+/* Can this many bytes be read? At most a page. */
 static inline bool peek_can_read(uint64_t address, size_t bytes)
 {
 	uint64_t last = address + bytes - 1;
@@ -49,7 +43,7 @@ static inline bool peek_can_read(uint64_t address, size_t bytes)
 	       (address / PEEK_PAGE == last / PEEK_PAGE || peek_asks(last));
 }
 
-/* Can an optional argument be read? A null pointer can. */
+/* Can an optional argument be read? A null pointer is valid. */
 static inline bool peek_if_given(const void *given, size_t bytes)
 {
 	return !given || peek_can_read(PTR(given), bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of signals, as the kernel has them. */
+/* Signal sets in the kernel's format, and signals by raw system calls. Any thread. */
 #ifndef FLEXSC_RUNTIME_SIGSET_H
 #define FLEXSC_RUNTIME_SIGSET_H
 
@@ -13,22 +13,19 @@
 typedef uint64_t sigmask_t;
 
 #define SIGNAL_BIT(signo)	(1ULL << ((signo) - 1))
-/* The signals that instructions raise. */
+/* The signals that faulting instructions raise. */
 #define SIGNAL_FAULTS	(SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | \
 			 SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGILL) | \
 			 SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
-/*
- * The signals that a thread raises by what it does: they must reach that
- * thread.
- */
+/* The signals that a thread raises by its own actions. They must reach that thread. */
 #define SIGNAL_RAISED	(SIGNAL_FAULTS | SIGNAL_BIT(SIGPIPE))
 
 #define SIGNAL_CANCEL	32	/* glibc's SIGCANCEL */
 #define SIGNAL_SETXID	33
 
 /*
- * A raw call: libc's getpid() may lead into the runtime, which the signal that
- * is being handled may have interrupted.
+ * A raw call: the current signal may have interrupted the runtime, which libc's
+ * getpid() may enter.
  */
 static inline long signal_process(void)
 {
@@ -42,7 +39,7 @@ static inline void signal_mask(int how, const sigmask_t *set, sigmask_t *old)
 		    sizeof(*set), 0, 0);
 }
 
-/* Queue a signal for a thread of this process. False: it can't be queued. */
+/* Queue a signal for a thread of this process. False: failed. */
 static inline bool signal_queue(int32_t tid, int signo, const siginfo_t *info)
 {
 	return !raw_syscall(SYS_rt_tgsigqueueinfo, (uint64_t)signal_process(),

@@ -18,7 +18,7 @@
 #include "state.h"
 #include "uthreads.h"
 
-/* While a carrier waits for its loop, it checks this often, in ns, whom to wake. */
+/* How often a carrier that waits for its loop checks its heir, in ns. */
 #define LEAVING_NS	2000000U
 
 static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
@@ -30,8 +30,8 @@ static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
 
 /*
  * Is the thread in an uninterruptible wait, with the monitor's signal pending and not
- * blocked? The kernel writes the state into the file before the signals. So if the
- * thread goes on between the two, its signal isn't pending any more.
+ * blocked? The kernel writes the state into the file before it writes the signals. If
+ * the thread continues between the two, the signal is no longer pending.
  */
 static bool is_held(const struct carrier *c)
 {
@@ -46,9 +46,9 @@ static bool is_held(const struct carrier *c)
 }
 
 /*
- * Does the carrier run a user thread, outside the runtime? The carrier may go on at any
- * moment, and the user thread end: the list's lock keeps its memory. A host that has the
- * lock may be stuck itself, so the monitor doesn't wait for it, and looks again later.
+ * Does the carrier run a user thread that is outside the runtime? That user thread may
+ * end at any moment; the list's lock keeps its memory. The monitor only tries that
+ * lock, because its owner may be a host that is stuck itself.
  */
 static bool runs_program(const struct carrier *c)
 {
@@ -75,7 +75,7 @@ static bool adopt_is_stuck(struct carrier *c)
 	return false;
 }
 
-/* May s adopt c? Also if s is a ward of c's that waits for c to return its loop. */
+/* May s adopt c? A ward of c's that waits for c to return its loop may, too. */
 static bool can_adopt(struct carrier *s, struct carrier *c)
 {
 	uint32_t state = atomic_load(&s->adopt);
@@ -86,7 +86,7 @@ static bool can_adopt(struct carrier *s, struct carrier *c)
 		(state == ADOPT_LEAVES && atomic_load(&s->heir) == c));
 }
 
-/* A spare if there is one, else a carrier that sleeps, else any. */
+/* Prefer a spare, then a carrier that sleeps, then any. */
 static struct carrier *find_heir(struct carrier *c)
 {
 	struct carrier *best = NULL;
@@ -116,7 +116,7 @@ bool flexsc__adopt_look(struct carrier *c)
 {
 	if (atomic_load(&c->adopt) == ADOPT_NOT && !adopt_is_stuck(c))
 		return false;
-	/* Each time anew, because the heir that was found may be stuck itself. */
+	/* At each check, because the heir that was found may be stuck itself. */
 	if (atomic_load(&c->adopt) == ADOPT_REQUESTED)
 		request_heir(c);
 	return atomic_load(&c->adopt) != ADOPT_NOT;
@@ -138,7 +138,10 @@ void flexsc__adopt_gate(struct carrier *c)
 
 /* Heir. */
 
-/* How many carriers were adopted by a carrier that wasn't a spare. */
+/*
+ * Number of adoptions by carriers that weren't spares. As many wards go on to run user
+ * threads when they are back.
+ */
 static _Atomic int missing;
 
 static void let_go(struct carrier *ward)
@@ -175,7 +178,6 @@ static void unlink_ward(struct carrier *heir, const struct carrier *ward)
 	*link = ward->next_ward;
 }
 
-/* The calling carrier is back, and its loop is its own again. */
 static void take_loop_back(struct carrier *c)
 {
 	flexsc__handover_revoke(c->loop);
@@ -183,8 +185,8 @@ static void take_loop_back(struct carrier *c)
 }
 
 /*
- * Before s adopts c: s stops being a spare, or c's ward. If s "waits" for its loop, it
- * takes c's place. c may have let it go just before the call that c is stuck in.
+ * Before s adopts c: s stops being a spare, or c's ward that waits for its loop
+ * ("waits"). c may have returned that loop just before it got stuck.
  */
 static void step_in(struct carrier *s, struct carrier *c, bool waits)
 {
@@ -226,8 +228,8 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	if (!adopt_goes(c, ADOPT_REQUESTED, ADOPT_TAKEN))
 		return false;
 	/*
-	 * Queues need their locks from here on. Before, only c used them, and c is
-	 * outside the runtime now.
+	 * From here on queues need their locks. Until now only c used them, and c is
+	 * outside the runtime.
 	 */
 	flexsc__runtime.alone = false;
 	step_in(s, c, waits);
@@ -250,7 +252,9 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 
 /* The carrier is back. */
 
-/* Does the carrier go on to run user threads? Else it becomes a spare. */
+/*
+ * Does a carrier that is back go on to run user threads? Otherwise it becomes a spare.
+ */
 static bool is_missing(void)
 {
 	int n = atomic_load(&missing);
@@ -262,8 +266,8 @@ static bool is_missing(void)
 }
 
 /*
- * Wait until the heir has returned c's loop. False: the heir became stuck meanwhile, and
- * c has adopted it.
+ * Wait until the heir has returned the loop. False: the heir got stuck, and c has
+ * adopted it.
  */
 static bool get_loop_back(struct carrier *c)
 {
@@ -275,7 +279,7 @@ static bool get_loop_back(struct carrier *c)
 			flexsc_loop_wake(heir->loop, NULL);
 		futex_wait(&c->adopt, ADOPT_LEAVES, LEAVING_NS);
 		ward = atomic_exchange(&c->to_adopt, NULL);
-		/* A ward can adopt only its heir. The monitor finds another one. */
+		/* A ward can adopt only its heir. Other carriers get another heir. */
 		if (ward && ward == atomic_load(&c->heir) &&
 		    adopt(c, ward, true))
 			return false;

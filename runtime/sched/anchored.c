@@ -10,8 +10,8 @@
 #include "wait.h"
 
 /*
- * How long a thread waits for another one to return to its host, and how long between
- * two looks whether it has, in ns.
+ * How long a thread waits for another one's return to its host, and between checks, in
+ * ns.
  */
 #define WAIT_NS		50000000U
 #define LOOK_NS		500000
@@ -21,9 +21,9 @@
 void flexsc__anchor(struct uthread *u, enum anchor reason, bool anchored)
 {
 	/*
-	 * A1: before anchored_call_to_host() looks whether u runs; pairs with A2 in
-	 * carrier_run.c. A carrier that is past A2 and hasn't set "current" yet is
-	 * missed: it runs u until u's next wait, or until the monitor finds it.
+	 * A1: before anchored_call_to_host() checks whether u runs; pairs with A2 in
+	 * carrier_run.c. A carrier between A2 and setting "current" is missed: it runs
+	 * u until u's next wait, or until the monitor calls u to its host.
 	 */
 	if (anchored)
 		atomic_fetch_or(&u->anchored, (uint8_t)reason);
@@ -42,8 +42,8 @@ void flexsc__anchor_for_good(struct uthread *u)
 }
 
 /*
- * Under the list's lock: does u run on a carrier although it is anchored? Then it is
- * called to its host.
+ * With the list locked: if u runs on a carrier although it is anchored, call it to its
+ * host. True: it runs there.
  */
 static bool call_to_host_if_runs(const struct uthread *u)
 {
@@ -51,10 +51,7 @@ static bool call_to_host_if_runs(const struct uthread *u)
 	bool runs = c && atomic_load(&u->anchored) &&
 		    __atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u;
 
-	/*
-	 * The carrier's timer sends the signal, so that it comes between two
-	 * calls and interrupts none.
-	 */
+	/* The timer's signal interrupts no call. */
 	if (runs && !flexsc__signal_running(c))
 		flexsc__signal_carrier(c);
 	return runs;
@@ -73,9 +70,9 @@ static bool anchored_call_to_host(int32_t tid)
 }
 
 /*
- * Is u away, or inside the runtime, where it may not have seen that it is anchored? If
- * it is away it is called to its host, from a wait, too. A call that no signal interrupts
- * may last forever. When it ends, u returns to its host before all else.
+ * Is u away, or inside the runtime, where it may not have noticed that it is anchored?
+ * If u is away, call it to its host, even from a wait. A u on a stuck carrier counts as
+ * settled: its call may last forever, and u returns to its host after it.
  */
 static bool is_to_settle(struct uthread *u)
 {
@@ -111,7 +108,7 @@ void flexsc__anchor_others(const struct uthread *self, enum anchor reason)
 		if (u != self)
 			flexsc__anchor(u, reason, true);
 	flexsc__uthreads_unlock();
-	/* Not without a moment: "busy" and "away" are plain stores. */
+	/* Sleep at least once, because "busy" and "away" are plain stores. */
 	do
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 	while (others_to_settle(self) && time_monotonic() < until);
@@ -128,7 +125,7 @@ void flexsc__anchored_settle(struct uthread *self, int32_t tid)
 			flexsc__return_to_host(self);
 		return;
 	}
-	/* The thread may be in a call that no signal interrupts: a disk's. */
+	/* The thread may be in a call that no signal interrupts, such as a disk's. */
 	until = time_monotonic() + WAIT_NS;
 	while (anchored_call_to_host(tid) && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);

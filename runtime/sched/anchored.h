@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * User threads that are *anchored*: they compute on their hosts only, for as long as
- * there is a reason. An anchored thread may still wait on a carrier, which sends it to
- * its host when the wait is over; so a wait that has begun isn't disturbed when its
- * thread is anchored.
+ * *Anchored* user threads compute on their hosts only, as long as there is a reason. An
+ * anchored thread may still wait on a carrier, which sends it to its host after the
+ * wait. So anchoring doesn't disturb a wait that has begun.
  */
 #ifndef FLEXSC_RUNTIME_ANCHORED_H
 #define FLEXSC_RUNTIME_ANCHORED_H
@@ -19,8 +18,8 @@ enum anchor {
 };
 
 /*
- * May a filter forbid what the runtime does around the user thread's calls, or
- * for it?
+ * Does u have a filter that may forbid what the runtime does around its calls, or on
+ * its behalf?
  */
 static inline bool filter_is_near(const struct uthread *u)
 {
@@ -28,31 +27,27 @@ static inline bool filter_is_near(const struct uthread *u)
 	       ANCHORED_FILTER;
 }
 
-/*
- * Under the list's lock (uthreads.h): from here on there is this reason to anchor
- * u, or no longer.
- */
+/* With the list locked (uthreads.h): add or remove a reason to anchor u. */
 void flexsc__anchor(struct uthread *u, enum anchor reason, bool anchored);
 
 /*
- * The calling thread, which is u and inside the runtime, gets state that its kernel
- * thread keeps and carriers lack: it returns to its host and stays there for good.
+ * The calling thread, which is u and inside the runtime, gets state that carriers lack.
+ * It returns to its host, and stays there for good.
  */
 void flexsc__anchor_for_good(struct uthread *u);
 
 /*
- * From here on there is this reason to anchor each user thread. User threads that are
- * away return to their hosts, and their waits end. When this returns they are there and
- * outside the runtime, unless one is for long in a call that no signal interrupts.
- * "self" is on its host, stays there until then, and isn't anchored. Without the list's
- * lock; the monitor runs.
+ * Anchor all user threads but "self", without the list's lock, while the monitor runs.
+ * User threads that are away return to their hosts, and their waits end. On return all
+ * are there and outside the runtime, except one that is in a long call which no signal
+ * interrupts. "self" is on its host, stays there until then, and isn't anchored.
  */
 void flexsc__anchor_others(const struct uthread *self, enum anchor reason);
 
 /*
- * If the thread tid is anchored and runs, it runs on its host when this returns, even
- * if it is the calling thread. Inside the runtime, without the list's lock;
- * self is the calling thread, if it is a user thread.
+ * If the thread tid, which may be the calling one, is anchored and runs, it runs on its
+ * host when this returns. Inside the runtime, without the list's lock. self: the
+ * calling user thread, or NULL.
  */
 void flexsc__anchored_settle(struct uthread *self, int32_t tid);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A carrier: the kernel thread that runs user threads on one core (OSDI 2010,
- * section 4.2), with a loop of its own for their system calls. This is its state;
- * carrier_run.c has what it does, and carriers.h starts and ends all carriers.
+ * A carrier: a kernel thread that runs user threads (OSDI 2010, section 4.2), with a
+ * loop of its own for their system calls. This file has its state; carrier_run.c has
+ * its main loop, and carriers.c starts and ends all carriers.
  *
- *	RUNNING		runs user threads, or sleeps in its loop (idle)
- *	STANDING BY	a spare (spare.h): it runs nothing until it adopts
- *	STUCK		its user thread is in a call that no signal interrupts;
+ *	RUNNING		it runs user threads, or sleeps in its loop (idle)
+ *	STANDING BY	it is a spare (spare.h), and runs nothing until it adopts
+ *	STUCK		its user thread is in a call that no signal interrupts, and
  *			another carrier has adopted it: enum adopt, adopt.h
  *	RETIRED		it sleeps for good: retire.h
  */
@@ -19,98 +19,95 @@
 #include "runqueue.h"
 #include "uthread.h"
 
-/* A system call that a kernel thread is in, as /proc shows it. */
+/* The system call that blocks a kernel thread, as read from /proc. */
 struct stuck {
 	long nr;		/* -1: none */
 	uint64_t args[6];
 	uint64_t sp, pc;
 };
 
-/* A kernel thread's progress so far. */
+/* The progress of a kernel thread since its start. */
 struct carrier_progress {
-	uint64_t waits;		/* times it has blocked */
+	uint64_t waits;		/* number of times it has blocked */
 	uint64_t ran;		/* processor time, ns */
 };
 
-/* Whether another carrier has adopted this one. adopt.h has the transitions. */
+/* Has another carrier adopted this one? adopt.h lists the transitions. */
 enum adopt {
 	ADOPT_NOT = 0,
-	ADOPT_CHECKED,	/* the monitor checks whether it is stuck */
-	ADOPT_REQUESTED,	/* it is stuck; another carrier is to be its heir */
-	ADOPT_TAKEN,	/* the heir takes over */
-	ADOPT_DONE,	/* it is its heir's ward */
-	ADOPT_LEAVES,	/* it runs again, and waits for its loop */
+	ADOPT_CHECKED,	/* the monitor checks whether the carrier is stuck */
+	ADOPT_REQUESTED,	/* it is stuck and needs an heir */
+	ADOPT_TAKEN,	/* the heir is taking over */
+	ADOPT_DONE,	/* it is the heir's ward */
+	ADOPT_LEAVES,	/* it runs again, and wants its loop back */
 };
 
 struct carrier {
 	struct kthread k;
 	pthread_t thread;
 	struct flexsc_loop *loop;
-	struct flexsc_cb end;	/* wakes the loop to end the carrier */
-	_Atomic uint32_t retired; /* 1: it is; flexsc__carriers_retire() waits */
-	bool ends;		/* "end" was woken; on this carrier */
+	struct flexsc_cb end;	/* completes when the carrier has to end */
+	_Atomic uint32_t retired; /* 1: it is; flexsc__carriers_retire() waits on it */
+	bool ends;		/* "end" has completed */
 	struct runqueue queue;
-	struct runqueue later;	/* heavy user threads */
-	bool roused;		/* it has slept, and has not looked for work since */
+	struct runqueue later;	/* heavy user threads, which run later */
+	bool roused;		/* it has woken up, and not looked for work since */
 	unsigned int number;
-	uint32_t runs;		/* runs since the last look for completions */
+	uint32_t runs;		/* runs since it last collected completions */
 	uint32_t passed;	/* runs since the last one from "later" */
-	uint32_t random;	/* the last random number: runqueue.c */
-	uint32_t calls;		/* made in the current run: calls/hook.c */
-	uint64_t began;		/* current run: context_ticks() */
-	uint64_t ran;		/* ticks of all runs before the current */
+	uint32_t random;	/* last random number: runqueue.c */
+	uint32_t calls;		/* calls made in the current run: calls/hook.c */
+	uint64_t began;		/* start of the current run, in ticks */
+	uint64_t ran;		/* ticks of all runs before the current one */
 	struct {		/* the last reading of its clock: cputime.c */
 		uint64_t at;	/* context_ticks() */
 		uint64_t ran;	/* ticks of all runs until then */
 		uint64_t ns;	/* the clock's value */
 	} clock;
 	void *stack;		/* signal stack: signals/signals.h */
-	sigmask_t open;		/* to restore: signals/signals.c */
-	_Atomic sigmask_t blocked;	/* signals of SIGNAL_RAISED */
+	sigmask_t open;		/* mask to restore after a signal: signals/signals.c */
+	_Atomic sigmask_t blocked;	/* those of SIGNAL_RAISED that it blocks */
 	/*
-	 * Found by a SIGPIPE's handler while no user thread's own code runs
-	 * here, and by the loop's completions: signals/signals.h.
+	 * The state of a SIGPIPE that came while no user thread's own code ran here:
+	 * signals/signals.h.
 	 */
-	atomic_bool pipe_came;	/* a SIGPIPE came */
+	atomic_bool pipe_came;	/* set by the signal handler */
 	bool pipe_broke;	/* a posted call ended with EPIPE */
-	uint64_t switches_seen;	/* the monitor's: "switches" at its last look */
-	struct stuck stuck;	/* the call to leave for the host: T1, T2 */
-	struct carrier_progress progress; /* at the monitor's last look */
-	int stuck_fd, status_fd;	/* its files in /proc: proc.h */
-	int kept_timer;		/* flexsc__signal_timer() */
-	uint64_t timed;		/* the monitor's: run kept_timer was set for */
-	/* Carriers whose heir this one is: adopt.c, on this carrier. */
+	uint64_t switches_seen;	/* monitor: "switches" at its last check */
+	struct stuck stuck;	/* the call that its user thread blocks in: T1, T2 */
+	struct carrier_progress progress; /* monitor: at its last check */
+	int stuck_fd, status_fd;	/* descriptors of files in /proc: proc.h */
+	int kept_timer;		/* timer of flexsc__signal_timer() */
+	uint64_t timed;		/* monitor: "switches" when it set kept_timer */
+	/* The carriers that this one has adopted: adopt.c, on this carrier. */
 	struct carrier *wards, *next_ward;
-	bool accepts;	/* stuck with armed accepts; counted: moved.c */
+	bool accepts;	/* counted in flexsc__poll_first_stuck: moved.c */
 	struct {		/* futex_timer.h */
 		struct arena all;
 		uint32_t made;
 		struct futex_timer *free;
 	} timers;
-	/* Written by other threads, from here on. */
+	/* From here on, other threads write, too. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
-	_Atomic(struct uthread *) rechecks;	/* whose waits to check: inbox.h */
+	_Atomic(struct uthread *) rechecks;	/* threads to check: inbox.h */
 	/*
-	 * Call flexsc__adopt_attend(): "to_adopt" or "adopt" has changed, or the
-	 * carriers are to retire.
+	 * Call flexsc__adopt_attend(): "to_adopt" or "adopt" has changed, or carriers
+	 * have to retire.
 	 */
 	atomic_bool attend;
-	_Atomic(struct carrier *) to_adopt;	/* a stuck carrier; or NULL */
-	_Atomic(struct carrier *) heir;	/* has adopted this one; or NULL: D1, D2 */
+	_Atomic(struct carrier *) to_adopt;	/* a stuck carrier to adopt; or NULL */
+	_Atomic(struct carrier *) heir;	/* has adopted this carrier; or NULL: D1, D2 */
 	_Atomic uint32_t adopt;		/* enum adopt */
 	atomic_bool spare;	/* runs nothing until it adopts: spare.h */
 	atomic_bool idle;
-	/*
-	 * Value of "switches" for which the monitor calls the running user
-	 * thread to its host.
-	 */
+	/* The value of "switches" whose user thread the monitor calls to its host. */
 	_Atomic uint64_t preempt;
-	atomic_bool called;	/* a signal will read "stuck": T1, T2 */
+	atomic_bool called;	/* a signal handler is going to read "stuck": T1, T2 */
 	_Atomic uint32_t changed;	/* N1, N2 in signals/identity.c */
 	_Atomic(struct futex_timer *) dead_timers;	/* futex_timer.h */
 };
 
-/* The carrier that acts for c: c itself, its heir, or the heir of that one. */
+/* The carrier that acts for c: c, its heir, the heir of that one, and so on. */
 static inline struct carrier *carrier_heir(struct carrier *c)
 {
 	struct carrier *heir;
@@ -121,29 +118,29 @@ static inline struct carrier *carrier_heir(struct carrier *c)
 	return c;
 }
 
-/* How many user threads are in c's queues? */
+/* Number of user threads in c's queues. */
 static inline uint32_t runqueue_waiting(const struct carrier *c)
 {
 	return atomic_load_explicit(&c->queue.count, memory_order_relaxed) +
 	       atomic_load_explicit(&c->later.count, memory_order_relaxed);
 }
 
-/* Does another carrier act for c? Then c's user thread has to go to its host. */
+/* Does another carrier act for c? Then c's user thread has to return to its host. */
 static inline bool carrier_is_ward(const struct carrier *c)
 {
 	return atomic_load(&c->adopt) == ADOPT_DONE;
 }
 
-/* Any thread: have c call flexsc__adopt_attend(), on its own stack. */
+/* Any thread: make c call flexsc__adopt_attend(), on its own stack. */
 static inline void carrier_request_attention(struct carrier *c)
 {
 	atomic_store(&c->attend, true);
 	flexsc_loop_wake(c->loop, NULL);
-	/* It may wait for its loop instead: get_loop_back() in adopt.c. */
+	/* c may be waiting to get its loop back: get_loop_back() in adopt.c. */
 	futex_wake(&c->adopt);
 }
 
-/* carrier_run.c: carrier c, on its own stack, runs user threads until it is to end. */
+/* carrier_run.c. Carrier c, on its own stack: run user threads until c has to end. */
 void flexsc__carrier_run(struct carrier *c);
 
 #endif /* FLEXSC_RUNTIME_CARRIER_H */

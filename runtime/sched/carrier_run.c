@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a carrier does, on its own stack, again and again:
+ * The main loop of a carrier, which runs on the carrier's own stack:
  *
- *	take what others put into its inbox;
- *	every few runs, collect the calls that are complete;
+ *	take what other threads put into the inbox;
+ *	every few runs, collect completed calls;
  *	run a user thread from a queue (runqueue.h);
- *	when there is nothing to run, submit what was posted, spin for a moment
+ *	if no user thread is ready, submit what was posted, spin for a moment
  *	(one carrier at a time does), and sleep in the loop.
  */
 #include "lib/base/clock.h"
@@ -24,23 +24,23 @@
 #include "runqueue.h"
 #include "wait.h"
 
-/* User threads that run before the carrier looks for completions again. */
+/* Runs of user threads before completions are collected again. */
 #define RUNS		32U
-/* A run of at least so many ticks (some 20 us) makes its user thread "heavy". */
+/* A run of at least this many ticks (some 20 us) makes its user thread "heavy". */
 #define HEAVY_TICKS	50000U
 /*
- * A run that computes for at least so many ticks (some 2 ms) makes its user thread
- * "slow". A user thread that makes calls doesn't: its slices (calls/hook.c) are half as
- * long.
+ * A run that computes for at least this many ticks (some 2 ms) makes its user thread
+ * "slow". One that makes calls doesn't become slow: its slices (calls/hook.c) are half
+ * as long.
  */
 #define SLOW_TICKS	5000000U
-/* Each so many ticks of a run count as one more of RUNS. */
+/* Each such number of ticks in a run counts as one more of RUNS. */
 #define RUN_TICKS	16384U
 /* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
 #define SPIN_NS		20000U
 /*
- * How long a carrier with wards sleeps at most, in ns: no other thread checks the
- * progress of its wards' pools.
+ * How long a carrier with wards sleeps at most, in ns: no other thread checks its
+ * wards' pools.
  */
 #define WARDS_NS	2000000U
 
@@ -58,8 +58,8 @@ static void take_inbox(struct carrier *c)
 }
 
 /*
- * Another thread has requested that u's wait be checked: it may have to end. If u waits
- * on another carrier by now, pass the request to that one.
+ * Another thread requested a check whether u's wait has to end. If u waits on another
+ * carrier by now, pass the request on.
  */
 static void recheck(struct carrier *c, struct uthread *u)
 {
@@ -76,8 +76,8 @@ static void recheck(struct carrier *c, struct uthread *u)
 		}
 		flexsc__wait_interrupt(c, u);
 		/*
-		 * V4: no request since "wanted" was read; pairs with V3. From here
-		 * on u may end, or be put into a list again.
+		 * V4: no request came since "wanted" was read; pairs with V3. From here
+		 * on u may end, or be in a list again.
 		 */
 	} while (!atomic_compare_exchange_strong(&u->recheck.requests, &requests,
 						 0));
@@ -112,7 +112,7 @@ static void dispatch(struct carrier *c)
 		c->pipe_broke = false;
 }
 
-/* Spin for SPIN_NS at most, until there is something to do. False: there isn't. */
+/* Spin until there is work, for SPIN_NS at most. True: there is work. */
 static bool spin(struct carrier *c)
 {
 	struct carrier *other = NULL;
@@ -134,17 +134,17 @@ static bool spin(struct carrier *c)
 
 static void sleep_until_work(struct carrier *c)
 {
-	/* A dead timer that is left here would end the sleep when it expires. */
+	/* A dead timer that stays in the loop would end the sleep when it expires. */
 	flexsc__futex_timers_free_dead(c);
 	/*
-	 * Submit now if the carrier is going to spin, or if others may take it for
-	 * idle. Otherwise one system call submits and waits.
+	 * Submit now if the carrier may spin, or seem idle to others. Otherwise one
+	 * system call submits and waits.
 	 */
 	if (flexsc__runtime.spins || !flexsc__runtime.alone)
 		flexsc_loop_submit(c->loop);
 	if (spin(c)) {
 		COUNT_CARRIER(c, found, 1);
-		/* Clear the wake-up that ended the spin, or it ends the next one. */
+		/* Clear the wake-up, which would end the next spin, too. */
 		atomic_store(&c->loop->nudged, false);
 		dispatch(c);
 		return;
@@ -158,7 +158,6 @@ static void sleep_until_work(struct carrier *c)
 	dispatch(c);
 }
 
-/* May c end? Its end was requested, it has no wards, and no carrier adopts it. */
 static bool is_over(const struct carrier *c)
 {
 	return c->ends && !c->wards && atomic_load(&c->adopt) == ADOPT_NOT;
@@ -173,9 +172,8 @@ static void give_away(struct runqueue *queue)
 }
 
 /*
- * While c is a spare: sleep until c is to adopt or to end. User threads whose wait
- * stayed with c when c was stuck, or which c ran last, still come here, and are given
- * to other carriers.
+ * While c is a spare: sleep until it has to adopt or to end. User threads that ran on c
+ * last, or whose wait stayed on c, still arrive. c gives them to other carriers.
  */
 static void stand_by(struct carrier *c)
 {
@@ -198,8 +196,8 @@ static void stand_by(struct carrier *c)
 }
 
 /*
- * u's run is over. computed: its processor time in ticks, because on a busy machine the
- * kernel may have run others meanwhile.
+ * computed: ticks that u's run had a processor. On a busy machine the kernel may have
+ * run other threads in between.
  */
 static void note_slow(struct uthread *u, uint64_t computed)
 {
@@ -225,7 +223,7 @@ static void run(struct carrier *c, struct uthread *u)
 	c->began = context_ticks();
 	COUNT_CARRIER(c, switches, 1);
 	c->k.current = u;
-	/* Signals that arrive while they are unblocked have to find u here. */
+	/* Handlers of signals that are unblocked next have to find u. */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
 		flexsc__signal_unblock(c, u->host.sleep_mask);
@@ -233,17 +231,17 @@ static void run(struct carrier *c, struct uthread *u)
 	c->k.current = NULL;
 	now = context_ticks();
 	ticks = now - c->began;
-	/* All of this before u->then(), after which another carrier may run u. */
+	/* Before u->then(), after which another carrier may run u. */
 	u->heavy = ticks >= HEAVY_TICKS;
 	if (ticks >= CPUTIME_TICKS)
 		flexsc__cputime_look(c, u, now);
 	u->ran += ticks;
-	/* A run that only begins a wait, on the way from the host, shows nothing. */
+	/* The run between leaving the host and beginning a wait shows nothing. */
 	if (!leaves)
 		note_slow(u, u->ran - before);
 	c->ran += ticks;
 	u->then(&c->k, u);
-	/* Many long runs mustn't delay completions. */
+	/* Long runs must not delay completions. */
 	c->runs += (uint32_t)(ticks / RUN_TICKS);
 }
 
@@ -279,9 +277,8 @@ void flexsc__carrier_run(struct carrier *c)
 		else if (atomic_load(&u->wanted))
 			send_to_host(u, CAUSE_SIGNAL);
 		/*
-		 * A2: before "current" is set; pairs with A1 in anchored.c. If u is
-		 * on its way to a wait it goes on, because on its host it would only
-		 * leave again.
+		 * A2: before "current" is set; pairs with A1 in anchored.c. On its
+		 * host, a user thread on its way to a wait would only leave again.
 		 */
 		else if (atomic_load(&u->anchored) && !flexsc__leaves_host(u))
 			send_to_host(u, CAUSE_ANCHORED);

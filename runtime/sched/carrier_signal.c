@@ -9,8 +9,8 @@
 #define POPULATE_WRITE	23	/* MADV_POPULATE_WRITE, missing in old headers */
 
 /*
- * Their addresses mark a SIGSETXID as the runtime's: as an ordinary one, and as
- * flexsc__signal_stuck()'s.
+ * The addresses mark a SIGSETXID of the runtime's: an ordinary one, and one of
+ * flexsc__signal_stuck().
  */
 static char mark, mark_stuck;
 
@@ -22,9 +22,9 @@ void flexsc__signal_stack(struct carrier *c)
 	if (c->stack) {
 		stack = (stack_t){ c->stack, 0, flexsc__small.bytes };
 		/*
-		 * The kernel ends the process by SIGSEGV if it finds no memory
-		 * for a signal's frame, as at the limit of a cgroup. Linux before
-		 * 5.14 doesn't know this advice.
+		 * Linux since 5.14: allocate the memory now. If there is none for a
+		 * signal's frame, as at a cgroup's limit, the kernel ends the process
+		 * by SIGSEGV.
 		 */
 		raw_syscall(SYS_madvise, PTR(c->stack), flexsc__small.bytes,
 			    POPULATE_WRITE, 0, 0, 0);
@@ -52,14 +52,14 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
 	if (!these)
 		return;
 	/*
-	 * The bits are cleared before the signals arrive: a handler that passes
-	 * one on sets its bit again, and that must not be undone.
+	 * Clear the bits first: a handler that passes a signal on sets its bit again,
+	 * which must last.
 	 */
 	atomic_fetch_and(&c->blocked, ~these);
 	signal_mask(SIG_UNBLOCK, &these, NULL);
 	/*
-	 * Any SIGPIPE that was really sent has been delivered by now to a
-	 * thread that doesn't block it, so this flag is stale.
+	 * A SIGPIPE that was sent to the process has reached a thread that doesn't
+	 * block it by now.
 	 */
 	if (these & SIGNAL_BIT(SIGPIPE))
 		atomic_store(&c->pipe_came, false);
@@ -95,9 +95,7 @@ struct stuck flexsc__signal_noted(struct carrier *c, const siginfo_t *info)
 	if (info->si_ptr != &mark_stuck)
 		return stuck;
 	stuck = c->stuck;
-	/*
-	 * T2: from here on the monitor may write c->stuck again; pairs with T1.
-	 */
+	/* T2: from here on the monitor may write c->stuck again; pairs with T1. */
 	atomic_store(&c->called, false);
 	return stuck;
 }
@@ -119,7 +117,7 @@ void flexsc__signal_carrier(const struct carrier *c)
 void flexsc__signal_stuck(struct carrier *c)
 {
 	atomic_store(&c->called, true);
-	/* The limit of queued signals (RLIMIT_SIGPENDING) may be reached. */
+	/* Sending fails at the limit of queued signals (RLIMIT_SIGPENDING). */
 	if (!carrier_call_to_host(c, &mark_stuck))
 		atomic_store(&c->called, false);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a carrier needs for signals, and how a carrier is sent one:
- * signals/signals.h says what happens then.
+ * A carrier's signal stack, mask and timer, and sending a signal to it.
+ * signals/signals.h describes the handling.
  */
 #ifndef FLEXSC_RUNTIME_CARRIER_SIGNAL_H
 #define FLEXSC_RUNTIME_CARRIER_SIGNAL_H
@@ -11,54 +11,46 @@
 #include "runtime/base/sigset.h"
 #include "carrier.h"
 
-/* Give the calling carrier a stack for the signals that reach it. */
+/* Give the calling carrier a signal stack. */
 void flexsc__signal_stack(struct carrier *c);
-/* Give the stack and the timer back, on the carrier. */
+/* The calling carrier: free its signal stack and timer. */
 void flexsc__signal_fini(struct carrier *c);
 
-/*
- * Unblock on the calling carrier all of SIGNAL_RAISED, except signals in "but".
- */
+/* The calling carrier: unblock the signals of SIGNAL_RAISED, except those in "but". */
 void flexsc__signal_unblock(struct carrier *c, sigmask_t but);
 
 /*
- * On a carrier's own stack. A SIGPIPE came before the carrier looked at the
- * calls that are complete by now. If no such call ended with EPIPE, the SIGPIPE
- * was sent: give it back to the process.
+ * Carrier c, on its own stack: a SIGPIPE came before c collected completions. If no
+ * such call ended with EPIPE, a program sent the SIGPIPE: give it back to the process.
  */
 void flexsc__signal_pipe(struct carrier *c);
 
 /*
- * Any thread: call the user thread that runs on this carrier to its host, if it is
- * wanted there.
+ * Any thread: call the user thread that runs on c to its host, if it is wanted there.
  */
 void flexsc__signal_carrier(const struct carrier *c);
 
 /*
- * Monitor only: call the user thread that runs on this carrier to its host. c->stuck is
- * the system call that it blocks in.
+ * Monitor only: call the user thread that runs on c to its host, out of the system call
+ * in c->stuck.
  */
 void flexsc__signal_stuck(struct carrier *c);
 /*
- * Monitor only: call the user thread that runs on this carrier to its host, at its
- * processor's next tick. The kernel looks at timers of processor time on its way back
- * to the program, so the signal interrupts no call, not even one that begins at this
- * moment. False if the carrier has no such timer.
+ * As flexsc__signal_carrier(), but at the next tick of c's processor. The kernel checks
+ * timers of processor time on its way back to the program, so the signal interrupts no
+ * call, not even one that is just beginning. False: c has no such timer.
  */
 bool flexsc__signal_running(const struct carrier *c);
 
-/*
- * The calling carrier's timer for flexsc__signal_running(); negative if there
- * is none.
- */
+/* Create the calling carrier's timer for flexsc__signal_running(). Negative: failed. */
 int flexsc__signal_timer(const struct carrier *c);
 
-/* Is this SIGSETXID the runtime's, and not libc's? */
+/* Did the runtime, and not libc, send this SIGSETXID? */
 bool flexsc__signal_is_marked(const siginfo_t *info);
 
 /*
- * The call that the monitor found the calling carrier in, if this SIGSETXID is
- * flexsc__signal_stuck()'s. Else its nr is negative.
+ * The call that the monitor found the calling carrier in, if flexsc__signal_stuck()
+ * sent this SIGSETXID. Otherwise nr is negative.
  */
 struct stuck flexsc__signal_noted(struct carrier *c, const siginfo_t *info);
 

@@ -38,8 +38,8 @@ static void end_requested(struct flexsc_cb *cb)
 }
 
 /*
- * Wait until all carriers have come here, before any destroys its loop: one that comes
- * back from being stuck notifies its heir's loop.
+ * Wait until all carriers are here, before any destroys its loop: one that returns from
+ * a stuck call notifies its heir's loop.
  */
 static void end_together(void)
 {
@@ -49,7 +49,7 @@ static void end_together(void)
 		futex_wait(&over, n, UINT64_MAX);
 		n = atomic_load(&over);
 	}
-	/* futex_wake() wakes one thread, and each wakes the next. */
+	/* futex_wake() wakes one thread, which wakes the next. */
 	futex_wake(&over);
 }
 
@@ -70,17 +70,17 @@ static void carrier_fini(struct carrier *c)
 /* Carriers that start together. */
 struct starts {
 	struct flexsc_options options;
-	unsigned int spares;	/* number of the first that is a spare */
+	unsigned int spares;	/* carriers from this number on are spares */
 	uint32_t changed;
 	char *why;
 	size_t size;
-	/* One at a time takes the next place, and makes its loop. */
+	/* for taking a place and creating its loop */
 	struct lock turn;
-	int err;		/* of the first that failed: no other takes a place */
+	int err;		/* first error: no thread takes a place */
 	_Atomic uint32_t left;	/* threads that have neither started nor failed */
 };
 
-/* One thread of a carrier that starts. */
+/* The thread of one carrier. */
 struct start {
 	struct starts *all;
 	pthread_t thread;
@@ -109,20 +109,20 @@ static void begin_loop(struct carrier *c)
 	c->kept_timer = flexsc__signal_timer(c);
 	c->k.counters->tid = c->k.tid;
 	/*
-	 * If no syscall thread can be made, the user thread makes the call on its host:
-	 * post() in calls/perform.c.
+	 * If no syscall thread can be created, the user thread makes the call on its
+	 * host: post() in calls/perform.c.
 	 */
 	c->loop->no_thread = -ERESTART;
 	/*
-	 * After io_uring has failed, a loop whose calls are all lost returns an error
+	 * If io_uring fails, a loop that has lost all its calls returns an error
 	 * instead of sleeping, unless it is referenced: is_all_lost() in uring.c.
 	 */
 	flexsc_loop_ref(c->loop);
 }
 
 /*
- * Become the next carrier. It counts as soon as it is ready, so there are no gaps
- * if another one fails. NULL: it has failed.
+ * Become the next carrier. "count" grows only now, so a failure leaves no gap. NULL:
+ * failed.
  */
 static struct carrier *take_place(struct starts *all)
 {
@@ -140,7 +140,7 @@ static struct carrier *take_place(struct starts *all)
 		return NULL;
 	}
 	begin_loop(c);
-	/* Have all carriers use one engine. */
+	/* All carriers use the engine of the first one. */
 	all->options.engine = flexsc_loop_engine(c->loop);
 	flexsc__runtime.count++;
 	return c;
@@ -157,16 +157,16 @@ static void *carrier_main(void *arg)
 	unlock(&all->turn);
 	start->failed = !c;
 	/*
-	 * Releases the carrier to start_together(), which may return from here on. So
-	 * don't read *start or *all below; futex_wake() uses the address only.
+	 * Releases the carrier to start_together(), after whose return *start and *all
+	 * are gone. futex_wake() uses the address only.
 	 */
 	if (atomic_fetch_sub(&all->left, 1) == 1)
 		futex_wake(&all->left);
 	if (c) {
-		/* M1: the monitor may be asleep since before there were carriers. */
+		/* M1: the monitor may have slept since before there were carriers. */
 		flexsc__monitor_notice();
 		flexsc__carrier_run(c);
-		/* An heir's loop may have another carrier's timers. */
+		/* The loop of an heir may have timers of other carriers. */
 		flexsc__futex_timers_free_dead(c);
 		end_together();
 		carrier_fini(c);
@@ -176,8 +176,8 @@ static void *carrier_main(void *arg)
 }
 
 /*
- * Make n threads, then wait once, for the last of them. On a busy machine, each may
- * wait long for a processor. 0, or -errno if there are fewer carriers.
+ * Create n threads, then wait once for all of them: on a busy machine, each may wait
+ * long for a processor. Returns 0, or -errno if carriers are missing.
  */
 static int start_together(struct starts *all, struct start *each, unsigned int n)
 {
@@ -207,8 +207,8 @@ int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 			  size_t size)
 {
 	/*
-	 * The new thread has the user and groups of the thread that makes it, so past
-	 * changes need not reach it: take carrier 0's count (signals/identity.c).
+	 * The new thread inherits its creator's user and groups, so past changes
+	 * needn't reach it: take carrier 0's count (signals/identity.c).
 	 */
 	struct starts all = {
 		.options = *options,
@@ -285,7 +285,6 @@ void flexsc__carriers_end(void)
 		all[i].end.callback = end_requested;
 		flexsc_loop_wake(all[i].loop, &all[i].end);
 	}
-	/* They end in parallel; "ended_calls" is atomic. */
 	for (unsigned int i = 0; i < n; i++)
 		flexsc__own_join(all[i].thread);
 	forget_all();
@@ -294,7 +293,7 @@ void flexsc__carriers_end(void)
 
 void flexsc__carriers_forked(void)
 {
-	/* Up to "room": the fork may have come while a spare was being made. */
+	/* Up to "room": the fork may have come while a spare started. */
 	for (unsigned int i = 0; i < flexsc__runtime.room; i++)
 		flexsc__proc_close(&flexsc__runtime.carriers[i]);
 	forget_all();

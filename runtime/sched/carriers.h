@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All carriers: they start together, and end together. */
+/* Starting and ending all carriers. One thread at a time does so. */
 #ifndef FLEXSC_RUNTIME_CARRIERS_H
 #define FLEXSC_RUNTIME_CARRIERS_H
 
@@ -7,32 +7,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SPARES_MOST	64U	/* spares that are ever made: spare.h */
+#define SPARES_MOST	64U	/* most spares ever created: spare.h */
 
 /*
- * Start n carriers whose loops have these options, and a spare. A spare that started
- * later would take descriptors, with low numbers for a moment, while the program counts
- * on the lowest free one. Returns how many carriers there are besides the spare, or
- * -errno; if one is missing, "why" is the reason.
+ * Start n carriers whose loops have these options, and a spare. If a spare started
+ * later, it would take low descriptors for a moment, while the program may count on the
+ * lowest free one. Returns the number of carriers without the spare, or -errno. If one
+ * is missing, "why" has the reason.
  */
 int flexsc__carriers_start(unsigned int n, bool spare,
 			   const struct flexsc_options *options, char *why,
 			   size_t size);
 
 /*
- * End all carriers, spares included, and wait until they have ended. They have nothing
- * to do by now, and get nothing to do. The thread that makes spares has ended.
+ * End all carriers and spares, and wait until they have ended. They have no work, and
+ * must not get any. The maker has ended.
  */
 void flexsc__carriers_end(void);
 
 /*
- * Start one more carrier, as a spare. flexsc__runtime.carriers has room for it. Returns
+ * Start one more carrier, as a spare; flexsc__runtime.carriers has room for it. Returns
  * 0, or -errno with the reason in "why".
  */
 int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 			  size_t size);
 
-/* Forget the carriers in a forked child, which has none. */
+/* In a forked child, which has no carriers. */
 void flexsc__carriers_forked(void);
 
 #endif /* FLEXSC_RUNTIME_CARRIERS_H */

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often descriptors were closed, so that a call isn't made again on another file.
+ * Counts how often descriptors were closed, so that no call is repeated on a wrong
+ * file.
  *
- * A call that waits keeps its file when its descriptor is closed, but the number may mean
- * another file by the time that the call is made again: because it moves to another
- * carrier (moved.h), or goes on after a part (calls/parts.c). So a call notes the count
- * when it is posted. If the count has changed, only the old request is sure to have the
- * right file.
+ * A pending call keeps its file when its descriptor is closed, but the number may mean
+ * another file when the call is made again: because it moves to another carrier
+ * (moved.h), or continues after a part (calls/parts.c). So a call notes the count when
+ * it is posted. If the count has changed since, only the old request is sure to have
+ * the right file.
  *
- * The kernel looks the number up when it takes a request. M5: an heir that moves calls
- * adds itself to the heirs, then reads counts, and removes itself when its requests are
- * submitted. M6: a user thread counts a closing, then waits until there is no heir, then
- * closes. All are sequentially consistent. So the heir sees the closing, or the user
- * thread waits until the request has its file.
+ * The kernel looks a descriptor up when it takes a request. M5: an heir that moves
+ * calls raises flexsc__closings_heirs, then reads counts, and lowers it when its
+ * requests are submitted. M6: a user thread counts a closing, then waits until there is
+ * no heir, then closes. All of these are sequentially consistent. So the heir sees the
+ * closing, or the user thread waits until the request has its file.
  */
 #ifndef FLEXSC_RUNTIME_CLOSINGS_H
 #define FLEXSC_RUNTIME_CLOSINGS_H
@@ -23,13 +24,13 @@
 
 #include "uthread.h"
 
-#define CLOSINGS	(1U << 16)	/* counts, by a descriptor's lower bits */
-/* close_range(2) counts so many at once, or it would take half a millisecond. */
+#define CLOSINGS	(1U << 16)	/* counts, by a descriptor's low bits */
+/* close_range(2) counts in chunks; single counts would take 0.5 ms. */
 #define CLOSINGS_CHUNK	(1U << 10)
 
 extern struct closings {
 	_Atomic uint32_t of[CLOSINGS];
-	/* By close_range(2). The last is for all descriptors from CLOSINGS on. */
+	/* By close_range(2). The last one is for descriptors from CLOSINGS on. */
 	_Atomic uint32_t of_chunk[CLOSINGS / CLOSINGS_CHUNK + 1];
 } flexsc__closings;
 
@@ -50,19 +51,19 @@ static inline uint64_t closings_fd(const struct uthread *u)
 	return u->args[u->nr == SYS_poll ? 4 : 0];
 }
 
-/* u is about to post its call. */
+/* Note the count of u's descriptor, before u posts its call. */
 static inline void closings_note(struct uthread *u)
 {
 	u->closings = closings_of(closings_fd(u));
 }
 
-/* User threads only: the descriptor is about to be closed, or was closed just now. */
+/* User threads only: count a closing, right before or after it. */
 static inline void closings_count(uint32_t fd)
 {
 	atomic_fetch_add(&flexsc__closings.of[fd % CLOSINGS], 1);
 }
 
-/* The same for all descriptors from first to last. */
+/* As closings_count(), for all descriptors from first to last. */
 void flexsc__closings_count_range(uint32_t first, uint32_t last);
 
 void flexsc__closings_wait_for_heirs(void);
@@ -75,7 +76,7 @@ static inline void closings_wait(void)
 		flexsc__closings_wait_for_heirs();
 }
 
-/* Heirs only: before the first call moves; when the new requests are submitted. */
+/* Heirs only: before the first call moves, and when the new requests are submitted. */
 void flexsc__closings_heir_begins(void);
 void flexsc__closings_heir_ends(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting by kernel threads, in the blocks of counters/counters.h. */
+/* Incrementing counters in the blocks of kernel threads (counters/counters.h). */
 #ifndef FLEXSC_RUNTIME_COUNT_H
 #define FLEXSC_RUNTIME_COUNT_H
 
@@ -21,7 +21,7 @@ static inline void counters_add(const struct kthread *k, uint64_t *counter,
 	counters_own(&(c)->k.counters->field, n)
 #define COUNT_HERE(field, n)	COUNT(kthread_self(), field, n)
 
-/* Count a call of u by u->way. */
+/* Count a call of u, by the way in which it was made. */
 static inline void counters_call(const struct uthread *u)
 {
 	COUNT_HERE(ways[u->way], 1);

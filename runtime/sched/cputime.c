@@ -9,7 +9,7 @@
 
 /* Ticks and nanoseconds. */
 
-#define BASE_NS		1000000U	/* ns between two stamps, at least */
+#define BASE_NS		1000000U	/* minimum time between two stamps, in ns */
 #define TRIES		8
 
 struct stamp {
@@ -17,7 +17,7 @@ struct stamp {
 };
 
 static struct stamp at_start;
-/* Ticks in 2^32 nanoseconds; 0 until it is known. */
+/* Ticks in 2^32 nanoseconds; 0: not measured yet. */
 static _Atomic uint64_t ticks_rate;
 
 static uint64_t read_clock(clockid_t clock)
@@ -33,7 +33,7 @@ uint64_t flexsc__cputime_of(int32_t tid)
 	return read_clock(CLOCK_OF(tid));
 }
 
-/* Both clocks at one moment: of some tries, the one disturbed least. */
+/* Read both clocks at one moment: the least disturbed of several tries. */
 static struct stamp stamp(void)
 {
 	uint64_t least = UINT64_MAX;
@@ -57,7 +57,7 @@ __attribute__((constructor)) static void begin(void)
 	at_start = stamp();
 }
 
-/* The rate must never change, or clocks would go back. */
+/* Measured once: a rate that changed would let clocks go back. */
 static uint64_t rate(void)
 {
 	uint64_t known = atomic_load(&ticks_rate), found;
@@ -86,15 +86,13 @@ static uint64_t ticks_of(uint64_t ns)
 }
 
 /*
- * Ticks on carriers. Other threads read what a carrier writes here plainly; an
- * aligned word doesn't tear.
+ * Ticks on carriers. A carrier writes these plain fields while other threads read them;
+ * an aligned word doesn't tear.
  */
 
 #define READ(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-/*
- * Ticks of the current run, up to "now", in which the carrier had no processor.
- */
+/* Ticks of the current run, up to "now", during which the carrier had no processor. */
 static uint64_t lost(const struct carrier *c, uint64_t now, uint64_t ns)
 {
 	uint64_t run = now - READ(c->began), since = now - READ(c->clock.at);
@@ -125,16 +123,13 @@ static uint64_t own_ticks(struct uthread *u)
 		return u->ran;
 	flexsc__cputime_look(c, u, context_ticks());
 	/*
-	 * Up to that look, and not to this moment: since then the carrier may
-	 * have been off its processor.
+	 * Only up to that reading: since then the carrier may have been off its
+	 * processor.
 	 */
 	return u->ran + (c->clock.at - c->began);
 }
 
-/*
- * Ticks that another user thread has run on carriers. It may change carriers or
- * go to its host meanwhile.
- */
+/* Ticks that another user thread, which may move meanwhile, has run on carriers. */
 static uint64_t others_ticks(const struct uthread *u)
 {
 	for (;;) {
@@ -146,16 +141,15 @@ static uint64_t others_ticks(const struct uthread *u)
 		began = READ(c->began);
 		at = READ(c->clock.at);
 		/*
-		 * The clock is read before the ticks. What passes in between
-		 * counts as time without a processor, so the result is too
-		 * little rather than too much.
+		 * Clock before ticks: the time in between counts as time without a
+		 * processor, so the result is rather too small.
 		 */
 		ns = flexsc__cputime_of(c->k.tid);
 		now = context_ticks();
 		gone = lost(c, now, ns);
 		/*
-		 * The run is still the one of the first look, and nothing was
-		 * taken off.
+		 * Accept the values if it is still the same run and nothing was
+		 * subtracted.
 		 */
 		if (READ(c->k.current) == u && READ(c->began) == began &&
 		    READ(c->clock.at) == at && READ(u->ran) == ran)

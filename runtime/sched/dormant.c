@@ -14,22 +14,22 @@
 #include "uthreads.h"
 
 /*
- * How long after a rest for a fork there is no other, in ns. To end the carriers and to
- * start them again takes some milliseconds, which is too much for each of many forks.
+ * How long after one fork the runtime doesn't become dormant for another, in ns. Ending
+ * and restarting the carriers takes some milliseconds, too much for each of many forks.
  */
 #define OFTEN_NS	50000000U
 /*
- * How long to wait until the kernel has removed a joined thread, and between two looks,
- * in ns.
+ * How long to wait until the kernel has removed a joined thread, and between checks, in
+ * ns.
  */
 #define GONE_NS		100000000U
 #define LOOK_NS		20000
-/* How often to look for other threads: one of the runtime's own may just end. */
+/* How often to check for other threads: one of the runtime's may just be ending. */
 #define LOOKS		10
 
 /*
- * Is u the program's only thread? libc's count includes threads that libc made for
- * itself, for SIGEV_THREAD for example, and not the runtime's own (thread_count.h).
+ * Is u the program's only thread? libc's count includes threads that libc created, as
+ * for SIGEV_THREAD, but not the runtime's (thread_count.h).
  */
 static bool is_alone(const struct uthread *u)
 {
@@ -47,7 +47,7 @@ static bool is_alone(const struct uthread *u)
 	return alone && !others;
 }
 
-/* The kernel counts a thread for a moment after pthread_join() has returned. */
+/* The kernel still counts a thread for a moment after pthread_join() has returned. */
 static void wait_until_gone(void)
 {
 	const struct timespec moment = { 0, LOOK_NS };
@@ -65,10 +65,10 @@ bool flexsc__dormant_begin(struct uthread *u)
 
 	if (atomic_load(&flexsc__runtime.dormant))
 		return true;
-	/* A filter of u's own may forbid what follows. */
+	/* A filter of u's may forbid the calls below. */
 	if (filter_is_near(u) || !is_alone(u))
 		return false;
-	/* The process has as many user threads as this one: it stays. */
+	/* u stays on its host from here on. */
 	atomic_store(&flexsc__runtime.dormant, true);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	flexsc__monitor_end();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dormant runtime has no threads of its own. The kernel lets only a process with one
- * thread enter some namespaces, and programs count threads when they fork. So before the
- * program's only thread makes such a call, carriers and monitor end. The user thread stays
- * on its host until the next pthread_create() starts them again (runtime.c).
+ * The dormant runtime has no threads of its own. The kernel admits only processes with
+ * one thread to some namespaces, and programs count threads when they fork. So before
+ * the program's only thread makes such a call, carriers and monitor end. The user
+ * thread stays on its host until the next pthread_create() starts them again
+ * (runtime.c).
  */
 #ifndef FLEXSC_RUNTIME_DORMANT_H
 #define FLEXSC_RUNTIME_DORMANT_H
@@ -13,16 +14,13 @@
 #include "uthread.h"
 
 /*
- * The calling thread is u, on its host and inside the runtime. True: u is the program's
- * only thread, the runtime rests, and the process has one thread. False: there are
- * other threads, or u has a filter (calls/filter.h).
+ * The calling thread is u, on its host and inside the runtime. True: the runtime is
+ * dormant, and the process has one thread. False: there are other threads, or u has a
+ * filter (calls/filter.h).
  */
 bool flexsc__dormant_begin(struct uthread *u);
 
-/*
- * As flexsc__dormant_begin(), before u forks; without effect shortly after the
- * last time.
- */
+/* As flexsc__dormant_begin(), before u forks. No effect shortly after the last time. */
 void flexsc__dormant_before_fork(struct uthread *u);
 
 /* Carriers and monitor have started again. */

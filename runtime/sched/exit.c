@@ -17,15 +17,15 @@
 #include "wait.h"
 
 /*
- * How long the process's end waits for threads to return to their hosts, and how long
- * between two looks, in ns.
+ * How long the end of the process waits for returns to hosts, and between checks, in
+ * ns.
  */
 #define END_NS		20000000U
 #define LOOK_NS	50000
 
 /*
- * Does u wait for a socket that isn't connected? Its wait may be over by now;
- * then u returns to its host for nothing.
+ * Does u wait for an unconnected socket? The wait may be over by now; then u's return
+ * is unnecessary.
  */
 static bool waits_for_others(const struct uthread *u)
 {
@@ -39,8 +39,8 @@ static bool waits_for_others(const struct uthread *u)
 }
 
 /*
- * Call user threads to their hosts that wait for sockets that aren't connected. True if
- * one is on its way there, or if the list is locked.
+ * Call user threads that wait for unconnected sockets to their hosts. True: one is on
+ * its way, or another thread has locked the list.
  */
 static bool call_to_hosts(void)
 {
@@ -65,7 +65,7 @@ static void let_go(void)
 	bool enters = u->alive && !u->busy;
 
 	atomic_store(&flexsc__runtime.last, true);
-	/* The user threads may be queued on this thread's own carrier. */
+	/* Other user threads may be queued on this thread's carrier. */
 	if (enters) {
 		flexsc__enter(u);
 		u->cause = CAUSE_ENDS;
@@ -77,7 +77,6 @@ static void let_go(void)
 		flexsc__exit(u);
 }
 
-/* System calls that the carriers' loops have made. */
 static uint64_t loops_calls(void)
 {
 	uint64_t calls = atomic_load(&flexsc__runtime.ended_calls);

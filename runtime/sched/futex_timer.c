@@ -4,7 +4,10 @@
 #include "lib/loop/event.h"
 #include "lib/run/handover.h"
 
-/* Timers never move, and their memory stays: others may read a freed one. */
+/*
+ * Timers never move, and their memory stays, because other threads may read a freed
+ * one.
+ */
 static struct futex_timer *take(struct carrier *c)
 {
 	struct arena *all = &c->timers.all;

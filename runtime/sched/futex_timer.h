@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time limit of a futex wait: a timer in the loop of a carrier, its owner. Any thread
- * may end the wait. Then the user thread runs, waits again, or ends, before the owner uses
- * its loop again. So the timer is an object of its own, which only the owner frees.
+ * The time limit of a futex wait: a timer in the loop of a carrier, its owner. Any
+ * thread may end the wait. Then the user thread may run, wait again, or end, before the
+ * owner uses its loop again. So the timer is an object of its own, which only the owner
+ * frees.
  *
  *	free	-> live		owner: a wait begins
  *	live	-> live		an heir becomes the owner (moved.h)
  *	live	-> dead		any thread: it took the user thread off its bucket
  *	dead	-> free		owner, from its list of dead timers
  *
- * A live timer names the bucket of its user thread. Only a thread that has this bucket's
- * lock changes the name, so exactly one ends the wait: a waker, an interruption, or the
- * timer's expiry. That thread also puts the timer into the list. A dead timer that expires
- * has no effect.
+ * A live timer points to the bucket of its user thread. Only a thread that has this
+ * bucket's lock changes the pointer, so exactly one ends the wait: a waker, an
+ * interruption, or the timer's expiry. That thread also puts the timer into the list. A
+ * dead timer that expires has no effect.
  *
- * A timer in the list doesn't wake the owner. The owner empties the list each time it looks
- * for completions (carrier_run.c). So a carrier has at most one timer per unfinished
- * timed wait that began on it or moved to it, plus those made since its last look.
+ * Adding to the list doesn't wake the owner, which empties the list when it collects
+ * completions (carrier_run.c). So a carrier has at most one timer per unfinished timed
+ * wait that began on it or moved to it, plus those that ended since.
  */
 #ifndef FLEXSC_RUNTIME_FUTEX_TIMER_H
 #define FLEXSC_RUNTIME_FUTEX_TIMER_H
@@ -27,15 +28,15 @@ struct bucket;
 
 struct futex_timer {
 	struct flexsc_cb cb;
-	_Atomic(struct bucket *) bucket;	/* that u is in; NULL: dead */
-	struct uthread *u;	/* it may end when the timer is dead */
-	struct carrier *owner;	/* live: with the bucket's lock */
-	struct futex_timer *next;	/* free or dead */
+	_Atomic(struct bucket *) bucket;	/* the bucket of u; NULL: dead */
+	struct uthread *u;	/* u may end when the timer is dead */
+	struct carrier *owner;	/* live: under the bucket's lock */
+	struct futex_timer *next;	/* next free or dead timer */
 };
 
 /*
- * Carrier c only: have "over" called in ns nanoseconds, on c or its heir. The caller then
- * sets the bucket. NULL: there is no memory.
+ * Carrier c only: call "over" after ns nanoseconds, on c or its heir. The caller then
+ * sets the bucket. NULL: out of memory.
  */
 struct futex_timer *flexsc__futex_timer_start(struct carrier *c,
 					      struct uthread *u,
@@ -46,8 +47,8 @@ struct futex_timer *flexsc__futex_timer_start(struct carrier *c,
 void flexsc__futex_timer_end(struct futex_timer *timer);
 
 /*
- * Heir s only, with the bucket's lock: move a live timer of a stuck carrier to s. False:
- * there is no memory. Then the timer can only be ended.
+ * Heir s only, with the bucket's lock: move a live timer of a stuck carrier to s.
+ * False: out of memory. Then the timer can only be ended.
  */
 bool flexsc__futex_timer_move(struct futex_timer *timer, struct carrier *s);
 
@@ -57,7 +58,7 @@ void flexsc__futex_timers_free_dead(struct carrier *c);
 /* When all carriers have freed their dead timers, and c has destroyed its loop. */
 void flexsc__futex_timers_fini(struct carrier *c);
 
-/* The timer whose cb this is. */
+/* The timer that contains this cb. */
 static inline struct futex_timer *futex_timer_of(struct flexsc_cb *cb)
 {
 	return (struct futex_timer *)((char *)cb -

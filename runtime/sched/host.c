@@ -12,7 +12,7 @@
 #include "state.h"
 #include "sticky.h"
 
-/* The kernel thread's own stack begins here when u leaves its host first. */
+/* The bottom of the host's own stack, from u's first leave on. */
 static void host_main(void *arg)
 {
 	struct uthread *u = arg;
@@ -22,8 +22,8 @@ static void host_main(void *arg)
 	u->then(&host->k, u);
 	for (;;) {
 		/*
-		 * H2: acquires the user thread's stack from the carrier that it
-		 * was on; pairs with H1.
+		 * H2: acquires the user thread's stack from its last carrier; pairs
+		 * with H1.
 		 */
 		while (atomic_load_explicit(&host->word,
 					    memory_order_acquire) == HOST_AWAY)
@@ -81,11 +81,13 @@ void flexsc__leave_host(struct uthread *u)
 
 	if (!on_host())
 		return;
-	/* A signal that arrives from here on calls u to its host. */
+	/* From here on, a signal calls u to its host. */
 	u->host.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	signal_mask(SIG_BLOCK, NULL, &mask);
-	/* Such a signal has blocked all others and noted the program's mask. */
+	/*
+	 * That signal's handler has blocked all signals, and noted the program's mask.
+	 */
 	if (!u->host.masked) {
 		u->host.mask = mask;
 		u->host.masked = true;
@@ -139,7 +141,7 @@ void flexsc__settle(struct uthread *u)
 		return;
 	u->host.away = false;
 	atomic_store(&u->wanted, false);
-	/* The signals that u was called to its host for run their handlers here. */
+	/* Signals that called u to its host are handled here. */
 	u->busy = false;
 	if (u->host.masked) {
 		u->host.masked = false;
@@ -175,8 +177,8 @@ static bool is_left(const struct uthread *u, uintptr_t sp)
 	if (u->stay.high)
 		return true;
 	/*
-	 * A thread's TLS is above its stack, so an address beyond it is on
-	 * another stack; the first thread's TLS is elsewhere.
+	 * A thread's TLS is above its stack, so an address beyond the TLS is on another
+	 * stack. The first thread's TLS is elsewhere.
 	 */
 	return sp > frame && (sp < u->fs || u->fs < frame);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user thread and its own kernel thread: leaving the host, and returning. Everything
- * that needs a thread's identity, or that would stop a carrier, happens on the host, where
- * the user thread is a plain NPTL thread.
+ * Leaving the host thread, and returning to it. Everything that needs a thread's
+ * identity, or that would block a carrier, happens on the host, where the user thread
+ * is a plain NPTL thread.
  *
- * While a user thread is away, its kernel thread sleeps on a small stack of its own, with
- * the program's signal mask. A signal that arrives meanwhile calls the user thread to its
- * host: signals/signals.h.
+ * While a user thread is away, its kernel thread sleeps on a small stack of its own,
+ * with the program's signal mask. A signal that arrives there calls the user thread to
+ * its host: signals/signals.h.
  */
 #ifndef FLEXSC_RUNTIME_HOST_H
 #define FLEXSC_RUNTIME_HOST_H
@@ -14,68 +14,63 @@
 #include "uthread.h"
 
 /*
- * The calling kernel thread becomes the host of its user thread, and will sleep on this
- * stack (stacks.h). The mask is the user thread's.
+ * The calling kernel thread becomes u's host. It will sleep on this stack (stacks.h).
+ * mask: u's signal mask.
  */
 void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask);
-/* The user thread is on its host and won't leave again. */
+/* Free what the host has. u is on its host, and never leaves it again. */
 void flexsc__host_fini(struct uthread *u);
 
-/* User thread only: return to its host, and leave it. No effect if it is there already. */
+/* User thread only: return to its host, or leave it. No effect if that is done. */
 void flexsc__return_to_host(struct uthread *u);
 void flexsc__leave_host(struct uthread *u);
 
 /*
- * A user thread stays on its host while a function runs that needs it there: a signal
- * handler, or a function of libc's. Only the outermost such function counts. A jump may
- * leave it without its end: a later call whose frame is above that function's shows that.
- * A call further down doesn't, so longjmp() reports the frame that it jumps to.
+ * A user thread stays on its host while a function runs that needs the host: a signal
+ * handler, or a function of libc's. Only the outermost one counts. A jump may leave the
+ * function without flexsc__stay_end(). A later call from a frame above the function's
+ * shows that. A call from further down doesn't, so longjmp() reports the frame that it
+ * jumps to.
  */
 struct stay {
 	bool outermost;
 };
 
-/*
- * The user thread stays on its host from here on. Its signal stack, if it is on
- * one, is from low to high.
- */
+/* From here on u stays on its host. low, high: the signal stack that it may run on. */
 struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
 			       uintptr_t high);
 void flexsc__stay_end(struct uthread *u, struct stay stay);
-/* The user thread goes on at this stack pointer. */
+/* u continues at this stack pointer. That ends the stay if its function was left. */
 void flexsc__stay_left(struct uthread *u, uintptr_t sp);
-/* Does such a function still run? */
+/* Does the stay go on? */
 bool flexsc__stay_goes_on(struct uthread *u);
-/*
- * Is the user thread on its host and can't leave? Then it may as well wait there.
- */
+/* Is u on its host, and can't leave? Then it waits there. */
 bool flexsc__stays(struct uthread *u);
 
 /*
- * Kernel threads only: is u on its way from its host to a wait? If u is anchored
- * meanwhile it goes on to its wait, because it would leave again if it was sent
- * to its host.
+ * Kernel threads only: is u on its way from its host to a wait? Then it continues even
+ * if it is anchored meanwhile, because on its host it would only leave again.
  */
 bool flexsc__leaves_host(const struct uthread *u);
 
-/* Kernel threads only: u, which doesn't run, is to run on its host. */
+/* Kernel threads only: make u, which doesn't run, run on its host. */
 void flexsc__send_to_host(struct uthread *u);
 
 /*
- * User thread only, after any suspension: if it was sent to its host, the signals that
- * it was sent to its host for arrive here.
+ * User thread only, after each suspension: if it is on its host now, receive the
+ * signals that called it there.
  */
 void flexsc__settle(struct uthread *u);
 
 /*
- * flexsc__settle() for a user thread that leaves a signal frame next. Returns
- * the mask that the frame is to have. All signals are blocked until then, and
- * those that the user thread was sent to its host for arrive after it.
+ * As flexsc__settle(), before the user thread returns from a signal frame. Returns the
+ * mask for that frame. All signals are blocked until then; those that called the user
+ * thread to its host arrive afterwards.
  */
 sigmask_t flexsc__settle_in_frame(struct uthread *u);
 
 /*
- * User thread only: enter the runtime, and exit from it. Inside, signals that come to its
+ * User thread only: enter the runtime, or exit from it. Inside, signals that reach its
  * host are delayed until the exit, so a system call that may take long is made outside.
  */
 static inline void flexsc__enter(struct uthread *u)
@@ -90,10 +85,7 @@ static inline void flexsc__exit(struct uthread *u)
 	RULE(u == &flexsc__self && u->busy);
 	for (;;) {
 		u->busy = false;
-		/*
-		 * Signals that come after this store are handled at once; those
-		 * that came before it are handled now.
-		 */
+		/* Later signals are handled at once, earlier ones below. */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (!atomic_load_explicit(&u->wanted, memory_order_relaxed) ||
 		    !on_host())
@@ -102,10 +94,7 @@ static inline void flexsc__exit(struct uthread *u)
 	}
 }
 
-/*
- * Any thread: the calling thread returns to its host, if it is a user thread outside the
- * runtime.
- */
+/* Any thread: if it is a user thread outside the runtime, it returns to its host. */
 void flexsc__bring_to_host(void);
 
 #endif /* FLEXSC_RUNTIME_HOST_H */

@@ -4,7 +4,7 @@
 #include "carrier_signal.h"
 #include "runqueue.h"
 
-/* A list has grown: wake the carrier, or its heir if it has got one meanwhile. */
+/* A list has grown: wake the carrier, or pass the list on to its heir. */
 static void notify(struct carrier *c)
 {
 	/* D2: an heir may have emptied the list just before; pairs with D1. */
@@ -27,7 +27,7 @@ static void put_in_box(struct carrier *c, struct uthread *u)
 	notify(c);
 }
 
-/* A carrier for a user thread that has run on none. */
+/* Any carrier that is no spare, in turn. */
 static struct carrier *any_carrier(void)
 {
 	static _Atomic unsigned int next;
@@ -43,8 +43,8 @@ static struct carrier *any_carrier(void)
 }
 
 /*
- * The spinner comes first, because waking it costs no system call. If it has just
- * stopped spinning, put_in_box() wakes its loop.
+ * Prefer the spinner, because waking it needs no system call. If it has just stopped,
+ * put_in_box() wakes its loop.
  */
 void flexsc__inbox_give(struct uthread *u)
 {
@@ -82,14 +82,13 @@ struct uthread *flexsc__inbox_take(struct carrier *c)
 	return oldest;
 }
 
-/* If u computes on c, c doesn't look at its list: interrupt u. */
+/* If u computes on c, c doesn't check its list, so interrupt u. */
 static void signal_if_runs(const struct carrier *c, const struct uthread *u)
 {
 	/*
-	 * The signal has no effect if u has been suspended meanwhile. If c has
-	 * read "wanted" too early and is about to set "current", there is no
-	 * signal: u goes to its host with its next call, or when the monitor
-	 * finds it.
+	 * The signal has no effect if u has been suspended meanwhile. If c has read
+	 * "wanted" too early and is about to set "current", there is no signal: u goes
+	 * to its host with its next call, or when the monitor calls it.
 	 */
 	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)
 		flexsc__signal_carrier(c);

@@ -10,7 +10,7 @@
 #include "stacks.h"
 #include "thread_count.h"
 
-/* Arguments of a new thread, at the top of a stack to park on. */
+/* Arguments of a new thread, at the top of a small stack. */
 struct birth {
 	void *(*start)(void *);
 	void *arg;
@@ -34,13 +34,10 @@ static void *own_main(void *arg)
 	return ret;
 }
 
-/*
- * Bytes that a thread of the runtime has at least, besides the program's
- * thread-local storage.
- */
+/* Minimum size of a thread's stack in bytes, without thread-local storage. */
 #define LEAST		65536U
 
-/* On a stack of libc's. Without attributes, the program's default ones would apply. */
+/* Use a stack of libc's, without the program's default attributes. */
 static int own_create_large(pthread_t *thread, const pthread_attr_t *attr,
 			    struct birth *birth)
 {
@@ -56,9 +53,9 @@ static int own_create_large(pthread_t *thread, const pthread_attr_t *attr,
 }
 
 /*
- * Make the thread on a stack of the runtime's, or on one of libc's if the program's
- * thread-local storage is too large. libc puts that storage at the stack's top and requires
- * little below it, so the stack that it gets is smaller by LEAST.
+ * Use a stack of the runtime's, or one of libc's if the program's thread-local storage
+ * is too large. libc puts that storage at the stack's top and checks for little space
+ * below it, so libc gets a stack that is smaller by LEAST.
  */
 static int own_create(pthread_t *thread, pthread_attr_t *attr,
 		      struct birth *birth)
@@ -76,7 +73,7 @@ static int own_create(pthread_t *thread, pthread_attr_t *attr,
 	return err == EINVAL ? own_create_large(thread, attr, birth) : err;
 }
 
-/* A thread that has these signals blocked from its first instruction on. */
+/* Create a thread that blocks these signals from its first instruction on. */
 static int own_make(pthread_t *thread, pthread_attr_t *attr,
 		    void *(*run)(void *), void *arg, sigmask_t blocked)
 {
@@ -99,10 +96,7 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 	return err;
 }
 
-/*
- * Make a thread of the library's, in place of lib/pool/own_thread.c. It may be
- * cancelled.
- */
+/* Replaces the function in lib/pool/own_thread.c. The thread may be cancelled. */
 int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 		       const cpu_set_t *cores)
 {

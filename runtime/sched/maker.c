@@ -7,9 +7,9 @@
 #include "lib/base/futex.h"
 #include "lib/pool/own_thread.h"
 
-static _Atomic uint32_t woken;	/* how often the maker was; it sleeps on it */
+static _Atomic uint32_t woken;	/* number of wake-ups; the maker sleeps on it */
 
-/* Under the lock. */
+/* Protected by "queue". */
 static struct lock queue;
 static struct own_birth *first, *last;
 static bool has_maker;
@@ -51,7 +51,7 @@ static int make(struct own_birth *birth)
 				  birth->cores);
 }
 
-/* In place of lib/pool/own_thread.c. */
+/* Replaces the function in lib/pool/own_thread.c. */
 int flexsc__own_thread_later(struct own_birth *birth)
 {
 	if (!queue_append(birth))

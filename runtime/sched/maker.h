@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's threads that are to be made (lib/pool/own_thread.h). Making a thread takes
- * locks of libc's: for its stack, its thread-local storage, the heap. A user thread that
- * holds one may be queued on a carrier. So neither a carrier, nor a thread that a carrier
- * waits for, may wait for such a lock. The thread that makes spares (spare.h) is the
- * maker: it makes these threads, too, because no other thread waits for it.
+ * Requests for threads of the library (lib/pool/own_thread.h). Creating a thread takes
+ * locks of libc's: for its stack, its thread-local storage, the heap. A user thread
+ * that holds one may be queued on a carrier. So neither a carrier, nor a thread that a
+ * carrier waits for, may wait for such a lock. The maker is the thread that creates
+ * spares (spare.h). It creates these threads, too, because no other thread waits for
+ * it.
  */
 #ifndef FLEXSC_RUNTIME_MAKER_H
 #define FLEXSC_RUNTIME_MAKER_H
@@ -12,15 +13,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The maker begins. Before, the thread that requests another one makes it. */
+/* The maker begins. Without it, the requesting thread creates the other one. */
 void flexsc__maker_begin(void);
-/* The maker only: make the requested threads. */
+/* The maker only: create the requested threads. */
 void flexsc__maker_make(void);
-/* True: the maker may end. False: there is a request. */
+/* The maker only: may it end? False: there is a request. */
 bool flexsc__maker_end(void);
 /*
- * Any thread: wake the maker. It reads the number of wake-ups, looks for work, and sleeps
- * for ns nanoseconds at most unless the number has grown since.
+ * Any thread: wake the maker. The maker reads the number of wake-ups, looks for work,
+ * and sleeps until the number grows, for ns nanoseconds at most.
  */
 void flexsc__maker_wake(void);
 uint32_t flexsc__maker_woken(void);

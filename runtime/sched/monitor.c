@@ -19,7 +19,8 @@
 /*
  * In ticks of the processor. A reading of a thread's state that took longer than
  * FOUND_TICKS (40 us) is repeated, up to TRIES times. A run of LONG_TICKS (0.2 ms) may
- * be ended at the next check. One of LONGEST_TICKS (5 ms) is ended, gently at first.
+ * be ended at the next check. A run of LONGEST_TICKS (5 ms) is ended even if it
+ * computes, at first by a timer.
  */
 #define FOUND_TICKS	100000U
 #define LONG_TICKS	500000U
@@ -30,10 +31,9 @@
 #define MONITOR_NS	10000000U
 
 /*
- * In ns. SIGNAL_NS: how long after its signal the monitor checks whether the call has
- * ended. What keeps one carrier may keep the next, and pauses of calls that hang in a row
- * add up. So after a carrier was found stuck, the monitor looks every OFTEN_NS for
- * WHILE_NS.
+ * In ns. SIGNAL_NS after its signal, the monitor checks whether the call has ended.
+ * What blocks one carrier may block the next, and the pauses add up. So after a carrier
+ * got stuck, the monitor checks every OFTEN_NS for WHILE_NS.
  */
 #define SIGNAL_NS	2000000U
 #define OFTEN_NS	1000000U
@@ -68,9 +68,9 @@ static struct carrier_progress progress_of(const struct carrier *c)
 }
 
 /*
- * The thread runs, or is ready to. If it has run since the last look without blocking,
- * it is in no call that a signal could interrupt. Otherwise it may be about to return
- * from a call and only lack a processor; a signal would make that call fail.
+ * Has the thread run without blocking since the last check? Then it is in no call that
+ * a signal could interrupt. Otherwise it may be returning from a call and only lack a
+ * processor; a signal would make that call fail.
  */
 static bool has_run_only(const struct carrier_progress *before,
 			 const struct carrier_progress *now)
@@ -95,8 +95,8 @@ static enum found monitor_find(struct carrier *c,
 }
 
 /*
- * Believe what monitor_find() has read only if the reading took little time. If the
- * monitor loses its processor in between, the thread may have gone on to another call.
+ * Accept a result of monitor_find() only if the reading was quick. If the monitor loses
+ * its processor meanwhile, the thread may have gone on to another call.
  */
 static enum found find_now(struct carrier *c)
 {
@@ -114,9 +114,9 @@ static enum found find_now(struct carrier *c)
 }
 
 /*
- * Have a timer call a user thread to its host that seems to compute, so that the signal
- * comes between two of its calls. Once in a run: if the timer hasn't expired by the
- * next look, another way is needed. False: not done.
+ * Let a timer call a user thread that seems to compute to its host: the signal then
+ * comes between two calls. Once per run: if the timer hasn't expired by the next check,
+ * another way is needed. False: not done.
  */
 static bool call_to_host_gently(struct carrier *c, uint64_t switches)
 {
@@ -126,7 +126,7 @@ static bool call_to_host_gently(struct carrier *c, uint64_t switches)
 	return flexsc__signal_running(c);
 }
 
-/* How long has the carrier run its user thread? In ticks. */
+/* How long the carrier has run its user thread, in ticks. */
 static uint64_t run_of(const struct carrier *c)
 {
 	return context_ticks() - __atomic_load_n(&c->began, __ATOMIC_RELAXED);
@@ -135,8 +135,8 @@ static uint64_t run_of(const struct carrier *c)
 static void monitor_call_to_host(struct carrier *c, uint64_t switches)
 {
 	/*
-	 * T1: the last signal's handler has read c->stuck before it is written
-	 * again; pairs with T2.
+	 * T1: the last signal's handler has read c->stuck before it is written again;
+	 * pairs with T2.
 	 */
 	if (atomic_load(&c->called))
 		return;
@@ -167,23 +167,23 @@ static void monitor_look(struct carrier *c)
 	if (switches == c->switches_seen) {
 		if (runs)
 			monitor_call_to_host(c, switches);
-		/* c may be in a call that no signal interrupts. */
+		/* c's call may be one that no signal interrupts. */
 		flexsc__runqueue_relieve(c);
 	} else if (runs && run_of(c) > LONG_TICKS) {
-		/* The next look compares the thread's progress with this. */
+		/* The next check compares the progress with this. */
 		c->progress = progress_of(c);
 	}
 	c->switches_seen = switches;
 }
 
-/* 1: the monitor is to end. It sleeps here between two looks. */
+/* 1: the monitor has to end. It sleeps on this between two checks. */
 static _Atomic uint32_t ends;
 
 static void sleep_until_noticed(void)
 {
 	/*
-	 * M2: before the look at each carrier's "idle"; pairs with M1, where a
-	 * carrier clears "idle" before it looks whether the monitor is asleep.
+	 * M2: before reading each "idle"; pairs with M1, where a carrier clears "idle"
+	 * before it reads flexsc__monitor_asleep.
 	 */
 	atomic_store(&flexsc__monitor_asleep, 1);
 	if (all_idle() && !atomic_load(&ends))
@@ -199,7 +199,7 @@ static bool any_is_called(void)
 	return false;
 }
 
-/* Returns how many carriers are stuck. */
+/* Returns the number of stuck carriers. */
 static uint32_t look_at_stuck(void)
 {
 	uint32_t stuck = 0;
@@ -212,7 +212,7 @@ static uint32_t look_at_stuck(void)
 
 static void *monitor_main(void *arg)
 {
-	uint64_t often = 0;	/* look often until this time; 0: don't */
+	uint64_t often = 0;	/* check often until then; 0: don't */
 	uint32_t stuck = 0, before;
 
 	(void)arg;
@@ -223,7 +223,7 @@ static void *monitor_main(void *arg)
 			sleep_until_noticed();
 		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 			monitor_look(&flexsc__runtime.carriers[i]);
-		/* If it looks often, it has waited long enough since the signal. */
+		/* Frequent checks come long enough after the signal. */
 		if (!often && any_is_called())
 			futex_wait(&ends, 0, SIGNAL_NS);
 		before = stuck;
@@ -245,7 +245,10 @@ int flexsc__monitor_start(void)
 
 void flexsc__monitor_end(void)
 {
-	/* Before "asleep" is cleared; pairs with the look at it after that is set. */
+	/*
+	 * Before flexsc__monitor_asleep is cleared; sleep_until_noticed() sets it, then
+	 * reads "ends".
+	 */
 	atomic_store(&ends, 1);
 	futex_wake(&ends);
 	flexsc__monitor_wake();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor is a thread that notices a carrier whose user thread keeps it: the user
- * thread computes, or blocks in a call that the runtime didn't intercept. The monitor calls
- * that user thread to its host, where it continues as a plain kernel thread, and the
- * carrier runs the others. The kernel or signals/signals.c restarts a call that the user
- * thread blocked in. User threads that are queued on the carrier go to an idle carrier, if
- * there is one. A carrier that no signal reaches is adopted (adopt.h).
+ * The monitor is a thread that detects carriers whose user thread doesn't let others
+ * run: it computes, or blocks in a call that the runtime didn't intercept. The monitor
+ * calls that user thread to its host, where it continues as a plain kernel thread, and
+ * the carrier runs others. The kernel or signals/signals.c restarts a call that the
+ * user thread blocked in. User threads in the carrier's queues go to an idle carrier,
+ * if there is one. A carrier that no signal reaches is adopted (adopt.h).
  *
  * The monitor checks every 10 ms while a carrier is busy, more often after one was
  * stuck, and sleeps while all carriers are idle.
@@ -18,16 +18,16 @@
 #include <stdint.h>
 
 int flexsc__monitor_start(void);
-/* End the monitor, and wait until its thread has ended. */
+/* End the monitor, and wait for its thread. */
 void flexsc__monitor_end(void);
-/* The monitor's thread. It can't be cancelled. */
+/* The monitor's thread, which has cancellation disabled. */
 extern pthread_t flexsc__monitor;
 extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);
 
 /*
- * Carriers only: the calling carrier is no longer idle. Costs a load if the
- * monitor isn't asleep.
+ * Carriers only: the calling carrier is no longer idle. One load, unless the monitor
+ * sleeps.
  */
 static inline void flexsc__monitor_notice(void)
 {

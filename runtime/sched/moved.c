@@ -11,8 +11,8 @@
 #include "wait.h"
 
 /*
- * May the call be made once more while its request is armed in the stuck carrier's ring?
- * Such a request has had no effect so far (calls/parts.c).
+ * May the call be made again while its request is armed in the stuck carrier's ring?
+ * Such a request has had no effect yet (calls/parts.c).
  */
 static bool moves_when_armed(const struct uthread *u)
 {
@@ -28,15 +28,15 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 	if (!flexsc__handover_take(c->loop, &u->cb, false, &ns))
 		return;
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	/* Without memory for the timer, the wait ends, and continues on its host. */
+	/* Without memory for the timer, the thread waits on its host. */
 	u->cb.ret = flexsc_loop_timer(s->loop, &u->cb, ns);
 	if (u->cb.ret)
 		u->cb.callback(&u->cb);
 }
 
 /*
- * Does u's call poll when it has moved? A connect() that has begun must be over before
- * it may be made again: then it returns its result.
+ * Does u's call poll after moving? A connect() that has begun must end before it is
+ * made again; the second one returns the result of the first.
  */
 static bool polls_when_moved(const struct uthread *u)
 {
@@ -49,7 +49,7 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 	const bool polls = polls_when_moved(u);
 	const uint64_t *args = u->args;
 
-	/* The request stays armed, whether the call moves or not. */
+	/* The request stays armed, whether or not the call moves. */
 	c->accepts |= polls && poll_first_is_accept(u);
 	if (!flexsc__handover_take(c->loop, &u->cb,
 				polls ? flexsc__poll_first_copy(u) : moves_when_armed(u),
@@ -59,7 +59,7 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 	}
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
 	if (u->cb.ret) {
-		/* c had begun to cancel it. */
+		/* c had begun to cancel the call. */
 		flexsc__poll_first_drop_copy(u, args);
 		u->cb.callback(&u->cb);
 	} else if (polls) {

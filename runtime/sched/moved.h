@@ -5,12 +5,12 @@
 
 struct carrier;
 
-/* Heir s only, while c is stuck: move the waits that can be moved from c to s. */
+/* Heir s only, while c is stuck: move those waits of c that can be moved to s. */
 void flexsc__moved_take(struct carrier *s, struct carrier *c);
 
 /*
- * Carrier c only, when it is back and has revoked its requests of calls that moved. End
- * the waits that stayed and that were wanted to end meanwhile.
+ * Carrier c only, when it is back and has revoked its requests of moved calls: end the
+ * waits that stayed, if their user threads are wanted on their hosts.
  */
 void flexsc__moved_back(struct carrier *c);
 

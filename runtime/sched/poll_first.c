@@ -10,7 +10,7 @@
 #include "closings.h"
 #include "post.h"
 
-/* Time limit of an accept() after a poll, in ns. */
+/* Time limit of the accept() that follows a poll, in ns. */
 #define ATTEMPT_NS	5000000U
 
 _Atomic uint32_t flexsc__poll_first_stuck;
@@ -26,7 +26,7 @@ bool flexsc__poll_first_keeps_file(const struct uthread *u)
 }
 
 /*
- * The count is read after the copy is made: if it is the same, the copy has the right
+ * Reads the count of closings after copying: if it is unchanged, the copy has the right
  * file.
  */
 bool flexsc__poll_first_copy(struct uthread *u)
@@ -70,8 +70,8 @@ static void last_over(struct flexsc_cb *cb)
 }
 
 /*
- * The accept() that follows a poll has ended. -ETIME: another thread had taken the
- * connection, so poll again.
+ * The accept() after a poll has ended. -ETIME: another thread has taken the connection,
+ * so poll again.
  */
 static void attempt_over(struct flexsc_cb *cb)
 {
@@ -114,22 +114,22 @@ void flexsc__poll_first(struct carrier *c, struct uthread *u)
 	int err = NO_ENTRY;
 
 	/*
-	 * The program may close the descriptor during the poll. Without a copy, the call
-	 * after it would find another file, or none.
+	 * The program may close the descriptor during the poll. Then, without a copy,
+	 * the call would use another file, or none.
 	 */
 	if (!flexsc__poll_first_copy(u)) {
 		post(c, u, last_over);
 		return;
 	}
-	/* Here may be the heir of the carrier on which the wait began. */
+	/* c may be the heir of the carrier on which the wait began. */
 	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
 	u->poll_first.poll = (struct pollfd){
 		.fd = (int)u->args[0],
 		.events = poll_first_is_connect(u) ? POLLOUT : POLLIN,
 	};
 	/*
-	 * Calls with a time limit of the program's are made on the host, and
-	 * don't poll.
+	 * Calls with a time limit of the program's are made on the host, and never
+	 * poll.
 	 */
 	u->ns = 0;
 	u->cb.callback = poll_over;
@@ -142,8 +142,8 @@ void flexsc__poll_first(struct carrier *c, struct uthread *u)
 }
 
 /*
- * An accept() that flexsc__poll_first_instead() cancelled is over: it polls, unless it has a
- * result or the user thread is wanted.
+ * flexsc__poll_first_instead() has cancelled this accept(): poll, unless there is a
+ * result or u is wanted on its host.
  */
 static void accept_over(struct flexsc_cb *cb)
 {
@@ -157,7 +157,7 @@ static void accept_over(struct flexsc_cb *cb)
 
 void flexsc__poll_first_instead(struct carrier *c, struct uthread *u)
 {
-	/* It polls already, or will when its time limit is reached. */
+	/* The call polls already, or will when its time limit expires. */
 	if (u->cb.callback == poll_over || u->cb.callback == attempt_over)
 		return;
 	if (!flexsc__poll_first_copy(u))

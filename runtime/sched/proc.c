@@ -14,8 +14,8 @@ static int open_file(const struct carrier *c, const char *name)
 	char path[64];
 
 	/*
-	 * Without a floor the process may have few descriptors, and the program
-	 * may use any number.
+	 * Without a floor the process may have few descriptors, and the program may use
+	 * any number.
 	 */
 	if (!flexsc__private_fd_floor)
 		return -1;

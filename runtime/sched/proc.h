@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc shows of a carrier's kernel thread: its "syscall" and its "status". Both
- * files stay open. Only the monitor reads them; after it has ended, the thread that
- * retires the carriers. Readers share the descriptors' positions.
+ * The files "syscall" and "status" of carriers in /proc, which stay open. Readers share
+ * their positions, so only the monitor reads them, and after its end the thread that
+ * retires the carriers.
  */
 #ifndef FLEXSC_RUNTIME_PROC_H
 #define FLEXSC_RUNTIME_PROC_H
@@ -14,17 +14,17 @@
 
 struct carrier;
 
-/* The calling carrier: open its files. Without /proc their descriptors are negative. */
+/* The calling carrier: open its files. Without /proc the descriptors are negative. */
 void flexsc__proc_open(struct carrier *c);
 void flexsc__proc_close(struct carrier *c);
 
-/* Read values of the carrier's "status". */
+/* Read values of the carrier's "status" file. */
 void flexsc__proc_status(const struct carrier *c, struct status_value *values,
 			 size_t n);
 
 /*
- * Put the call that c's kernel thread is blocked in into c->stuck. True: it is blocked in
- * none, because it runs, or lacks only a processor.
+ * Store the call that c's kernel thread is blocked in into c->stuck. True: it is in no
+ * call, because it runs or only lacks a processor.
  */
 bool flexsc__proc_call(struct carrier *c);
 

@@ -9,8 +9,8 @@
 static char mark;
 
 /*
- * Offset of the token's mark in a siginfo_t, in bytes: no kind of siginfo that
- * can be sent again has data there.
+ * Offset of a token's mark in a siginfo_t, in bytes. No kind of siginfo that can be
+ * resent has data there.
  */
 #define TOKEN_AT	40
 
@@ -50,8 +50,8 @@ void flexsc__resent_give(struct uthread *u, int signo, siginfo_t *info)
 }
 
 /*
- * A thread that takes the signal by sigwaitinfo() takes it from the kernel's
- * queue, where no handler exchanges it for host.first.
+ * sigwaitinfo() takes the signal from the kernel's queue, without a handler that would
+ * exchange it for host.first.
  */
 void flexsc__resent_unmask(struct uthread *u, sigmask_t mask)
 {

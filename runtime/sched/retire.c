@@ -10,25 +10,25 @@
 #include "state.h"
 
 /*
- * A carrier that blocks for RETIRE_NS without a break is in a call that hangs, and can't
- * retire. After RETIRE_MOST_NS no carrier is waited for, however busy the machine is.
+ * A carrier that stays blocked for RETIRE_NS is in a call that hangs, and can't retire.
+ * RETIRE_MOST_NS limits the wait on a busy machine.
  */
 #define RETIRE_NS	1000000000U
 #define RETIRE_MOST_NS	30000000000U
 
-/* How carriers retire. */
+/* Whether and how carriers have to retire. */
 enum retiring {
 	RETIRING_NOT = 0,
-	RETIRING_NOW,	/* the calls that this takes are permitted */
-	RETIRING_LATE,	/* they may be forbidden by now */
+	RETIRING_NOW,	/* the necessary calls are permitted */
+	RETIRING_LATE,	/* a filter may forbid these calls by now */
 };
 
 static _Atomic uint32_t retiring;	/* enum retiring */
 
 /*
- * Sleep for good. c was stuck until now, so its loop may be in the heir's hands, and
- * entering its ring would execute requests of calls that were made again elsewhere. A
- * filter may also forbid to enter it by now.
+ * Sleep for good. c was stuck until now, so its heir may use its loop, and entering the
+ * ring would execute requests of calls that were made again elsewhere. A filter may
+ * also forbid that by now.
  */
 static _Noreturn void park(struct carrier *c)
 {
@@ -44,7 +44,7 @@ bool flexsc__carrier_retire(struct carrier *c)
 
 	if (how == RETIRING_NOT || atomic_load(&c->retired))
 		return how != RETIRING_NOT;
-	/* "heir" is NULL already while the heir returns the loop. */
+	/* "heir" is already NULL while the heir returns the loop. */
 	if (how == RETIRING_LATE || atomic_load(&c->adopt) != ADOPT_NOT)
 		park(c);
 	flexsc__engine_retire(c->loop);
@@ -56,8 +56,8 @@ bool flexsc__carrier_retire(struct carrier *c)
 }
 
 /*
- * Has the carrier been blocked since the last call, without a break? Notes how often it
- * has blocked; the monitor has ended and needs "progress" no more.
+ * Has the carrier been blocked without a break since this function's last call? The
+ * monitor, which used c->progress, has ended.
  */
 static bool is_still_blocked(struct carrier *c)
 {
@@ -75,7 +75,7 @@ static bool is_retired(const struct carrier *c)
 	return atomic_load(&c->retired) || carrier_is_ward(c);
 }
 
-/* Is a carrier neither retired nor in a call that hangs? */
+/* Is any carrier neither retired nor in a call that hangs? */
 static bool any_may_retire(void)
 {
 	bool any = false;
@@ -107,9 +107,9 @@ void flexsc__carriers_retire(void)
 	for (unsigned int i = 0; i < n; i++)
 		carrier_request_attention(&all[i]);
 	/*
-	 * A carrier that lacks a processor would make its next calls later, when the
-	 * filter may forbid them and end the process. So only those that hang are
-	 * left behind.
+	 * Wait for carriers that only lack a processor. They would make their next
+	 * calls later, when the filter may forbid them and end the process. Only
+	 * carriers that hang are left behind.
 	 */
 	any_may_retire();
 	do {

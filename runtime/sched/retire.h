@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Retiring: all carriers sleep for good, before a filter that may forbid the runtime's
- * calls. It never ends. All user threads are on their hosts, and stay.
+ * Retiring: before a filter that may forbid the runtime's calls, all carriers go to
+ * sleep for good. All user threads are on their hosts, and stay there.
  */
 #ifndef FLEXSC_RUNTIME_RETIRE_H
 #define FLEXSC_RUNTIME_RETIRE_H
@@ -11,18 +11,18 @@
 struct carrier;
 
 /*
- * Have all carriers retire. The monitor has ended, so no carrier is adopted any more; no
- * spare is made any more. The carriers' loops give up io_uring and epoll sets, because a
- * thread that waits in one makes further calls when it wakes. When this returns, carriers
- * and syscall threads sleep on futexes, or are about to. A carrier that is stuck retires
- * when it is back.
+ * Make all carriers retire. The monitor and the maker have ended, so no carrier is
+ * adopted or created any more. The loops give up io_uring and epoll sets, because a
+ * thread that waits in one makes further calls when it wakes up. On return, carriers
+ * and syscall threads sleep on futexes, or are about to. A stuck carrier retires when
+ * it is back.
  */
 void flexsc__carriers_retire(void);
 
 /*
- * Carrier c, on its own stack: retire if carriers are to. If c has an heir, or it is too
- * late to enter the kernel, c sleeps here and this doesn't return. False: carriers aren't
- * to retire.
+ * Carrier c, on its own stack: retire if carriers have to. If c has an heir, or may not
+ * enter the kernel any more, c sleeps here for good. False: carriers don't have to
+ * retire.
  */
 bool flexsc__carrier_retire(struct carrier *c);
 

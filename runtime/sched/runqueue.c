@@ -4,13 +4,13 @@
 #include "carrier.h"
 #include "count.h"
 
-/* Runs from the queue before one from "later". */
+/* Runs from "queue" before one from "later". */
 #define PASSED		3U
-/* One take of eight, at random, changes the queue's order. */
+/* One take in eight, at random, swaps the first two of "queue". */
 #define MIX		(1U << 29)
 
 static _Atomic uint32_t idle_count;
-static atomic_bool searching;	/* an idle carrier was woken to look for work */
+static atomic_bool searching;	/* an idle carrier was woken to steal */
 _Atomic(struct carrier *) flexsc__spinner;
 
 static bool wake_idle(void)
@@ -28,7 +28,7 @@ static bool wake_idle(void)
 	return false;
 }
 
-/* If at least so many user threads are queued, wake an idle carrier. */
+/* If at least this many user threads are queued, wake an idle carrier. */
 static inline void share(const struct carrier *c, uint32_t least)
 {
 	if (runqueue_waiting(c) < least ||
@@ -57,10 +57,7 @@ void flexsc__runqueue_put_shared(struct carrier *c, struct uthread *u)
 	share(c, 2);
 }
 
-/*
- * The queue's older half, as a list of *n user threads of which *last is the
- * last.
- */
+/* Take the queue's older half: a list of *n user threads that ends with *last. */
 static struct uthread *halve(struct runqueue *queue, uint32_t *n,
 			     struct uthread **last)
 {
@@ -84,7 +81,7 @@ static struct uthread *halve(struct runqueue *queue, uint32_t *n,
 	return first;
 }
 
-/* Take half of another carrier's queue. Returns the first, or NULL. */
+/* Take half of another carrier's queue. Returns its first user thread, or NULL. */
 static struct uthread *steal(struct carrier *c)
 {
 	for (unsigned int i = 1; i < flexsc__runtime.count; i++) {
@@ -113,8 +110,8 @@ static struct uthread *steal(struct carrier *c)
 }
 
 /*
- * The first two of the queue change places. Without that, the workers of a pool run in the
- * same order in every turn, and the first of them may take all work of each turn.
+ * Swap the first two. Otherwise a pool's workers would run in the same order in every
+ * turn, and the first one could take all work of each turn.
  */
 static void mix(struct runqueue *queue)
 {
@@ -134,8 +131,8 @@ static void mix(struct runqueue *queue)
 }
 
 /*
- * Take a user thread from the queue, then from "later"; after PASSED from the
- * queue, from "later" first.
+ * Take from "queue", or from "later" if that is empty. After PASSED runs from "queue",
+ * try "later" first.
  */
 static struct uthread *take(struct carrier *c)
 {
@@ -165,7 +162,7 @@ struct uthread *flexsc__runqueue_next(struct carrier *c)
 	c->roused = false;
 	if (!u)
 		return steal(c);
-	/* It was woken to steal, perhaps, and doesn't: another carrier may. */
+	/* c may have been woken to steal, but doesn't: let another carrier search. */
 	if (roused)
 		atomic_store(&searching, false);
 	share(c, 1);
@@ -202,7 +199,7 @@ bool flexsc__runqueue_idle(struct carrier *c)
 
 void flexsc__runqueue_busy(struct carrier *c)
 {
-	/* M1: before flexsc__monitor_notice() looks whether the monitor sleeps. */
+	/* M1: before flexsc__monitor_notice() checks whether the monitor sleeps. */
 	atomic_store(&c->idle, false);
 	atomic_fetch_sub(&idle_count, 1);
 	c->roused = true;

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run queues: user threads that can run. Each carrier has two, one for user
- * threads whose last run was long. It appends and takes; other carriers take half
- * of a queue. A carrier that is alone needs no lock for its queues.
+ * Run queues: user threads that are ready to run. Each carrier has two, one of them for
+ * user threads whose last run was long. The carrier appends and takes; other carriers
+ * steal half of a queue. If there is only one carrier, its queues
+ * need no locks.
  *
- * A carrier with more user threads than it can run wakes an idle carrier.
- * "searching" is set from then until a carrier has stolen, goes to sleep, or was woken
- * and finds work of its own. So carriers are woken one after the other, not all at once.
+ * A carrier with more user threads than it can run wakes an idle carrier. "searching"
+ * is set from then until a carrier has stolen, goes to sleep, or wakes up and finds
+ * work of its own. So carriers are woken one after the other, not all at once.
  *
  *	Q1	a queue's length changes, then share() reads idle_count and
  *		"searching"
  *	Q2	a carrier that goes to sleep sets "idle", raises idle_count and
  *		clears "searching", then reads the lengths of all queues
  *
- * All of these are sequentially consistent but the reads of share(), and a queue's
- * length is stored with a full barrier behind it. So share() sees an idle carrier,
- * or that carrier sees the queue.
+ * All of these are sequentially consistent except the reads in share(), and the store
+ * of a length is a full barrier. So share() sees the idle carrier, or that carrier sees
+ * the queue.
  *
- * If share() leaves the queue to the carrier that is searching already, that
- * carrier steals from it, or clears "searching" as in Q2 before it sleeps. If there
- * was no idle carrier, share() clears "searching", and the queue's carrier calls it
- * again when it takes the next user thread.
+ * If a carrier is searching already, share() leaves the queue to it. That carrier
+ * steals from the queue, or clears "searching" as in Q2 before it sleeps. If no carrier
+ * is idle, share() clears "searching", and the queue's carrier calls it again when it
+ * takes the next user thread.
  */
 #ifndef FLEXSC_RUNTIME_RUNQUEUE_H
 #define FLEXSC_RUNTIME_RUNQUEUE_H
@@ -56,8 +57,8 @@ static inline void runqueue_count(struct runqueue *queue, uint32_t n)
 	if (!flexsc__runtime.alone)
 		lock_assert_held(&queue->lock);
 	/*
-	 * Q1: share()'s relaxed loads come after this store's full barrier on
-	 * x86; pairs with Q2.
+	 * Q1: on x86 the relaxed loads in share() come after this store, which is a
+	 * full barrier; pairs with Q2.
 	 */
 	if (flexsc__runtime.alone)
 		atomic_store_explicit(&queue->count, count,
@@ -81,8 +82,8 @@ static inline void runqueue_append(struct runqueue *queue, struct uthread *first
 }
 
 /*
- * Prefetch for two at a time: finding the next user thread's stack takes a line
- * that was prefetched when its predecessor was taken.
+ * Prefetch the next user thread's stack, and the structure of the one after it, which
+ * names that one's stack.
  */
 static inline void prefetch_next(const struct uthread *next)
 {
@@ -109,20 +110,20 @@ static inline struct uthread *runqueue_take(struct runqueue *queue)
 	return u;
 }
 
-/* The carrier that spins before it sleeps, or NULL. */
+/* The carrier that is spinning before it sleeps, or NULL. */
 extern _Atomic(struct carrier *) flexsc__spinner;
 
-/* Carrier c only: u can run again, on c. */
+/* Carrier c only: enqueue u, which is ready, on c. */
 void flexsc__runqueue_put(struct carrier *c, struct uthread *u);
 
 /*
- * The same, called by a user thread on c: it may go on computing, so wake an idle
- * carrier.
+ * As flexsc__runqueue_put(), by a user thread on c. It may continue to compute, so wake
+ * an idle carrier.
  */
 void flexsc__runqueue_put_shared(struct carrier *c, struct uthread *u);
 
 /*
- * Carrier c only: the user thread that c runs next, from its queues or another
+ * Carrier c only: take the next user thread to run, from its queues or another
  * carrier's; or NULL. Those whose last run was long come after the others, except for
  * one run in four.
  */
@@ -131,15 +132,17 @@ struct uthread *flexsc__runqueue_next(struct carrier *c);
 /* Carrier c only, after it has adopted "from": move the queues of "from" to c. */
 void flexsc__runqueue_take_over(struct carrier *c, struct carrier *from);
 
-/* Monitor only: c makes no progress. If its queues aren't empty, wake an idle carrier. */
+/*
+ * Monitor only: c makes no progress. Wake an idle carrier unless c's queues are empty.
+ */
 void flexsc__runqueue_relieve(const struct carrier *c);
 
 /* Is a user thread in any carrier's queue? */
 bool flexsc__runqueue_any(void);
 
 /*
- * Carrier c only: it is about to sleep. False: there is a user thread in a queue. In
- * both cases call flexsc__runqueue_busy() after that.
+ * Carrier c only, before it sleeps. False: a queue isn't empty. Call
+ * flexsc__runqueue_busy() afterwards in both cases.
  */
 bool flexsc__runqueue_idle(struct carrier *c);
 void flexsc__runqueue_busy(struct carrier *c);

@@ -16,14 +16,14 @@
 #define RETRY_NS	10000000000U
 
 static struct flexsc_options options;
-static atomic_bool ends;	/* the maker is to end; maker.h wakes it then */
+static atomic_bool ends;	/* the maker has to end, and was woken */
 static pthread_t maker;
-static _Atomic bool has_maker;	/* whoever clears it joins the maker */
-static uint32_t made;		/* spares, since the carriers started */
-/* What the maker does last. Written before "ends" is set, and read after that. */
+static _Atomic bool has_maker;	/* the thread that clears it ends the maker */
+static uint32_t made;		/* number of spares since the carriers started */
+/* What the maker calls last. Written before "ends" is set, read after that. */
 static void (*last)(void *);
 static void *last_arg;
-static _Atomic uint32_t last_done;	/* 1: it has; the ending thread sleeps on it */
+static _Atomic uint32_t last_done;	/* 1: done; the ending thread sleeps on it */
 
 static bool one_is_ready(void)
 {
@@ -33,7 +33,7 @@ static bool one_is_ready(void)
 	return false;
 }
 
-/* True also when there is no room for more. */
+/* Also true if there is no room for another spare. */
 static bool make_spare(void)
 {
 	char why[160];
@@ -46,7 +46,7 @@ static bool make_spare(void)
 	return true;
 }
 
-/* The maker sleeps for good: to end takes calls that a filter may forbid by then. */
+/* The maker sleeps for good: a filter may forbid the calls that end a thread. */
 static _Noreturn void maker_park(void)
 {
 	last(last_arg);
@@ -58,7 +58,7 @@ static _Noreturn void maker_park(void)
 
 static void *maker_main(void *arg)
 {
-	uint64_t retry_at = 0;	/* when to try again; 0: at once */
+	uint64_t retry_at = 0;	/* time of the next attempt; 0: at once */
 
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);

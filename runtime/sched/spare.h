@@ -2,12 +2,11 @@
 /*
  * Spares: carriers that run no user threads until they adopt a stuck carrier (adopt.h).
  *
- * A spare has its thread and its loop in advance. Making them when a carrier is stuck may
- * be impossible, because it takes memory, and locks of libc's that a stuck user thread may
- * hold. The maker, a thread of the runtime's, makes the next spare when none is left. A
- * carrier that was adopted becomes a spare when it is back. So the number of spares ever
- * made follows the most carriers that were stuck at a time; the maximum is SPARES_MOST
- * (carriers.h).
+ * A spare has its thread and its loop in advance. Creating them when a carrier is stuck
+ * may be impossible, because that takes memory, and locks of libc's that a stuck user
+ * thread may hold. The maker, a thread of the runtime, creates the next spare when none
+ * is left. So the number of spares follows the largest number of carriers that were
+ * stuck at the same time, up to SPARES_MOST (carriers.h).
  *
  *	(none)	-> spare	it started with the carriers, or the maker started it
  *	spare	-> carrier	it adopts
@@ -21,8 +20,8 @@
 #include <stdbool.h>
 
 /*
- * The carriers have started, with these options: start the maker. Returns 0 or -errno.
- * Without a spare, another carrier adopts a stuck one, if there is another.
+ * After the carriers have started with these options: start the maker. Returns 0 or
+ * -errno. Without a spare, another carrier, if any, adopts a stuck one.
  */
 int flexsc__spares_start(const struct flexsc_options *options);
 
@@ -30,9 +29,9 @@ int flexsc__spares_start(const struct flexsc_options *options);
 void flexsc__spares_end(void);
 
 /*
- * Before the carriers retire: have the maker run the function, and then sleep for good.
- * The calling thread may have a filter, so it makes no system call here but futex(2).
- * False, without effect, if there is no maker.
+ * Before the carriers retire: make the maker call "run", then sleep for good. The
+ * calling thread may have a filter, so it makes no system call but futex(2). False:
+ * there is no maker.
  */
 bool flexsc__spares_end_by(void (*run)(void *arg), void *arg);
 

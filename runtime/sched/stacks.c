@@ -6,16 +6,13 @@
 #include <sys/mman.h>
 
 #define PAGE		4096UL
-#define OWN_FRAMES	8192U	/* bytes of a small one for the runtime */
+#define OWN_FRAMES	8192U	/* bytes of a small stack for the runtime's frames */
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
 #endif
 
-/*
- * A slab begins with a page for this. The stacks follow, each with its guard
- * page below.
- */
+/* The first page of a slab. The stacks follow, each above its guard page. */
 struct slab {
 	struct slab *next;
 	unsigned int used;
@@ -35,8 +32,8 @@ void flexsc__stacks_init(void)
 	if (!frame)
 		frame = 4096;
 	/*
-	 * Frames of two signals: one to return to its host for, and SIGSETXID on top of
-	 * it.
+	 * Frames of two signals: the one that calls u to its host, and SIGSETXID on
+	 * top.
 	 */
 	flexsc__small.bytes = (OWN_FRAMES + 2 * frame + PAGE - 1) & -PAGE;
 }
@@ -78,7 +75,7 @@ static struct slab *map_slab(struct stacks *stacks)
 	return slab;
 }
 
-/* A stack that wasn't in use yet. With the lock. */
+/* Take an unused stack. With the lock. */
 static void *carve(struct stacks *stacks)
 {
 	struct slab *slab = stacks->slabs;
@@ -132,8 +129,8 @@ void *flexsc__stack_of(pthread_t thread)
 	for (struct slab *slab = stacks->slabs; slab && !stack;
 	     slab = slab->next) {
 		/*
-		 * libc has a thread's descriptor, its pthread_t, at the top of
-		 * its stack.
+		 * libc's pthread_t is the address of a descriptor at the top of the
+		 * stack.
 		 */
 		uint64_t at = (uint64_t)thread -
 			      (uintptr_t)stack_in(stacks, slab, 0);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The state of the runtime that all its parts read. runtime/runtime.c starts and ends it;
- * each field's comment names the writer.
- */
+/* The global state of the runtime. Each comment names the writer of a field. */
 #ifndef FLEXSC_RUNTIME_STATE_H
 #define FLEXSC_RUNTIME_STATE_H
 
@@ -17,68 +14,64 @@
 struct carrier;
 
 enum runtime_state {
-	RUNTIME_NOT = 0,	/* the program has made no known thread */
+	RUNTIME_NOT = 0,	/* the program has not created a thread yet */
 	RUNTIME_STARTS,
 	RUNTIME_RUNS,
 	RUNTIME_CANT,
 };
 
 struct runtime {
-	/* While there is one thread: runtime/runtime.c. */
+	/* Written by runtime/runtime.c, while the process has one thread. */
 	enum runtime_state state;
-	long owner;		/* id of the process that the runtime runs in */
+	long owner;		/* id of this process */
 	bool unpatched;		/* libc isn't patched; never reset */
 
 	/*
-	 * What a forked child does first, on the thread that forked; NULL before the
-	 * process makes its first thread. runtime/runtime.c.
+	 * The first function that a forked child calls; NULL before the process creates
+	 * a thread. runtime/runtime.c.
 	 */
 	void (*forked)(void);
 
-	/* carriers.c, while it starts the carriers; or in a forked child. */
+	/* Written by carriers.c, while it starts carriers, and in a forked child. */
 	struct carrier *carriers;
-	_Atomic uint32_t count;	/* how many they are; spares are added */
-	uint32_t room;		/* how many they can be */
+	_Atomic uint32_t count;	/* number of carriers; grows with each new spare */
+	uint32_t room;		/* capacity of the array */
 	/*
-	 * No more than one uses queues. Adopting ends that, while no carrier is at
-	 * a queue: adopt.c.
+	 * Only one carrier uses the queues, which need no locks then. Adopting ends
+	 * that, while no carrier is at a queue: adopt.c.
 	 */
 	bool alone;
-	/* Loops wait for one descriptor without a syscall thread: io_uring. */
+	/* Loops can wait for a descriptor without a syscall thread (io_uring). */
 	bool polls;
-	bool makes_ready;	/* as of each loop */
-	/*
-	 * May a carrier look around for work? runtime/runtime.c, before there
-	 * are carriers.
-	 */
+	bool makes_ready;	/* the same field of each loop */
+	/* May carriers spin? runtime/runtime.c, before carriers start. */
 	bool spins;
 	/*
-	 * flexsc run --without: do event loops stay on its host, do user threads
-	 * stay there? runtime/runtime.c, before there are carriers.
+	 * flexsc run --without: may event loops, and sticky user threads, stay on their
+	 * hosts? runtime/runtime.c, before carriers start.
 	 */
 	bool loops, sticky;
 	/*
-	 * May the runtime send where the program writes? A filter may forbid that.
-	 * runtime/runtime.c, before there are carriers.
+	 * May the runtime send instead of writing to a socket? A filter may forbid
+	 * that. runtime/runtime.c, before carriers start.
 	 */
 	bool sends;
 
 	/*
-	 * Any thread. A host has an affinity, a priority or the like of its
-	 * own, which new threads are to inherit: from then on a thread returns
-	 * to its host to make threads.
+	 * Any thread. A host has an affinity, a priority or the like for new threads to
+	 * inherit, so threads return to their hosts to create threads.
 	 */
 	atomic_bool inherited;
-	/* Any thread. The process ends: user threads that return to their hosts stay. */
+	/* Any thread. The process ends: user threads on their hosts stay there. */
 	atomic_bool last;
-	/* There are no carriers, and no monitor: dormant.h. */
+	/* dormant.c, runtime/runtime.c: carriers and monitor have ended for now. */
 	atomic_bool dormant;
 	/*
-	 * Any thread; never reset. All threads have a filter that forbids what
-	 * carriers do: calls/filter.h.
+	 * Any thread; never reset. A filter of all threads forbids what carriers do:
+	 * calls/filter.h.
 	 */
 	atomic_bool filtered;
-	/* System calls of the loops of carriers that have ended. */
+	/* System calls that the loops of ended carriers made. */
 	_Atomic uint64_t ended_calls;
 };
 
@@ -90,8 +83,8 @@ static inline bool runtime_runs(void)
 }
 
 /*
- * The signals that a thread raises itself. Where libc isn't patched, these include that of
- * its abort(): glibc 2.41's first checks whether a handler runs.
+ * The signals that a thread raises itself. If libc isn't patched, they include SIGABRT:
+ * glibc 2.41's abort() first raises it for a handler of the program's.
  */
 static inline sigmask_t runtime_raised(void)
 {
@@ -99,10 +92,7 @@ static inline sigmask_t runtime_raised(void)
 	       (flexsc__runtime.unpatched ? SIGNAL_BIT(SIGABRT) : 0);
 }
 
-/*
- * Is the calling thread a child of vfork()? It shares this memory, but nothing
- * else.
- */
+/* Is the caller a child of vfork()? Such a child shares only this memory. */
 static inline bool runtime_is_lent(void)
 {
 	return raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) !=

@@ -9,22 +9,22 @@
 #include "runtime/base/interpose.h"
 
 /*
- * Threads of the runtime's that were made, and those that have left libc's count. "made"
- * grows after libc has counted the thread, and "left" before libc's count falls. While a
- * thread is between its two counts it is "unsettled". If none is, libc counts made - left
+ * Threads of the runtime that were created, and that have left libc's count. "made"
+ * grows after libc has counted a thread, and "left" before libc's count drops; in
+ * between the thread is "unsettled". Without unsettled threads, libc counts made - left
  * of the runtime's threads; otherwise it may count more.
  */
 static _Atomic unsigned int made, left, unsettled;
 
-/* Time between two looks whether all are settled, in ns. */
+/* Interval of checks whether all are settled, in ns. */
 #define LOOK_NS		20000
 
-/* The status of a thread that ended by the system call, with BY_CALL; else 0. */
+/* The status of the last thread that ended by the system call, with BY_CALL; else 0. */
 static _Atomic uint64_t last_end;
 
 #define BY_CALL		(1ULL << 32)
 
-/* True: the process has to end. */
+/* True: the count is 0, so the process has to end. */
 static bool take_off_count(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
@@ -73,7 +73,7 @@ void flexsc__count_join(void)
 		atomic_fetch_add(threads, 1);
 }
 
-/* This may take long: a thread may lose its processor between its two counts. */
+/* May take long, because a thread may lose its processor between two steps. */
 static void wait_until_settled(void)
 {
 	const struct timespec moment = { 0, LOOK_NS };

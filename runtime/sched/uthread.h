@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * User threads and the kernel threads that run them.
+ * User threads, and the kernel threads that run them.
  *
- * A user thread is what the program got from pthread_create(): its stack, its TLS, its
- * thread id. glibc made a kernel thread for it, which is its host. A kernel thread (struct
- * kthread) is either a host or a carrier. On a stack of its own it decides what to run,
- * and switches to a user thread and back. A user thread is always in exactly one of these
- * places:
+ * A user thread is what the program gets from pthread_create(): a stack, TLS and a
+ * thread id. The kernel thread that glibc makes for it is its host. A kernel thread
+ * (struct kthread) is either a host or a carrier. On a stack of its own, a kernel
+ * thread decides what to run, and switches to a user thread and back. A user thread is
+ * always in exactly one place:
  *
- *	host		it runs on its own kernel thread, as under NPTL
- *	carrier		it runs there; a carrier runs one at a time
- *	queue		it can run: it is in a carrier's queue or inbox
- *	wait		for a posted call, a user-level futex, or a timer
+ *	host		its own kernel thread runs it, as under NPTL
+ *	carrier		a carrier runs it, which runs one user thread at a time
+ *	queue		it is ready to run, in a carrier's queue or inbox
+ *	wait		it waits for a posted call, a user-level futex, or a timer
  *
- * Only flexsc__suspend() changes the place: the kernel thread continues on its own stack,
- * and runs uthread.then there. From then on another kernel thread may run the user thread.
+ * A user thread that runs leaves its place only by flexsc__suspend(): the kernel thread
+ * continues on its own stack, and calls uthread.then there. From then on another kernel
+ * thread may run the user thread.
  *
- *	host -> queue		host.c: leave, before it waits for something
+ *	host -> queue		host.c: leave, before a wait
  *	carrier -> host		host.c: return; signals/signals.c: called to its host
  *	carrier -> wait		wait.c, calls/ufutex.c
  *	carrier -> queue	wait.c: yield
@@ -24,10 +25,10 @@
  *	queue -> carrier	carrier_run.c
  *	queue -> host		carrier_run.c: it is wanted on its host, or anchored
  *
- * The runtime runs on both kinds of stack. On a user thread's stack it has the user
- * thread's TLS, and the user thread is marked busy: no signal handler of the program
- * interrupts it. On a kernel thread's own stack it has that kernel thread's TLS, and
- * kthread.current is NULL.
+ * The runtime runs on both kinds of stack. On a user thread's stack, the runtime has
+ * that user thread's TLS, and the user thread is marked busy: no signal handler of the
+ * program interrupts it. On a kernel thread's own stack, the runtime has that kernel
+ * thread's TLS, and kthread.current is NULL.
  */
 #ifndef FLEXSC_RUNTIME_UTHREAD_H
 #define FLEXSC_RUNTIME_UTHREAD_H
@@ -50,40 +51,41 @@ struct uthread;
 struct carrier;
 struct counters;
 
-/* Bytes of a user thread's stack to prefetch. */
-#define PREFETCH	768U
+#define PREFETCH	768U	/* bytes of a stack that a switch prefetches */
 
-#define UTHREAD_SLOW	4U	/* uthread.slow, after a very long run */
+#define UTHREAD_SLOW	4U	/* value of uthread.slow after a very long run */
 
 struct kthread {
 	struct kthread *self;	/* at the GS base: kthread_self() */
-	void *sp;		/* of its own stack, while a user thread runs */
-	uint64_t fs;		/* its own TLS */
-	struct uthread *current;	/* user thread that runs here or NULL */
-	struct carrier *carrier;	/* itself; NULL: it is a host */
+	void *sp;		/* stack pointer, while a user thread runs */
+	uint64_t fs;		/* FS base: its own TLS */
+	struct uthread *current;	/* the user thread that it runs, or NULL */
+	struct carrier *carrier;	/* the carrier that it is; NULL: a host */
 	struct counters *counters;	/* counters/counters.h */
 	int32_t tid;
 };
 
-/* Whether a host's kernel thread has its user thread to run. */
+/* Values of host.word. */
 enum host_word {
 	HOST_AWAY = 0,
-	HOST_RESUMES,	/* the kernel thread is to resume it */
+	HOST_RESUMES,	/* the kernel thread resumes its user thread */
 };
 
 struct host {
 	struct kthread k;
 	_Atomic uint32_t word;	/* enum host_word; H1, H2 in host.c */
-	void *stack;		/* of the kernel thread, while it is asleep */
-	/* The program's signal mask, if "masked": the kernel has another one. */
+	void *stack;		/* the kernel thread sleeps on it */
+	/* The program's signal mask, if "masked": the kernel's mask differs. */
 	sigmask_t mask;
 	bool masked;
-	bool away;		/* for this kernel thread's signal handlers */
-	/* Mask of the sleeping kernel thread, until a signal calls u to its host. */
+	bool away;		/* u leaves or has left; for signal handlers */
+	/*
+	 * The mask of the sleeping kernel thread, until a signal calls u to its host.
+	 */
 	sigmask_t sleep_mask;
-	void *borrowed;		/* a carrier's signal stack */
+	void *borrowed;		/* a carrier's signal stack: signals/signals.c */
 	long trap;		/* trap number of the last fault on a carrier */
-	siginfo_t first;	/* the next signal: signals/signals.h */
+	siginfo_t first;	/* the oldest resent signal: resent_signals.h */
 };
 
 /* Kinds of waits of a user thread. */
@@ -91,47 +93,46 @@ enum wait_kind {
 	WAIT_NOT = 0,
 	WAIT_CALL,	/* cb is posted to its carrier's loop */
 	WAIT_TIMER,	/* cb is a timer of its carrier's loop */
-	WAIT_FUTEX,	/* it is in a bucket */
+	WAIT_FUTEX,	/* u is in a bucket: calls/ufutex.c */
 };
 
-/* Signal handlers that ran since the user thread's call was begun or restarted. */
+/* Signal handlers that ran since the user thread's call began or was restarted. */
 enum handled {
 	HANDLED_NOT = 0,
 	HANDLED_RESTART,	/* all had SA_RESTART */
 	HANDLED_INTERRUPT,
 };
 
-/* May a child use the user thread's memory? */
+/* Can a child process use the memory of the user thread? */
 enum forks {
 	FORKS_NOT = 0,
-	FORKS_NOW,	/* until the function that makes the child is over */
-	FORKS_ALWAYS,	/* a child of clone(), beside its maker */
+	FORKS_NOW,	/* until the function that makes the child returns */
+	FORKS_ALWAYS,	/* a child of clone() that runs beside its parent */
 };
 
 /*
- * A carrier needs only the first cache line to queue a user thread and to switch to it.
- * The second has the results of a wait and of a run.
+ * Enqueueing a user thread and switching to it need the first cache line only. The
+ * second one has results of waits and runs.
  */
 struct uthread {
 	struct flexsc_cb cb;
 	void *sp;		/* stack pointer, while it doesn't run */
 	uint64_t fs;
-	struct uthread *next;	/* in its queue, inbox or list of woken ones */
-	bool alive;		/* the runtime knows this thread */
-	_Atomic uint8_t anchored;	/* why it may compute on its host only: anchored.h */
+	struct uthread *next;	/* next in a queue, inbox or list of woken threads */
+	bool alive;		/* false: the thread is no user thread */
+	_Atomic uint8_t anchored;	/* enum anchor: why it computes on its host */
 	bool busy;		/* inside the runtime */
-	bool point;		/* in a cancellation point's call */
+	bool point;		/* its call is a cancellation point */
 	bool heavy;		/* its last run was long: carrier_run.c */
-	bool natively;		/* may make its loop's calls natively, on its host: sticky.h */
+	bool natively;		/* event loop, with native calls: sticky.h */
 	/*
-	 * UTHREAD_SLOW: its last run was very long (carrier_run.c). One less for each
-	 * shorter run since, because a job may end with short ones.
+	 * UTHREAD_SLOW after a very long run (carrier_run.c). Each shorter run
+	 * subtracts one, because the last runs of a long job may be short.
 	 */
 	_Atomic uint8_t slow;
-	bool site;		/* in a patched place's call */
+	bool site;		/* in a call from a patched place in libc */
 	/*
-	 * The user thread is to return to its host, and to end its wait for that: P1, P2
-	 * in wait.h.
+	 * The user thread has to end its wait and return to its host: P1, P2 in wait.h.
 	 */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
@@ -139,8 +140,8 @@ struct uthread {
 	void (*then)(struct kthread *k, struct uthread *u);
 	struct carrier *carrier;	/* the last one that ran it */
 	long ret;		/* result of the wait */
-	const uint64_t *args;	/* of its call, on its stack */
-	uint64_t ns;		/* of its timer or time limit */
+	const uint64_t *args;	/* arguments of its call, on its stack */
+	uint64_t ns;		/* duration of its timer or time limit */
 	uint64_t ran;		/* ticks on carriers, before this run */
 	unsigned int nr;
 	uint16_t cause;		/* why it returns to its host: enum cause */
@@ -149,26 +150,26 @@ struct uthread {
 	uint8_t forks;		/* enum forks: calls/hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
 	bool host_only;		/* it never leaves its host again */
-	atomic_bool installs;	/* a filter for all threads: calls/filter.c */
-	uint32_t filter;	/* number of its own: calls/filter.c */
+	atomic_bool installs;	/* it installs a filter: calls/filter.c */
+	uint32_t filter;	/* number of its own filter: calls/filter.c */
 
 	struct {		/* sticky.h */
 		uint32_t away;	/* waits since it last returned to its host for one */
-		uint32_t left;	/* waits that it is still to make on its host */
-		uint32_t grant;	/* what "left" was at first */
-		uint32_t loop_waits;	/* waits for any of many, with no other */
+		uint32_t left;	/* remaining waits on its host */
+		uint32_t grant;	/* initial value of "left" */
+		uint32_t loop_waits;	/* waits for any of many, in a row */
 		uint32_t loop_needs;	/* so many of them make an event loop */
 		uint32_t barren;	/* waits for any of many since a transfer */
 		uint32_t ignored;	/* hand-overs that don't count */
-		uint32_t needs_host;	/* likewise, after a wait that needs the host */
+		uint32_t needs_host;	/* the same, after a wait that needs the host */
 	} sticky;
-	struct {		/* its carrier is to check its wait: inbox.h */
-		_Atomic uint32_t requests;	/* 0: it is in no list */
+	struct {		/* requests to check its wait: inbox.h */
+		_Atomic uint32_t requests;	/* 0: it is in no list of rechecks */
 		struct uthread *next;
 	} recheck;
 
-	struct {		/* why it stays on its host for now: host.h */
-		uintptr_t frame;	/* of a function; 0: it may leave */
+	struct {		/* keeps it on its host for now: host.h */
+		uintptr_t frame;	/* frame of a function; 0: it may leave */
 		uintptr_t low, high;	/* signal stack that "frame" is on */
 	} stay;
 
@@ -179,19 +180,19 @@ struct uthread {
 		uint32_t value;
 		bool queued;
 		bool timed;
-		uintptr_t page;	/* page of a word it has waited for */
-		struct futex_timer *timer;	/* of its wait, if timed; or NULL */
+		uintptr_t page;	/* page of a word that it has waited for */
+		struct futex_timer *timer;	/* its time limit, or NULL */
 	} futex;
 
-	uint32_t closings;	/* of its call's descriptor: closings.h */
+	uint32_t closings;	/* closings of its call's descriptor: closings.h */
 	struct {		/* poll_first.h */
-		struct pollfd poll;	/* of a call that polls first */
-		uint64_t args[6];	/* of such a call, on a copy of its descriptor */
+		struct pollfd poll;	/* the poll that precedes its call */
+		uint64_t args[6];	/* its arguments, with a copied descriptor */
 	} poll_first;
 
-	_Atomic uint64_t clock_shown;	/* ns that its clock has shown: cputime.c */
+	_Atomic uint64_t clock_shown;	/* shown by its clock: calls/cpuclock.c */
 
-	struct guard *guard;	/* of the epoll set that it waits for, or NULL */
+	struct guard *guard;	/* guards the epoll set that it waits for, or NULL */
 
 	struct host host;
 	struct uthread *all_next, *all_prev;	/* list of all: uthreads.c */
@@ -199,15 +200,15 @@ struct uthread {
 	bool listed;
 } __attribute__((aligned(64)));
 
-/* The user thread whose wait this cb is. */
+/* The user thread that contains this cb. */
 static inline struct uthread *waiter_of(struct flexsc_cb *cb)
 {
 	return (struct uthread *)((char *)cb - offsetof(struct uthread, cb));
 }
 
 /*
- * u will run soon: prefetch the part of its stack that it touches first, from the saved
- * pointer through the runtime's frames to the program's.
+ * Prefetch the part of u's stack that u touches first: from the saved stack pointer
+ * through the runtime's frames to the program's.
  */
 static inline void prefetch(const struct uthread *u)
 {
@@ -218,13 +219,13 @@ static inline void prefetch(const struct uthread *u)
 	__builtin_prefetch(&u->then, 1);
 }
 
-/* The calling user thread. If it isn't alive, the thread is no user thread. */
+/* The calling user thread. If not "alive", the calling thread is no user thread. */
 extern __thread struct uthread flexsc__self
 	__attribute__((tls_model("initial-exec")));
 
 /*
- * The kernel thread that the calling user thread runs on. Read it again after
- * every flexsc__suspend().
+ * The kernel thread that runs the calling user thread. It may differ after each
+ * flexsc__suspend().
  */
 static inline struct kthread *kthread_self(void)
 {
@@ -232,9 +233,8 @@ static inline struct kthread *kthread_self(void)
 }
 
 /*
- * Any thread: the kernel thread that it is or runs on, or NULL if the runtime doesn't
- * know it. A new thread has its maker's GS base until it sets its own, but another FS
- * base.
+ * Any thread: the kernel thread that the caller is or runs on, or NULL if the runtime
+ * doesn't know it. A new thread inherits its creator's GS base, but not its FS base.
  */
 static inline struct kthread *kthread_known(void)
 {
@@ -261,8 +261,8 @@ static inline void uthread_switch_out(void *arg)
 }
 
 /*
- * Have the kernel thread run "then" on its own stack, without this user
- * thread. Returns when a kernel thread runs the user thread again.
+ * Suspend u, the calling user thread: its kernel thread calls "then" on its own stack.
+ * Returns when a kernel thread resumes u.
  */
 static inline void flexsc__suspend(struct uthread *u,
 				   void (*then)(struct kthread *,
@@ -276,7 +276,7 @@ static inline void flexsc__suspend(struct uthread *u,
 		uthread_switch_out(u);
 }
 
-/* Run u until u is suspended. On a kernel thread's own stack. */
+/* Run u until it is suspended. On the kernel thread's own stack. */
 static inline void flexsc__resume(struct kthread *k, struct uthread *u)
 {
 	k->current = u;

@@ -7,8 +7,8 @@
 #include "lib/base/futex.h"
 
 /*
- * Buckets of the table by thread id. Threads that are made in a row have ids in
- * a row, so they spread evenly.
+ * Buckets of the table by thread id. Ids of threads that are created in a row are
+ * consecutive, so they spread evenly.
  */
 #define TIDS		1024U
 
@@ -84,10 +84,7 @@ struct uthread *flexsc__uthread_of(pthread_t thread)
 	struct uthread *u = (struct uthread *)((char *)thread + offset);
 
 	lock_assert_held(&all_lock);
-	/*
-	 * A user thread that is no longer listed may be gone before a carrier
-	 * looks.
-	 */
+	/* A user thread that is no longer listed may end at any moment. */
 	return u->listed ? u : NULL;
 }
 

@@ -63,7 +63,7 @@ static long wait_here(struct uthread *u,
 		flexsc__leave_host(u);
 		if (!on_host())
 			break;
-		/* A signal may have called u to its host before it began to wait. */
+		/* A signal may have called u to its host before its wait began. */
 		flexsc__wait_test_cancel(u);
 		if (flexsc__stays(u))
 			return -ERESTART;
@@ -140,9 +140,9 @@ void flexsc__wait_yield(struct uthread *u)
 
 void flexsc__want(struct uthread *u)
 {
-	/* P2: before the carrier looks at u->wait; pairs with P1. */
+	/* P2: before the carrier reads u->wait; pairs with P1. */
 	atomic_store(&u->wanted, true);
-	/* If u is the calling thread, on its host, it looks on its way out. */
+	/* If u is the calling thread, on its host, it checks "wanted" when it exits. */
 	if (u != &flexsc__self || u->host.away)
 		flexsc__inbox_recheck(u);
 }

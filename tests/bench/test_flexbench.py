@@ -372,7 +372,7 @@ def test_what_flexsc_run_runs_natively_is_no_figure(tmp_path: Path) -> None:
     for text, wrong in (
         ("", False),
         ("echo-threads: accept: Interrupted\n", False),
-        ("flexsc: run: can't start: no engine\n", True),
+        ("flexsc: run: running natively: no engine\n", True),
     ):
         said.write_text(text)
         with said.open() as stderr:

@@ -343,7 +343,7 @@ def test_under_valgrind_there_are_plain_threads(tmp_path: Path) -> None:
     program = compiled(tmp_path, text=PLAIN_THREADS)
     done = run("valgrind", "-q", program)
     assert (done.returncode, done.stdout) == (7, "right\n")
-    assert done.stderr.startswith("flexsc: run: can't start: valgrind ")
+    assert done.stderr.startswith("flexsc: run: running natively: valgrind ")
     assert done.stderr.count("\n") == 1
 
 
@@ -491,7 +491,9 @@ def test_an_engine_of_the_environment_is_refused_alike(name: str) -> None:
 def test_a_wrong_number_of_carriers_is_named(value: str) -> None:
     done = run(*python("print('right')"), env={"FLEXSC_CARRIERS": value})
     assert done.stdout == "right\n"
-    assert done.stderr == "flexsc: run: FLEXSC_CARRIERS: ignored: give 1 to 1024\n"
+    assert done.stderr == (
+        "flexsc: run: FLEXSC_CARRIERS: not a number from 1 to 1024; ignored\n"
+    )
 
 
 def test_a_program_is_asked_for() -> None:

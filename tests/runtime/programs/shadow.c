@@ -20,7 +20,7 @@
 #endif
 #define ARCH_SHSTK_SHSTK	1
 
-#define LINE	"flexsc: run: can't start: the program uses shadow stacks; " \
+#define LINE	"flexsc: run: running natively: the program uses shadow stacks; " \
 		"link it with -z noshstk\n"
 
 static int asked;
