@@ -62,11 +62,12 @@ http {{
 
 
 def blocks(name: str) -> list[str]:
-    """The tutorial's shell blocks; a fence without a language would hide a command."""
+    """The tutorial's shell blocks. A block of output is "text": a fence without a
+    language would hide a command."""
     found = FENCE.findall((TUTORIALS / name).read_text())
     assert found
-    assert {language for language, _ in found} == {"sh"}
-    return [text for _, text in found]
+    assert {language for language, _ in found} <= {"sh", "text"}
+    return [text for language, text in found if language == "sh"]
 
 
 @pytest.fixture
@@ -104,13 +105,15 @@ class Reader:
         """Run the tutorial's commands; what they print."""
         script = "set -eu\n" + "".join(blocks(name))
         for old, new in {
-            "8080": str(free_port()),
-            "--duration 10s": "--duration 1s",
+            "port=8080": f"port={free_port()}",
+            "--duration 5s": "--duration 1s",
+            "seq 5": "seq 1",
             "timeout 10": f"timeout {PATIENCE:.0f}",
             "/etc/": f"{self.etc}/",
             "/usr/lib/nginx/modules": f"{self.folder}/modules",
         }.items():
             script = script.replace(old, new)
+        assert "8080" not in script
         env = {
             **os.environ,
             "PATH": f"{self.folder}/stubs:{SYSTEM_PATH}",
@@ -140,10 +143,10 @@ class Reader:
         return said
 
 
-def rates(said: str) -> list[float]:
-    """Requests a second, as wrk prints them, of servers that answered with the page."""
+def comparisons(said: str) -> list[float]:
+    """The median ratios of the comparisons, whose servers answered with the page."""
     assert "Non-2xx" not in said, said
-    return [float(word) for word in re.findall(r"^Requests/sec: +(\S+)$", said, re.M)]
+    return [float(word) for word in re.findall(r"^median ratio: (\S+)$", said, re.M)]
 
 
 @pytest.fixture
@@ -160,8 +163,9 @@ def reader(folder: Path) -> Reader:
 def test_apache(reader: Reader) -> None:
     installed("apache2", "apache2-bin")
     said = reader.follow("apache.md")
-    measured = rates(said)
-    assert len(measured) == 4 and max(measured) > 0
+    assert len(re.findall(r"^Requests/sec: +[1-9]", said, re.M)) == 2
+    measured = comparisons(said)
+    assert len(measured) == 3 and min(measured) > 0
     # The server had user threads, and it posted their calls.
     (posted,) = re.findall(r"^ *posted +(\d+)", said, re.M)
     assert int(posted) > 0
@@ -177,9 +181,8 @@ def test_nginx(reader: Reader) -> None:
     if not (reader.folder / "build/nginx/ngx_http_flexsc_module.so").exists():
         pytest.skip("the module for nginx isn't built: install nginx-dev")
     said = reader.follow("nginx.md")
-    measured = rates(said)
-    assert len(measured) == 3 and max(measured) > 0
-    assert said.count(" s of processor time\n") == 3
+    measured = comparisons(said)
+    assert len(measured) == 2 and min(measured) > 0
     assert "test is successful" in said
     assert (reader.seen / "nginx/conf.d/flexsc.conf").read_text() == "flexsc on;\n"
     left = [*reader.etc.glob("nginx/*/*"), *(reader.folder / "modules").iterdir()]
