@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handing over a loop whose owner is stuck in the kernel. Another thread, the heir,
- * acts as the owner until the real owner is back. It runs the callbacks of results that
- * are in memory, and moves calls and timers to its own loop.
+ * Passing a loop whose owner is stuck in the kernel to another thread, the heir. The
+ * heir acts as the owner until the real owner is back. It runs the callbacks of results
+ * that are in memory, and moves calls and timers to its own loop.
  *
  *	OWNED	-> ACTED	flexsc__handover_begin(), by the heir
  *	ACTED	-> ACTED	flexsc__handover_begin(), by the heir of a stuck heir
@@ -37,9 +37,9 @@ void flexsc__handover_results(struct flexsc_loop *loop);
 
 /*
  * Heir: take a cb's call or timer away from the loop without running its callback.
- * False: the call stays, because it may take effect before flexsc__handover_revoke(). A
- * call whose request is armed in the kernel is taken only with "armed", which declares
- * that the call may be made once more. *ns becomes the rest of the time limit, or 0
+ * False: the call stays, because it may take effect before flexsc__handover_revoke().
+ * If the kernel has armed the call's request, the call is taken only with "armed",
+ * which permits making the call once more. *ns becomes the rest of the time limit, or 0
  * without a limit.
  *
  * cb->ret becomes 0, or -ECANCELED or -ETIME if the owner had begun to cancel the call.

@@ -26,7 +26,7 @@
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
 
-#define SILENT_NS	1000000ULL	/* then poll for results that cause no wake-up */
+#define SILENT_NS	1000000ULL	/* polls so often for results without wake-up */
 
 /* Completed cbs that the program takes itself, instead of a callback. */
 struct harvest {
@@ -91,7 +91,7 @@ static inline void run_collect(struct flexsc_loop *loop)
 		run_collect_all(loop);
 }
 
-/* Number of callbacks that are due, without wake-ups. */
+/* Number of callbacks that are still to run, not counting wake-ups. */
 static uint64_t run_owed(const struct flexsc_loop *loop)
 {
 	return loop->events + loop->posted - loop->completed;

@@ -9,7 +9,7 @@
 
 struct flexsc_loop;
 
-/* The loop ends: run it until no call is pending. */
+/* Before the loop is destroyed: run it until no call is pending. */
 void flexsc__drain(struct flexsc_loop *loop);
 
 /*

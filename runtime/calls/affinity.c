@@ -10,9 +10,7 @@
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
 
-/*
- * A thread's affinity; false if cpu_set_t is too small for the kernel's cores.
- */
+/* A thread's affinity. False if the kernel has more cores than cpu_set_t. */
 static bool affinity_of(int32_t tid, cpu_set_t *set)
 {
 	CPU_ZERO(set);
@@ -20,10 +18,7 @@ static bool affinity_of(int32_t tid, cpu_set_t *set)
 			   PTR(set), 0, 0, 0) > 0;
 }
 
-/*
- * The affinity of all carriers. They have one affinity, because it is changed
- * for all threads of the process at once.
- */
+/* All carriers have one affinity, which changes for the whole process at once. */
 static cpu_set_t of_carriers(void)
 {
 	cpu_set_t set;
@@ -43,8 +38,8 @@ static bool is_bound(const struct uthread *u, const cpu_set_t *carriers)
 }
 
 /*
- * Tie a user thread that is bound, or untie it. Under the list's lock, so that
- * of two threads the last one here sees the last change.
+ * Anchor u if it is bound, or else release it. With the list's lock, so that the last
+ * of several threads here sees the last change.
  */
 static void look_at(struct uthread *u, const cpu_set_t *carriers)
 {
@@ -58,9 +53,7 @@ void flexsc__affinity_begin(struct uthread *u)
 	if (!flexsc__runtime.count || filter_is_near(u))
 		return;
 	carriers = of_carriers();
-	/*
-	 * A thread that bound u before u was listed didn't find it: look here.
-	 */
+	/* A thread that bound u before u was listed didn't find u, so check here. */
 	if (!is_bound(u, &carriers))
 		return;
 	flexsc__uthreads_lock();

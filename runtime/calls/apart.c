@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that give one kernel thread state that the others of its process lack: in what
- * the kernel permits it, shows it, counts of it, or does on its behalf. Carriers don't
- * get that state, so the user thread stays on its host. It is host-only if threads that
- * it makes inherit the state, else anchored. On the user thread itself.
+ * Calls that give a kernel thread state that the other threads of its process lack:
+ * what the kernel permits it, shows it, counts for it, or does on its behalf. Carriers
+ * don't get that state, so the user thread is anchored after such a call
+ * (sched/anchored.h). If threads that it creates inherit the state, the user thread
+ * never leaves its host again (host_only). Runs on the calling user thread.
  */
 #include "calls.h"
 
@@ -34,7 +35,7 @@ static bool names_itself(const struct uthread *u, uint64_t tid)
 	return !(int32_t)tid || (int32_t)tid == u->host.k.tid;
 }
 
-/* A counter of the thread's events; with "inherit", also of threads that it makes. */
+/* perf_event_open(): with "inherit", also counts events of threads that it creates. */
 static enum call_apart by_counter(const struct uthread *u, const uint64_t a[6])
 {
 	const struct perf_event_attr *attr = flexsc__arg_pointer(a[0]);
@@ -46,8 +47,9 @@ static enum call_apart by_counter(const struct uthread *u, const uint64_t a[6])
 }
 
 /*
- * What the call does to the calling thread. setuid(2) and its kin, if they come from a
- * patched place, are libc's, which changes all threads.
+ * Which state of that kind the call gives to the calling thread. If setuid(2) or a
+ * related call comes from a patched place, it is part of libc's function, which changes
+ * all threads.
  */
 static enum call_apart sets_apart(const struct uthread *u, long nr,
 				  const uint64_t a[6])
@@ -62,7 +64,7 @@ static enum call_apart sets_apart(const struct uthread *u, long nr,
 	case APART_RAW:
 		return u->site ? APART_NOT : APART_HOST_ONLY;
 	case APART_KEYRING:
-		/* The call may make the keyring. */
+		/* The call may create the thread's keyring. */
 		return (int32_t)a[1] == KEY_SPEC_THREAD_KEYRING ? APART_ANCHORED :
 								  APART_NOT;
 	case APART_COUNTER:
@@ -76,7 +78,7 @@ static enum call_apart sets_apart(const struct uthread *u, long nr,
 	return apart;
 }
 
-/* The id of another thread whose state the call sets, or 0. */
+/* The id of another thread whose state the call changes, or 0. */
 static int32_t names_other(long nr, const uint64_t a[6])
 {
 	const enum call_apart apart = apart_of(nr, a);
@@ -103,7 +105,7 @@ static void anchor_other(struct uthread *self, int32_t tid)
 static long make_host_only(struct uthread *u, long nr, const uint64_t a[6])
 {
 	flexsc__return_to_host(u);
-	/* At rest there are no carriers, and later ones get the state. */
+	/* A dormant runtime has no carriers, and later ones inherit the state. */
 	if (flexsc__dormant_begin(u) || flexsc__filter_is_tried(nr, a))
 		return flexsc__filter_make(u, nr, a);
 	u->host_only = true;

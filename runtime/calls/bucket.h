@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The buckets of user-level futexes (ufutex.h). A bucket has the user threads
- * that wait for words of one hash. A user thread's futex.word is read with its
- * bucket's lock, or to find the bucket.
+ * The buckets of user-level futexes (ufutex.h). A bucket lists the user threads that
+ * wait for words with the same hash. Any thread. u->futex.word is read with the lock of
+ * its bucket, or to find that bucket.
  */
 #ifndef FLEXSC_RUNTIME_BUCKET_H
 #define FLEXSC_RUNTIME_BUCKET_H
@@ -11,7 +11,7 @@
 #include "runtime/sched/futex_timer.h"
 #include "runtime/sched/uthread.h"
 
-#define BUCKETS	1024U	/* flexsc__buckets; 54 is 64 less their bits */
+#define BUCKETS	1024U	/* bucket_of() shifts by 64 - log2(BUCKETS) */
 
 struct bucket {
 	struct lock lock;
@@ -61,8 +61,8 @@ static inline void bucket_remove(struct bucket *bucket, struct uthread *u)
 }
 
 /*
- * Lock the bucket of a timer's user thread. NULL: the timer is dead. The owner or its heir
- * only, on which the timer expires.
+ * Lock the bucket of a timer's user thread. NULL: the timer is dead. Called by the
+ * timer's owner, or by its heir, when the timer expires.
  */
 static inline struct bucket *bucket_lock_timed(const struct futex_timer *timer)
 {
@@ -79,9 +79,7 @@ static inline struct bucket *bucket_lock_timed(const struct futex_timer *timer)
 	return NULL;
 }
 
-/*
- * Lock the bucket that u is in. A requeue may move u to another one meanwhile.
- */
+/* Lock the bucket that u is in. A requeue may move u to another one meanwhile. */
 static inline struct bucket *bucket_lock(const struct uthread *u)
 {
 	for (;;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of this folder need of each other. User threads only, inside the
- * runtime; the functions return the kernel's result.
+ * Functions shared within this folder. User threads only, inside the runtime. The
+ * functions return the kernel's result.
  */
 #ifndef FLEXSC_RUNTIME_CALLS_H
 #define FLEXSC_RUNTIME_CALLS_H
@@ -12,28 +12,28 @@
 #include "runtime/sched/uthread.h"
 
 /*
- * apart.c: make u's call on its host. If the call gives a kernel thread state that
- * carriers lack, its thread stays on its host from then on.
+ * apart.c: make u's call on its host. If the call gives the kernel thread state that
+ * carriers lack, u stays there from then on.
  */
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* dispatch.c: make call nr. The entry has its arguments, and nr cut to 16 bits. */
+/* dispatch.c: make call nr. The entry has its arguments; entry->nr has only 16 bits. */
 long flexsc__dispatch(struct uthread *u, long nr,
 		      const struct flexsc_entry *entry);
 
 /* futex2.c: make a futex2 call of a user thread, or of another thread (u == NULL). */
 long flexsc__futex2(struct uthread *u, long nr, const uint64_t args[6]);
 
-/* parts.c: post u's call, which may wait, in parts if need be. */
+/* parts.c: post u's call, which may wait, in several parts if necessary. */
 long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry);
 
-/* raise.c: u's call has returned: raise SIGPIPE with EPIPE, or SIGXFSZ with EFBIG. */
+/* raise.c: u's call has returned ret: raise SIGPIPE for EPIPE, SIGXFSZ for EFBIG. */
 void flexsc__raise_error(struct uthread *u, const struct call_info *row,
 			 const uint64_t a[6], long ret);
 
 /*
- * raise.c: a write has returned an error after a part was written. A plain write
- * to a pipe without readers raises SIGPIPE then, too. No other error does.
+ * raise.c: a write failed after a part of it was written. A plain write to a pipe
+ * without readers raises SIGPIPE even then. No other error raises a signal.
  */
 void flexsc__raise_after_part(struct uthread *u, uint64_t fd, long ret);
 

@@ -16,8 +16,8 @@
 #include "perform.h"
 
 /*
- * A thread's clock never goes back, whichever thread asks, although a look may
- * have taken ticks off.
+ * A thread's clock must never go back, whichever thread reads it, although
+ * flexsc__cputime_look() may take ticks off.
  */
 static uint64_t show_clock(struct uthread *u, uint64_t ns)
 {
@@ -30,10 +30,10 @@ static uint64_t show_clock(struct uthread *u, uint64_t ns)
 }
 
 /*
- * User threads that have ended, and whose kernel threads may still run, as
- * glibc calls destructors in between. Read and written with the list of user
- * threads locked. Threads whose ids have the same remainder by ENDED share a
- * slot; it has the one that ended last.
+ * User threads that have ended, but whose kernel threads may still run, because glibc
+ * then calls destructors. Accessed with the list of user threads locked. Threads whose
+ * ids have the same remainder by ENDED share a slot, which holds the one that ended
+ * last.
  */
 #define ENDED		256U
 
@@ -50,14 +50,14 @@ static struct ended *ended_with(int32_t tid)
 }
 
 /*
- * What the user thread that ended with this id has computed on carriers, in
- * ns; 0 if none is known. A new thread without a user thread may have the id:
- * it isn't taken for the ended one as long as it has computed less on its host.
+ * What the ended user thread with this id computed on carriers, in ns; 0 if unknown.
+ * Another kernel thread may have got the id since. It isn't mistaken for the ended one
+ * as long as it has computed less than that one's host.
  */
 static uint64_t ended_away(int32_t tid)
 {
 	const struct ended *last = ended_with(tid);
-	/* 0: the kernel thread has ended meanwhile, too. */
+	/* 0: the kernel thread has ended, too. */
 	uint64_t host = flexsc__cputime_of(tid);
 
 	return last->tid == tid && (!host || host >= last->host) ?
@@ -90,8 +90,6 @@ void flexsc__cpuclock_end(const struct uthread *u)
 	flexsc__uthreads_unlock();
 }
 
-/* The id of the thread that a clock is of. */
-
 static int32_t tid_of(const struct uthread *self, clockid_t clock)
 {
 	int32_t tid = clock == CLOCK_THREAD_CPUTIME_ID ? 0 : ~(clock >> 3);
@@ -100,8 +98,8 @@ static int32_t tid_of(const struct uthread *self, clockid_t clock)
 }
 
 /*
- * Processor time of a user thread, on its host and on carriers; false if tid is
- * neither a user thread's nor of one that has ended.
+ * A user thread's processor time on its host and on carriers. False if tid is neither
+ * that of a user thread nor that of an ended one.
  */
 static bool find_time(struct uthread *self, int32_t tid, uint64_t host_ns,
 		       uint64_t *ns)
@@ -175,10 +173,7 @@ static void cpuclock_anchor(int32_t tid, bool anchored)
 	flexsc__uthreads_unlock();
 }
 
-/*
- * The list of all timers. It changes under the lock; without the lock, one may
- * look whether it is empty.
- */
+/* All timers. Changed with the lock; without it, only tested for being empty. */
 _Atomic(struct timer *) flexsc__timers;
 static struct lock timers_lock;
 
@@ -248,7 +243,7 @@ struct timer *flexsc__timers_take(timer_t id)
 	if (timer)
 		for (same = first(); same && same->tid != timer->tid;)
 			same = same->next;
-	/* With its last timer, the thread may leave its host again. */
+	/* Without timers, the thread may leave its host again. */
 	if (timer && !same)
 		cpuclock_anchor(timer->tid, false);
 	unlock(&timers_lock);
@@ -293,14 +288,14 @@ struct timespec flexsc__cpuclock_on_host(int32_t tid, struct timespec time)
 		ns = time_ns(&time);
 	if (!ns || !away)
 		return time;
-	/* A time that has passed must not become 0, which means never. */
+	/* A time in the past must not become 0, which would disarm a timer. */
 	ns = ns > away ? ns - away : 1;
 	return (struct timespec){ (time_t)(ns / SECOND), (long)(ns % SECOND) };
 }
 
 /*
- * The thread whose clock it is stays anchored for good, because other threads may
- * sleep by that clock, too.
+ * The clock's thread stays anchored for good, because other threads may sleep by that
+ * clock, too.
  */
 long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6])
 {

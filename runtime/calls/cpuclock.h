@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clocks of threads' processor time. That of a user thread is its host's,
- * and what it has computed on carriers (sched/cputime.h).
+ * The clocks of threads' processor time. A user thread's clock shows the time of its
+ * host plus what the user thread has computed on carriers (sched/cputime.h).
  *
- * A kernel's timer on such a clock counts what the host computes. So a user
- * thread is anchored (sched/anchored.h) as long as there is a timer on its clock, and an
- * absolute time is given to the kernel less what the thread has computed on
- * carriers.
+ * A kernel timer on such a clock counts only what the host computes. So a user thread
+ * is anchored (sched/anchored.h) while there is a timer on its clock. What it has
+ * computed on carriers is subtracted from an absolute time before the kernel gets that
+ * time.
  */
 #ifndef FLEXSC_RUNTIME_CPUCLOCK_H
 #define FLEXSC_RUNTIME_CPUCLOCK_H
@@ -16,7 +16,7 @@
 
 #include "runtime/sched/uthread.h"
 
-/* Is the clock a thread's, and not a process's? By the kernel's numbering. */
+/* Does the clock, in the kernel's numbering, belong to a thread, not to a process? */
 static inline bool cpuclock_is_thread_s(clockid_t clock)
 {
 	return clock == CLOCK_THREAD_CPUTIME_ID ||
@@ -30,72 +30,54 @@ static inline bool cpuclock_is_thread_s(clockid_t clock)
 long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6]);
 long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6]);
 
-/* clock_nanosleep(2) by a thread's clock, for a user thread. */
+/* clock_nanosleep(2) of a user thread, by a thread's clock. */
 long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6]);
 
-/*
- * u is a new user thread, listed. Another thread may have made a timer on its
- * clock already.
- */
+/* u is new and listed. Another thread may already have made a timer on its clock. */
 void flexsc__cpuclock_begin(struct uthread *u);
 /*
- * Inside the runtime: u ends, on its host for good, and is listed still. Its clock
- * goes on for other threads until its kernel thread is gone.
+ * Inside the runtime: u ends, on its host for good, and is still listed. For other
+ * threads its clock continues until its kernel thread has ended.
  */
 void flexsc__cpuclock_end(const struct uthread *u);
-/*
- * Forget in a forked child the user threads that have ended, and the timers, of which
- * it inherits none.
- */
+/* In a forked child: forget ended user threads and timers, which aren't inherited. */
 void flexsc__cpuclock_forked(void);
 
 /*
- * Tie the thread of a clock that a timer is on. Inside the runtime, u being the
- * calling thread. Returns the id of the thread whose clock it is, which is anchored
- * now if it is a user thread; 0 if the clock is no thread's.
+ * Anchor the thread of a clock on which there is a timer. Inside the runtime, u being
+ * the calling thread. Returns the id of the clock's thread, which is anchored now if it
+ * is a user thread; 0 if the clock isn't a thread's.
  */
 int32_t flexsc__cpuclock_anchor(struct uthread *u, clockid_t clock);
 
-/*
- * Inside the runtime: converts a time on the clock of the thread tid to the
- * clock of its host.
- */
+/* Inside the runtime: convert a time on thread tid's clock to the clock of its host. */
 struct timespec flexsc__cpuclock_on_host(int32_t tid, struct timespec time);
 
 /*
- * The timers that libc has made on the clocks of threads, and which thread each
- * is about. As long as there is one, its thread is anchored. A thread that makes a
- * timer adds it here, then anchors the timer's thread; a new thread is listed first,
- * then looks here. So one of the two sees the other. User threads, inside the runtime.
+ * Timers that libc has made on threads' clocks. A thread is anchored while its clock
+ * has a timer. A thread that makes a timer adds it here, then anchors the clock's
+ * thread. A new thread is listed first, then checks here. So one of the two sees the
+ * other. User threads, inside the runtime.
  */
 struct timer {
 	timer_t id;		/* libc's */
-	int32_t tid;		/* of the thread whose clock it is */
+	int32_t tid;		/* thread whose clock it uses */
 	struct timer *next;
 };
 
 extern _Atomic(struct timer *) flexsc__timers;
 
-/* Are there timers? Costs a load. Any thread. */
+/* Any thread: are there timers? Costs one load. */
 static inline bool timers_any(void)
 {
 	return atomic_load_explicit(&flexsc__timers, memory_order_relaxed);
 }
 
-/*
- * Add a timer, whose memory stays the calling thread's until the timer is
- * taken.
- */
+/* Add a timer. Its memory stays the caller's until the timer is taken. */
 void flexsc__timers_add(struct timer *timer);
-/*
- * Id of the thread that the timer is about; 0 if it isn't about a thread's
- * clock.
- */
+/* Id of the thread whose clock the timer uses; 0 if it isn't on a thread's clock. */
 int32_t flexsc__timers_tid(timer_t id);
-/*
- * Take a timer out that is to be deleted; NULL if it isn't about a thread's
- * clock.
- */
+/* Remove a timer that is to be deleted; NULL if it isn't on a thread's clock. */
 struct timer *flexsc__timers_take(timer_t id);
 
 #endif /* FLEXSC_RUNTIME_CPUCLOCK_H */

@@ -17,9 +17,9 @@
 #include "calls.h"
 
 /*
- * close_range() without the runtime's own descriptors: to the program they don't
- * exist. Meanwhile no thread makes any, because the walk doesn't see one that has no
- * facts yet.
+ * close_range() that skips the runtime's own descriptors, which the program must not
+ * see. Meanwhile no thread may create such a descriptor: until it has facts, the walk
+ * doesn't recognise it.
  */
 static long close_others(const uint64_t a[6])
 {
@@ -40,9 +40,9 @@ static long close_others(const uint64_t a[6])
 }
 
 /*
- * The same in a table of u's own. u gets the table first, by a call that closes
- * nothing, and stays on its host for it. Without another thread it keeps the table that
- * it has, and the runtime needs its descriptors there.
+ * close_range() with CLOSE_RANGE_UNSHARE. First, a call that closes nothing gives u its
+ * own table, for which u stays on its host. If u is the only thread, it keeps the old
+ * table with the descriptors that the runtime needs, so they are skipped in any case.
  */
 static long close_others_alone(struct uthread *u, const uint64_t a[6])
 {
@@ -80,8 +80,8 @@ void flexsc__descriptors_closing(uint32_t fd)
 }
 
 /*
- * Before the call and after it: a call that is posted in between may have the old file,
- * and mustn't be moved either (sched/closings.h).
+ * Called before and after the closing call. A call that is posted in between may still
+ * use the old file, and must not be moved to another carrier either (sched/closings.h).
  */
 static void count_closing(const struct call_info *row, const uint64_t a[6])
 {
@@ -117,7 +117,9 @@ long flexsc__descriptors_close_range(struct uthread *u, long nr,
 {
 	const uint64_t *a = (const uint64_t *)entry->args;
 
-	/* The kernel rejects these arguments, or closes nothing. */
+	/*
+	 * The kernel rejects these arguments, or closes nothing (CLOSE_RANGE_CLOEXEC).
+	 */
 	if ((uint32_t)a[0] > (uint32_t)a[1] ||
 	    (uint32_t)a[2] & ~CLOSE_RANGE_UNSHARE)
 		return flexsc__dispatch(u, nr, entry);
@@ -125,8 +127,8 @@ long flexsc__descriptors_close_range(struct uthread *u, long nr,
 }
 
 /*
- * Between the first note and the call, another thread may have asked about the
- * descriptor or begun to wait for it.
+ * Note the changes again: since the first note, another thread may have recorded the
+ * descriptor's old facts, or begun to wait for it.
  */
 static void changed(const struct fds_call *call, long ret)
 {
@@ -138,7 +140,9 @@ static void changed(const struct fds_call *call, long ret)
 		count_closing(row, a);
 	if (row->closes)
 		flexsc__closing_end_alone(call->entry, ret);
-	/* FIONBIO's flag is in memory that may have changed: it leaves no fact. */
+	/*
+	 * FIONBIO's flag is in memory that may have changed since, so record no fact.
+	 */
 	if (variant->changes == CHANGES_FLAGS)
 		flexsc__fds_set_end((uint32_t)a[0], a[variant->flags_arg],
 				    call->begun, variant->flags_arg ? ret : -1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way of a user thread's call: plainly, posted, or on its host. It follows
- * from the call's class (lib/calls/syscalls.tbl), from the file that the call
- * is about, and from what the call would do to the kernel thread that makes it.
+ * Chooses how a user thread's call is made: plainly, posted, or on its host. The choice
+ * depends on the call's class (lib/calls/syscalls.tbl), on the file that the call uses,
+ * and on its effect on the kernel thread that makes it. User threads only, inside the
+ * runtime.
  */
 #include "calls.h"
 
@@ -19,16 +20,16 @@
 #include "perform.h"
 
 /*
- * Can a disk, a network file system or another process delay a call of CLASS_FAST
- * nevertheless? Natively it would stop only the thread that makes it; here it would
- * stop a carrier.
+ * Can a disk, a network file system or another process delay this call, although it is
+ * in CLASS_FAST? Natively the delay would stop one thread; here it would stop a
+ * carrier.
  */
 static bool may_hang(const struct call_info *row, const uint64_t a[6])
 {
 	return call_variant_of(row, (const __u64 *)a)->traits & CALL_HANGS;
 }
 
-/* Does the descriptor ask not to wait? Then posting would only cost a switch. */
+/* Is the descriptor non-blocking? Then posting would only cost a switch. */
 static bool is_impatient(const struct call_info *row, const uint64_t a[6])
 {
 	return row->dir != POLL_NONE &&
@@ -36,9 +37,9 @@ static bool is_impatient(const struct call_info *row, const uint64_t a[6])
 }
 
 /*
- * Is the call a connect() that poll(2) doesn't show to wait? A worker of io_uring's that
- * waits may connect the socket while the carrier is stuck, and a second connect() would
- * fail.
+ * Is the call a connect() whose wait poll(2) doesn't report? While the carrier is
+ * stuck, a waiting io_uring worker may connect the socket, and a repeated connect()
+ * would fail.
  */
 static bool connects_late(long nr, const uint64_t a[6])
 {
@@ -50,8 +51,8 @@ static bool connects_late(long nr, const uint64_t a[6])
 }
 
 /*
- * Would the loop need a syscall thread that waits for the call, or io_uring a worker?
- * The user thread's host can wait just as well, and one kernel thread less is needed.
+ * Would the call occupy a syscall thread of the loop, or an io_uring worker, while it
+ * waits? The host can wait just as well, which saves a kernel thread.
  */
 static bool takes_a_thread(long nr, const struct call_info *row,
 			   const uint64_t a[6], enum waits waits)
@@ -64,8 +65,8 @@ static bool takes_a_thread(long nr, const struct call_info *row,
 }
 
 /*
- * Does the call wait for all bytes, which neither an epoll set nor poll(2) notices?
- * parts.c makes those that receive into one buffer, and only streams heed the flag.
+ * Does the call wait for all bytes, which neither an epoll set nor poll(2) reports?
+ * parts.c handles receives into one buffer from streams. Other sockets ignore the flag.
  */
 static bool wants_all(const struct call_info *row, const uint64_t a[6])
 {
@@ -75,12 +76,11 @@ static bool wants_all(const struct call_info *row, const uint64_t a[6])
 }
 
 /*
- * Would the call keep a syscall thread for as long as the call waits? It would
- * where neither io_uring nor an epoll set knows the socket's time limit, or how
- * many bytes the call wants. A loop has few syscall threads. If such calls keep
- * all of them, the call that would end their waits may be queued behind.
- * is_impatient() has asked for the facts of the descriptor, so fds_known() has
- * them.
+ * Would the call occupy a syscall thread for its whole wait? It would if neither
+ * io_uring nor an epoll set knows the socket's time limit, or how many bytes the call
+ * wants. A loop has few syscall threads. If such calls occupied all of them, the call
+ * that ends their waits could be queued behind them. is_impatient() has already queried
+ * the descriptor's facts, so fds_known() returns them.
  */
 static bool keeps_a_thread(const struct call_info *row, const uint64_t a[6])
 {
@@ -109,9 +109,9 @@ static long may_wait(struct uthread *u, const struct call_info *row,
 }
 
 /*
- * Make a call that may wait, where poll(2) doesn't report when it would return. A
- * terminal may stop a process in the background, unless the user thread blocks the
- * signal for that: the kernel uses the host's mask.
+ * Make a call that may wait, but whose end poll(2) doesn't report. A terminal may stop
+ * a process in the background, unless the user thread blocks the signal for that. The
+ * kernel checks the mask of the host, so the call is made there.
  */
 static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -123,13 +123,13 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 	return flexsc__perform_wait_on_host(u, nr, a);
 }
 
-/* Facts of descriptors whose calls may need the user thread's own kernel thread. */
+/* Facts of descriptors whose calls may need the host. */
 #define NEEDY		(FD_SIGNALS | FD_WORKER | FD_OLD_WORKER)
 
 /*
- * A signalfd shows the signals of the kernel thread that reads it. If the posting
- * carrier is stuck, no thread gets what an io_uring worker has read for it. Other
- * processes may wait for the answer, as with an event of fanotify.
+ * A signalfd reports the signals of the kernel thread that reads it. And if the posting
+ * carrier is stuck, no thread gets what an io_uring worker has read for it, although
+ * other processes may wait for the answer, for example to an event of fanotify.
  */
 static bool needs_host(const struct call_info *row, uint32_t fd)
 {
@@ -154,7 +154,7 @@ long flexsc__dispatch(struct uthread *u, long nr,
 		waits = flexsc__plan_waits(row, entry);
 	switch (waits) {
 	case WAITS_DEVICE:
-		/* io_uring doesn't wait for other calls at the position. */
+		/* io_uring doesn't serialise calls that use the file's position. */
 		if (!flexsc__plan_at_position(row, entry->args))
 			break;
 		/* fall through */
@@ -187,7 +187,7 @@ long flexsc__dispatch(struct uthread *u, long nr,
 	case CLASS_NONE:
 	case CLASS_RING:
 	case CLASS_WORK:
-		/* The library's own numbers: to the kernel they are unknown calls. */
+		/* Numbers of the library itself are unknown calls to the kernel. */
 		break;
 	}
 	if (call_variant_of(row, (const __u64 *)a)->traits & CALL_INHERITS)

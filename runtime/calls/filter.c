@@ -24,14 +24,14 @@
 #include "runtime/sched/uthreads.h"
 #include "perform.h"
 
-#define NO_ID	((uint64_t)-2)	/* of no file, process, clock, signal ... */
+#define NO_ID	((uint64_t)-2)	/* an invalid descriptor, process, clock, signal ... */
 
 struct own_call {
 	long nr;
 	uint64_t args[6];
 };
 
-/* Those of io_uring come last. */
+/* io_uring's calls come last, because try_filter() may omit them. */
 static const struct own_call own_calls[] = {
 #define OWN_CALL(name, ...)	{ SYS_##name, { __VA_ARGS__ } },
 #define RING_CALL		OWN_CALL
@@ -83,8 +83,8 @@ static void prepare_signal(void)
 }
 
 /*
- * Try rt_sigreturn(2), which needs the frame of a signal: it ends the handler of this
- * one. If the call fails, the child dies.
+ * Try rt_sigreturn(2). It needs the frame of a signal, so send one whose handler ends
+ * by it. If the filter forbids rt_sigreturn(2), the child dies.
  */
 static void signal_itself(void)
 {
@@ -95,15 +95,15 @@ static void signal_itself(void)
 }
 
 /*
- * In a child. Without the flag for a listener: calls that the filter passes to one fail
- * then, and count as forbidden.
+ * Runs in a child. The filter is installed without SECCOMP_FILTER_FLAG_NEW_LISTENER:
+ * calls that it would pass to a listener fail then, and count as forbidden.
  */
 static int try_filter(const void *arg)
 {
 	const uint64_t kept = SECCOMP_FILTER_FLAG_SPEC_ALLOW |
 			      SECCOMP_FILTER_FLAG_LOG;
 	const struct filter *filter = arg;
-	/* Carriers that are started later find out about io_uring by themselves. */
+	/* Carriers that start later probe io_uring themselves. */
 	const bool rings = flexsc__runtime.polls &&
 			   !atomic_load(&flexsc__runtime.dormant);
 	const size_t n = OWN_CALLS - (rings ? 0 : RING_CALLS);
@@ -123,8 +123,8 @@ static int try_filter(const void *arg)
 }
 
 /*
- * Does the filter forbid a call that carriers need? Not if the kernel refuses it, which
- * changes nothing. If there can be no child, the answer is yes.
+ * Does the filter forbid a call that carriers need? False if the kernel refuses the
+ * filter, because then nothing changes. True if no child can be created.
  */
 static bool forbids(const struct filter *filter)
 {
@@ -134,14 +134,15 @@ static bool forbids(const struct filter *filter)
 }
 
 /*
- * The last number given. uthread.filter is the number of the first filter that the
- * thread, or one that made it, installed for itself alone; 0 without any.
+ * The last number assigned. uthread.filter is the number of the first filter that the
+ * thread, or one that created it, installed for itself alone; 0: none.
  */
 static _Atomic uint32_t numbers;
 
 /*
- * Does another thread have a filter that "self" lacks? Then the kernel refuses a filter
- * for all. With the list locked, so that no such thread ends before the call.
+ * Does another thread have a filter that "self" lacks? If so, the kernel refuses a
+ * filter for all. The list must stay locked until the call, so that no such thread ends
+ * before.
  */
 static bool one_has_another(const struct uthread *self)
 {
@@ -162,17 +163,19 @@ static void number(struct uthread *u)
 static void anchor(struct uthread *u, bool anchored)
 {
 	flexsc__uthreads_lock();
-	/* Another thread may have anchored u meanwhile. */
+	/* A filter for all threads may have anchored u meanwhile. */
 	flexsc__anchor(u, ANCHORED_FILTER,
 		    anchored || atomic_load(&flexsc__runtime.filtered));
 	flexsc__uthreads_unlock();
 }
 
-/* On a thread without a filter. From here on no carrier gets anything to do. */
+/* Runs on a thread without a filter. From here on carriers get no more work. */
 static void retire(void *self)
 {
 	flexsc__anchor_others(self, ANCHORED_FILTER);
-	/* Only the monitor has carriers adopted, which must not happen from here on. */
+	/*
+	 * The monitor ends first, so that no carrier is adopted while carriers retire.
+	 */
 	flexsc__monitor_end();
 	flexsc__carriers_retire();
 }
@@ -186,8 +189,8 @@ static void bring_all_to_hosts(struct uthread *u)
 }
 
 /*
- * Does the kernel refuse the flags? It checks them before it reads the program, which
- * is missing here: -EFAULT says that the flags are good.
+ * Does the kernel refuse the flags? It checks them before it reads the program. As the
+ * program is missing here, -EFAULT means that the flags are valid.
  */
 static bool is_refused(long nr, const struct filter *filter)
 {
@@ -196,14 +199,14 @@ static bool is_refused(long nr, const struct filter *filter)
 			   0) != -EFAULT;
 }
 
-/* Do the carriers have to retire before all threads get this filter? */
+/* Must the carriers retire before all threads get this filter? */
 static bool retires(const struct uthread *u, const struct filter *filter)
 {
 	return !atomic_load(&flexsc__runtime.filtered) &&
 	       (filter_is_near(u) || forbids(filter));
 }
 
-/* One thread at a time installs a filter for all. */
+/* Held by the thread that installs a filter for all. */
 static struct lock installing;
 
 static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
@@ -227,10 +230,10 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * The thread that has the lock may wait until all others are outside the runtime. It
- * doesn't wait for those that wait for the lock: "installs" marks them. u stays inside
- * the runtime until it has released the lock, so no handler of the program's runs, which
- * might jump away.
+ * Only one thread at a time installs a filter for all. It may wait until all others are
+ * outside the runtime, except for those that "installs" marks, which wait for the lock.
+ * u stays inside the runtime until the lock is released, so that no handler of the
+ * program jumps away with it.
  */
 static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 		    const struct filter *filter)
@@ -247,9 +250,9 @@ static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * The mode that the call sets, as prctl(2) counts them: SECCOMP_MODE_DISABLED, or
- * another value that is none of these two, if it sets none. A thread in strict mode may
- * only read, write, return from handlers and exit.
+ * The mode that the call sets, in prctl(2)'s numbering: SECCOMP_MODE_STRICT or _FILTER.
+ * Any other value means that the call sets no mode. In strict mode a thread may only
+ * read, write, return from handlers and exit.
  */
 static uint64_t mode_of(long nr, const uint64_t a[6])
 {
@@ -274,7 +277,7 @@ static bool is_for_all(long nr, const uint64_t a[6])
 	       a[1] & SECCOMP_FILTER_FLAG_TSYNC;
 }
 
-/* A filter for u alone. If the kernel refuses it, u is as before. */
+/* Install a filter for u alone. If the kernel refuses it, u stays as before. */
 static long install_own(struct uthread *u, long nr, const uint64_t a[6])
 {
 	const bool original = filter_is_near(u);
@@ -293,7 +296,10 @@ long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
 {
 	const struct filter filter = { a[2], nr == SYS_prctl ? 0 : a[1] };
 
-	/* At rest, u is the only thread, and all later ones get its filter. */
+	/*
+	 * In a dormant runtime u is the only thread, and later threads inherit its
+	 * filter.
+	 */
 	if (is_for_all(nr, a) ||
 	    (is_filter(nr, a) && atomic_load(&flexsc__runtime.dormant)))
 		return in_turn(u, nr, a, &filter);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * futex_waitv(2) and the calls that came after it. Few programs use them, so a
- * user thread that waits by one does so on its host, in the kernel. It is counted
- * for each of its words, so that wake-ups by other calls find it: ufutex.h, F1.
+ * futex_waitv(2) and the later futex2 calls. Few programs use them, so a user thread
+ * waits for them on its host, in the kernel. The wait is counted for each of its words,
+ * so that wake-ups by other calls find it: ufutex.h, F1. Any thread.
  */
 #include "calls.h"
 
@@ -24,8 +24,8 @@
 #define FUTEX2_REQUEUE	456
 
 /*
- * Flags of a word that user threads wait for; with any other flag, it is
- * another word to the kernel.
+ * Flags of a word that user threads wait for. With any other flag, the kernel takes the
+ * same address for another futex.
  */
 #define PLAIN	(FUTEX_32 | FUTEX_PRIVATE_FLAG)
 #define WORDS	128U	/* the kernel's limit, FUTEX_WAITV_MAX */
@@ -33,8 +33,8 @@
 /* Waiting. */
 
 /*
- * Counters that a waiter has raised, noted because the program may change its
- * list of words meanwhile.
+ * Counters that a waiter has raised. They are recorded, because the program may change
+ * its list of words meanwhile.
  */
 struct counted {
 	_Atomic uint32_t *counts[WORDS];
@@ -68,7 +68,7 @@ static void count_all(struct counted *counted, long nr, const uint64_t a[6])
 		count(counted, a[0], a[3]);
 		return;
 	}
-	/* The kernel refuses what is wrong with the list. */
+	/* The kernel rejects an invalid list. */
 	if (!a[1] || a[1] > WORDS ||
 	    !peek_can_read(a[0], a[1] * sizeof(*list)))
 		return;
@@ -81,11 +81,9 @@ static long wait_in_kernel(struct uthread *u, long nr, const uint64_t a[6])
 	struct counted counted = { .n = 0 };
 	long ret;
 
-	/*
-	 * F1: before the kernel looks at the words; pairs with F2 in ufutex.c.
-	 */
+	/* F1: before the kernel reads the words; pairs with F2 in ufutex.c. */
 	count_all(&counted, nr, a);
-	/* libc lets this wait be cancelled at any moment. */
+	/* The wait may be cancelled at any moment. */
 	pthread_cleanup_push(discount, &counted);
 	if (u)
 		ret = flexsc__perform_exposed(u, nr, a);
@@ -111,10 +109,7 @@ static long wait(struct uthread *u, long nr, const uint64_t a[6])
 
 /* Waking. */
 
-/*
- * A wake of no waiter does nothing, but the kernel says what is wrong with the
- * arguments.
- */
+/* A wake-up of 0 waiters has no effect, but lets the kernel check the arguments. */
 static long futex2_wake(struct uthread *u, uint64_t word, uint64_t bits,
 			uint64_t n, uint64_t flags)
 {
@@ -129,9 +124,8 @@ static long futex2_wake(struct uthread *u, uint64_t word, uint64_t bits,
 }
 
 /*
- * If the kernel moved waiters to a private word, they would wait there
- * uncounted. So where ufutex.c can't requeue, all are woken instead, and look
- * again.
+ * If the kernel moved waiters to a private word, they would wait there uncounted. So if
+ * ufutex.c can't requeue, all are woken instead and check their words again.
  */
 static long futex2_move(struct uthread *u, const struct futex_waitv pair[2],
 			const uint64_t a[6])

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a program's system calls arrive: from the wrappers in front of libc's
- * functions, and from the patched places inside libc. For a user thread's call
- * the way that it is made is chosen here:
+ * The entry point of the program's system calls. They come from the wrappers in front
+ * of libc's functions, and from the patched places inside libc. The hook chooses how a
+ * user thread's call is made:
  *
- *	plainly		calls that don't wait, on any kernel thread
- *	posted		calls that may wait: by the carrier's loop, while
- *			other user threads run
- *	on its host		calls that need the thread's identity or act on its
- *			signals, and unknown calls
- *	natively	an event loop's, on its host (sched/sticky.h)
- *	otherwise	futexes, sleeps and polls have ways of their own
+ *	plainly		on any kernel thread: the call doesn't wait
+ *	posted		by the carrier's loop while other user threads run: the call
+ *			may wait
+ *	on its host	the call needs the thread's identity, acts on its signals, or
+ *			is unknown
+ *	natively	an event loop's call, on its host (sched/sticky.h)
+ *	otherwise	futexes, sleeps and polls: ufutex.h, sleep.c, polling.h
  *
- * Other threads make their calls plainly, but for futexes, signal actions and
+ * Other threads make their calls plainly, except for futexes, signal actions and
  * threads' clocks, which the runtime has to see.
  */
 #ifndef FLEXSC_RUNTIME_HOOK_H
@@ -20,13 +20,10 @@
 
 #include <stdint.h>
 
-/*
- * Any thread. Returns the kernel's result, a value or -errno, and leaves errno
- * alone.
- */
+/* Any thread. Returns the kernel's result: a value or -errno. Leaves errno alone. */
 long flexsc__hook(long nr, const uint64_t args[6]);
 
-/* flexsc__hook() for a patched place, where vector registers are preserved. */
+/* flexsc__hook() for a patched place, which must preserve vector registers. */
 long flexsc__hook_site(long nr, const uint64_t args[6]);
 
 /* flexsc__hook_site() for a call that is a cancellation point. */

@@ -18,12 +18,18 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 {
 	memset(u, 0, sizeof(*u));
 	flexsc__host_init(u, stack, mask);
-	/* No signal handler runs inside the runtime; one might need the list's lock. */
+	/*
+	 * Inside the runtime no handler runs, which might wait for the list's lock for
+	 * ever.
+	 */
 	flexsc__enter(u);
 	atomic_store(&u->anchored, anchored);
 	u->filter = filter;
 	flexsc__uthreads_add(u);
-	/* After u is in the list: flexsc__anchor_others() comes before, or finds it. */
+	/*
+	 * Only now that u is listed: flexsc__anchor_others() came before, or will find
+	 * u.
+	 */
 	if (atomic_load(&flexsc__runtime.filtered))
 		atomic_fetch_or(&u->anchored, ANCHORED_FILTER);
 	flexsc__affinity_begin(u);
@@ -34,7 +40,7 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 
 void flexsc__life_end(struct uthread *u)
 {
-	/* A child that the thread's function forked has no user threads. */
+	/* If the thread's function forked, the child has no user threads. */
 	if (!u->alive)
 		return;
 	flexsc__enter(u);
@@ -45,13 +51,12 @@ void flexsc__life_end(struct uthread *u)
 	flexsc__cpuclock_end(u);
 	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);
-	/* A carrier may be about to look at u. */
+	/*
+	 * A carrier may be about to check u's wait, and u's memory must outlast that.
+	 */
 	while (atomic_load(&u->recheck.requests))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	flexsc__host_fini(u);
-	/*
-	 * Signals that came meanwhile, for the process or for u itself, are
-	 * handled here.
-	 */
+	/* Handles signals that came meanwhile, for the process or for u. */
 	flexsc__exit(u);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls of an event loop that runs in a user thread on its host (sched/sticky.h).
- * They are made as a plain thread would make them, and may cost only few instructions
- * more, so all of this is inline. The calling user thread only, outside the runtime.
+ * They are made as in a plain thread and may cost only a few more instructions, so the
+ * functions are inline. The calling user thread only, outside the runtime.
  */
 #ifndef FLEXSC_RUNTIME_LOOP_CALLS_H
 #define FLEXSC_RUNTIME_LOOP_CALLS_H
@@ -17,17 +17,18 @@
 #include "runtime/sched/uthread.h"
 #include "perform.h"
 
-/* How a user thread on its host makes a call: natively, or as hook.h lists. */
+/* May a user thread on its host make a call natively? If not: as hook.h lists. */
 enum make_natively {
 	NATIVELY_NOT = 0,
-	NATIVELY_AT_ONCE,	/* the call doesn't wait, so isn't cancelled */
-	NATIVELY_POINT,		/* as libc does, as a cancellation point */
+	NATIVELY_AT_ONCE,	/* the call doesn't wait, so it can't be cancelled */
+	NATIVELY_POINT,		/* as a cancellation point, like libc */
 };
 
 /*
- * How to make a call on a descriptor. If its file has other descriptors, one of
- * them may have been used to clear the O_NONBLOCK that was noted: then the call
- * waits on its host, as natively, and may be cancelled there.
+ * A call is made natively if its descriptor is known to have O_NONBLOCK. Without
+ * FD_ALONE, the program may have cleared that flag by another descriptor of the same
+ * file. In that case the call waits on the host, as natively, and must be a
+ * cancellation point.
  */
 static inline enum make_natively loop_call_by_descriptor(uint32_t fd)
 {
@@ -39,9 +40,9 @@ static inline enum make_natively loop_call_by_descriptor(uint32_t fd)
 }
 
 /*
- * Does a user thread on its host make the call as a plain thread would? So it is with
- * the calls of an event loop: accepting, receiving and sending where nothing waits,
- * submitting requests, and waiting for any of many.
+ * How to make the call natively, if at all. Native calls are those of an event loop:
+ * accepting, receiving and sending where nothing waits, submitting requests, and
+ * waiting for any of many descriptors or requests.
  */
 static inline enum make_natively
 loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
@@ -55,7 +56,10 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 	case TURN_MESSAGE:
 		return loop_call_by_descriptor((uint32_t)a[0]);
 	case TURN_ACCEPT:
-		/* The caller may be a child, whose descriptors aren't noted. */
+		/*
+		 * The caller may be a vfork() child, whose descriptors must not be
+		 * noted.
+		 */
 		return u->forks ? NATIVELY_NOT : loop_call_by_descriptor((uint32_t)a[0]);
 	case TURN_SUBMIT:
 	case TURN_AWAIT:
@@ -68,18 +72,18 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 	return NATIVELY_NOT;
 }
 
-/* Not inline: its entry would enlarge the frame of all other calls. */
+/* Note the call's effects. Not inline: its entry would enlarge every caller's frame. */
 void flexsc__loop_call_noted(struct uthread *u, long nr, const uint64_t a[6],
 			     enum call_turn turn, long ret);
 
-/* A wait for any of many has ended. */
+/* After a wait for any of many descriptors or requests. */
 static inline void loop_call_awaited(struct uthread *u, long ret)
 {
 	if (ret > 0)
 		sticky_counts_barren(u);
 }
 
-/* Make such a call. how: not NATIVELY_NOT. */
+/* Make a call natively. "how" isn't NATIVELY_NOT. */
 static inline long loop_call(struct uthread *u, long nr, const uint64_t a[6],
 			     enum call_turn turn, enum make_natively how)
 {

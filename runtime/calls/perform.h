@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user thread's system call, in each of the ways that it can be made; hook.h
- * says which call is made in which way. The functions run on the user thread,
- * inside the runtime unless they say otherwise, and return the kernel's result: a
- * value or -errno. Where "u->point" is set, a cancellation takes effect while the
- * call waits, and, of a call that isn't made on its host, only if it had no effect.
+ * The ways to make a user thread's system call; hook.h lists which call is made in
+ * which way. Unless stated otherwise, the functions run on the user thread, inside the
+ * runtime, and return the kernel's result: a value or -errno. If u->point is set, a
+ * cancellation takes effect while the call waits. Away from the host, it does so only
+ * if the call had no effect.
  */
 #ifndef FLEXSC_RUNTIME_PERFORM_H
 #define FLEXSC_RUNTIME_PERFORM_H
@@ -12,15 +12,14 @@
 #include "lib/calls/call_info.h"
 #include "runtime/sched/uthread.h"
 
-/* An argument that is a pointer. */
 static inline const void *flexsc__arg_pointer(uint64_t arg)
 {
 	return (const void *)(uintptr_t)arg;
 }
 
 /*
- * The part that a call has in an event loop's turn. What the runtime does about such
- * calls must cost little.
+ * The role of a call in one turn of an event loop. Such calls may cost little more than
+ * natively.
  */
 static inline enum call_turn call_turn(long nr)
 {
@@ -34,8 +33,9 @@ static inline bool call_transfers(enum call_turn turn)
 }
 
 /*
- * Does the call wait for any of many, as an event loop does? poll() of one
- * descriptor doesn't; poll() of none is a sleep that needs a host as well.
+ * Does the call wait for any of many descriptors or requests, as an event loop does? A
+ * poll() of one descriptor doesn't. A poll() of none counts, because such a sleep needs
+ * a host as well.
  */
 static inline bool call_awaits_any(long nr, const uint64_t a[6])
 {
@@ -44,12 +44,12 @@ static inline bool call_awaits_any(long nr, const uint64_t a[6])
 	return turn == TURN_AWAIT || (turn == TURN_POLL && a[1] != 1);
 }
 
-/* Make a call that doesn't wait, on the spot. Any thread. */
+/* Any thread: make a call that doesn't wait, inline. */
 long flexsc__perform_plainly(long nr, const uint64_t a[6]);
 
 /*
- * Is the caller a signal handler on a host that is asleep? It has the user thread's
- * TLS, but isn't the user thread.
+ * Is the caller a signal handler on a sleeping host? It has the user thread's TLS, but
+ * the user thread is elsewhere.
  */
 static inline bool flexsc__is_asleep(const struct uthread *u)
 {
@@ -57,54 +57,53 @@ static inline bool flexsc__is_asleep(const struct uthread *u)
 }
 
 /*
- * Make a call in the kernel, on the spot: as a cancellation point if it is one of the
- * program's, but not if it is the runtime's own. Outside the runtime, and for threads
- * that aren't user threads.
+ * Any thread outside the runtime: make a call inline. A call of the program is a
+ * cancellation point if u->point is set; a call of the runtime never is.
  */
 long flexsc__perform_of_other(long nr, const uint64_t a[6]);
 
 /*
- * Make a call that may take a while outside the runtime, so that signals are
- * handled meanwhile. On any kernel thread.
+ * Make a call inline, on any kernel thread, but outside the runtime: the call may take
+ * a while, and signal handlers must run meanwhile.
  */
 long flexsc__perform_exposed(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
- * Make a call as libc's cancellation points do: a cancellation between the
- * call's end and the change of type loses the call's result, as in libc.
- * Outside the runtime.
+ * Make a call as libc's cancellation points do. As in libc, the result is lost if a
+ * cancellation comes between the end of the call and the change of the cancellation
+ * type. Outside the runtime.
  */
 long flexsc__perform_point(long nr, const uint64_t a[6]);
 
-/* Make the call of a user thread that is on its host, as libc would make it. */
+/* Make a call as libc would. The user thread is on its host. */
 long flexsc__perform_on_host(struct uthread *u, long nr, const uint64_t a[6]);
 
 /* Return to the host, then make the call there. */
 long flexsc__perform_go_to_host(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* Return to the host for a call that waits there: sched/sticky.h. */
+/* Return to the host, and make a call there that waits (sched/sticky.h). */
 long flexsc__perform_wait_on_host(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
- * Make a call that neither a loop nor a poll of its descriptor can wait for: on
- * the spot if it needn't wait, and else on its host.
+ * Make a call that neither a loop nor a poll of its descriptor can wait for: inline if
+ * it needn't wait, otherwise on the host.
  */
 long flexsc__perform_attempt(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
- * Have the carrier's loop make the call, while other user threads run. The call
- * is posted again after handlers that have SA_RESTART.
+ * Post the call to the carrier's loop. Other user threads run until it completes. After
+ * handlers with SA_RESTART the call is posted again.
  */
 long flexsc__perform_post(struct uthread *u, long nr, const uint64_t a[6]);
 /*
- * The same for a part of a call that isn't the first: -EINTR after any handler, as the
- * call has had an effect.
+ * As flexsc__perform_post(), for the second or a later part of a call: -EINTR after any
+ * handler, because the call has already had an effect.
  */
 long flexsc__perform_post_part(struct uthread *u, long nr, const uint64_t a[6]);
 
 /*
- * Did a signal handler end the wait so that the program sees EINTR? If not, a
- * call that had no effect is begun again.
+ * Did a signal handler end the wait so that the program must see EINTR? If not, a call
+ * that had no effect is made again.
  */
 bool flexsc__perform_interrupted(struct uthread *u, long nr);
 

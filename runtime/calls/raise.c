@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The signals that the kernel sends with a call's error, to the kernel thread that made
- * the call. Here another thread may have made it, so the user thread gets them from the
- * runtime. User threads only, inside the runtime.
+ * Signals that the kernel sends along with a call's error, to the kernel thread that
+ * made the call. If that isn't the user thread's host, the runtime sends the signal to
+ * the host. User threads only, inside the runtime.
  */
 #include "calls.h"
 
@@ -25,8 +25,8 @@ static bool raises_pipe(const struct call_info *row, const uint64_t a[6])
 }
 
 /*
- * Does the kernel send SIGXFSZ if the call fails with EFBIG? Not if the limit is
- * the file system's, so ask whether the process has a limit of its own.
+ * Does the kernel send SIGXFSZ if the call fails with EFBIG? Only for a limit of the
+ * process: without one, the limit was that of the file system.
  */
 static bool raises_size(const struct call_info *row)
 {
@@ -38,7 +38,7 @@ static bool raises_size(const struct call_info *row)
 	       limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Was the call made on its host? Then the signal of its error has come already. */
+/* Did the host make the call? Then the kernel has sent the error's signal there. */
 static bool made_on_host(const struct uthread *u)
 {
 	return u->way != WAY_POSTED && on_host();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rings of io_uring that belong to one kernel thread: the kernel refuses calls by other
- * threads, or completes requests only while the owner is in the kernel. User threads
- * make all calls of io_uring on its host. A user thread of such a ring stays there,
- * because it would return to its host for each of the ring's calls. Other rings may be
- * shared, so a user thread that submits to one may leave its host again.
+ * threads, or completes requests only while the owner is in the kernel. A user thread
+ * makes all its io_uring calls on its host. If it uses such a ring it stays there,
+ * because each call on the ring would return it. All other rings may be shared, so a
+ * user thread that submits to one may leave its host again.
  *
  * The calling user thread only.
  */

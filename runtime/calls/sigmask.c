@@ -13,8 +13,8 @@
 			 SIGNAL_BIT(SIGNAL_SETXID))
 
 /*
- * Is the set all signals, perhaps without libc's own? libc blocks such a set
- * for a moment only.
+ * Does the set have all signals, except perhaps libc's own? libc blocks it only
+ * briefly.
  */
 static bool is_all(sigmask_t set)
 {
@@ -36,10 +36,10 @@ static sigmask_t changed(uint64_t how, sigmask_t mask, sigmask_t set)
 }
 
 /*
- * While a user thread is away, its mask is home.mask, and the kernel has to
- * know of a change: the call is made on its host. Only what libc blocks for a
- * moment needn't reach the host: a signal that arrives there meanwhile calls
- * the user thread to its host, and is blocked there.
+ * While a user thread is away from its host, its mask is host.mask. The kernel must get
+ * a change, so the call is made on the host. The exception is a mask of all signals,
+ * which libc sets only briefly: a signal that arrives at the host meanwhile calls the
+ * user thread there, and is blocked there.
  */
 long flexsc__sigmask(struct uthread *u, const uint64_t args[6])
 {

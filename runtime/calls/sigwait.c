@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rt_sigtimedwait(2): sigwaitinfo(), sigtimedwait().
+ * rt_sigtimedwait(2), for sigwaitinfo() and sigtimedwait(). User threads only.
  *
- * A carrier that doesn't block a signal which is sent to the process may take
- * the signal although a host waits for it, and gives it back. The host's wait
- * ends with EINTR then, although no handler ran, and goes on here.
+ * A carrier may receive a signal to the process that a host waits for, and then sends
+ * it to the process again. That ends the host's wait with EINTR although no handler
+ * ran, so the wait is repeated here.
  */
 #include "calls.h"
 
@@ -15,7 +15,7 @@
 #include "runtime/base/peek.h"
 #include "perform.h"
 
-/* The time limit; NULL: there is none, or the kernel will refuse it. */
+/* The time limit; NULL: without one, or the kernel will refuse it. */
 static const struct timespec *sigwait_limit(const uint64_t a[6])
 {
 	const struct timespec *limit = flexsc__arg_pointer(a[2]);

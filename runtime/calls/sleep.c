@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nanosleep() and its kin: timers of the carrier's loop. User threads only,
- * inside the runtime. These return the kernel's results.
+ * nanosleep(2) and clock_nanosleep(2): a sleeping user thread waits for a timer of the
+ * carrier's loop. User threads only, inside the runtime. The functions return the
+ * kernel's result.
  */
 #include "calls.h"
 
@@ -19,8 +20,8 @@
 #include "perform.h"
 
 /*
- * As long as the user thread stays on its host, or there is no memory for a timer, it
- * sleeps in the kernel.
+ * Sleep until "until" or a signal: in the kernel if the user thread stays on its host,
+ * or if there is no memory for a timer.
  */
 static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
 		       uint64_t time)
@@ -35,10 +36,7 @@ static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
 		flexsc__perform_go_to_host(u, SYS_clock_nanosleep, args);
 }
 
-/*
- * Sleep until a time of this clock. Returns the ns that are left if a signal
- * came.
- */
+/* Sleep until a time of this clock. Returns the remaining ns after a signal, else 0. */
 static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 {
 	uint64_t time = time_now(clock);
@@ -67,7 +65,9 @@ static long make(struct uthread *u, long nr, const uint64_t a[6],
 		return -EFAULT;
 	if (!time_valid(time))
 		return -EINVAL;
-	/* A relative time is measured by a clock that can't be set. */
+	/*
+	 * A relative sleep uses a clock that can't be set, so its length can't change.
+	 */
 	if (absolute)
 		left = sleep_until(u, clock, time_ns(time));
 	else

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Futexes among user threads, so that glibc's own locks suspend a user thread
- * and not its carrier. Private futexes only; all others are the kernel's.
+ * Futexes among user threads, so that glibc's own locks suspend a user thread and not
+ * its carrier. Private futexes only; the kernel handles all others.
  *
- * Both kinds of waiters can be on one word: user threads in a bucket here, and
- * whole kernel threads (hosts, carriers, syscall threads) in the kernel. A wake
- * wakes user threads first, then kernel threads as far as its number goes. The
- * bucket counts the latter, so that a wake seldom makes a system call.
+ * One word may have two kinds of waiters: user threads in a bucket here, and kernel
+ * threads (hosts, carriers, syscall threads) in the kernel. A wake-up wakes user
+ * threads first, then kernel threads, up to the requested number. The bucket counts the
+ * waiting kernel threads, so that a wake-up seldom needs a system call.
  *
- * F1: a waiter counts itself, then looks at the word; for a waiter in the
- * kernel, the kernel looks. F2: a waker has changed the word, then looks at the
- * counts. Both are sequentially consistent, so one of the two sees the other.
+ * F1: a waiter counts itself, then reads the word; for a waiter in the kernel, the
+ * kernel reads it. F2: a waker has changed the word, then reads the counts. F1 and F2
+ * are sequentially consistent, so the waker sees the waiter, or the waiter sees the
+ * change.
  *
- * A waker, an interruption or the expiry of a timer takes a user thread off its bucket, and
- * so ends its wait. The user thread becomes ready where that happens. Its timer is left to
- * the carrier that has it: sched/futex_timer.h.
+ * A waker, an interruption or the expiry of a timer ends a user thread's wait: it takes
+ * the user thread off its bucket and makes it ready. The timer is left to the carrier
+ * that owns it: sched/futex_timer.h.
  */
 #ifndef FLEXSC_RUNTIME_UFUTEX_H
 #define FLEXSC_RUNTIME_UFUTEX_H
@@ -28,12 +29,12 @@
 long flexsc__ufutex(struct uthread *u, const uint64_t args[6]);
 
 /*
- * Counter of the kernel threads that wait in the kernel for this word, or for
- * another of its bucket: F1.
+ * Counter of the kernel threads that wait in the kernel for this word, or for another
+ * one in the same bucket: F1.
  */
 _Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word);
 
-/* Tell sched/wait.h of futex waits, before there are carriers. */
+/* Register futex waits with sched/wait.h, before there are carriers. */
 void flexsc__ufutex_init(void);
 
 /* Empty the buckets of a forked child, where no thread waits. */

@@ -15,16 +15,14 @@
 #include "lib/files/private_fd.h"
 #include "report.h"
 
-/*
- * Lowest number for the copy of standard error, where a program seldom looks.
- */
+/* Lowest number for the copy of standard error: programs seldom touch such numbers. */
 #define COPY_FLOOR	500
 
 struct run_page *flexsc__run_page;
 
 static size_t page_bytes;
 static int page_fd = -1;
-/* Standard error as the program found it, for flexsc run --stats. */
+/* Copy of the original standard error, for flexsc run --stats. */
 static int copy = -1;
 static struct stat copied;
 static long program_pid;	/* the process that flexsc run became */
@@ -48,8 +46,8 @@ static int make_file(size_t size)
 }
 
 /*
- * A forked child keeps the page mapped until flexsc__counters_forked(): what it
- * counts on its host until then is counted for its parent.
+ * A forked child keeps the page mapped until flexsc__counters_forked(). What the child
+ * counts on its host until then is counted for the parent.
  */
 int flexsc__counters_start(unsigned int n)
 {
@@ -74,7 +72,7 @@ int flexsc__counters_start(unsigned int n)
 		sizeof(page->program) - 1);
 	flexsc__run_page = page;
 	page_bytes = size;
-	/* The copy is where the program can't reach it from here on. */
+	/* From here on the program can't reach the copy. */
 	if (!fds_is_own((uint32_t)copy))
 		copy = flexsc__private_fd(copy);
 	return 0;
@@ -119,8 +117,8 @@ static bool is_copied(int fd)
 }
 
 /*
- * Print to standard error, unless the program has put another file in its
- * place.
+ * Print to the original standard error, unless the program has replaced both of its
+ * descriptors.
  */
 static void print(const char *text, size_t length)
 {
@@ -150,7 +148,7 @@ static void show_nothing(void)
 		print(text, (size_t)n);
 }
 
-/* A copy, if there is memory for one, because carriers go on counting. */
+/* A copy of the page if there is memory, because carriers continue to count. */
 static const struct run_page *at_this_moment(void)
 {
 	struct run_page *page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE,
@@ -174,23 +172,20 @@ void flexsc__counters_show(uint64_t calls)
 			show_nothing();
 		return;
 	}
-	/* A child of vfork() has this memory, too, but another process id. */
+	/* A vfork() child shares this memory, but has another process id. */
 	if (page->magic && page->pid == own_pid() &&
 	    !atomic_exchange(&shown, true))
 		print(text, flexsc__report(text, sizeof(text), at_this_moment(),
 					   calls, time_monotonic()));
 }
 
-/* The runtime, if it has started, has shown the counters before this. */
+/* If the runtime has started, it has shown the counters before this. */
 static void quick_exit_follows(void)
 {
 	flexsc__counters_show(0);
 }
 
-/*
- * The copy is made before the program runs, because it may close standard
- * error.
- */
+/* Copy standard error before the program runs, because the program may close it. */
 __attribute__((constructor)) static void keep_stderr(void)
 {
 	const char *pid = getenv("FLEXSC_STATS");

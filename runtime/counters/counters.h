@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting what the runtime does. A carrier counts with plain stores on a block
- * of its own. There is no race, because only the carrier's own stack counts
- * there, or the user thread that it runs, inside the runtime, where no signal
- * handler of the program's runs. Host threads share blocks and add atomically, because
- * what happens there makes system calls anyway.
+ * Counting what the runtime does. A carrier counts with plain stores in a block of its
+ * own. There is no race: the block is used only by code on the carrier's own stack, and
+ * by the user thread that it runs, inside the runtime, where no handler of the program
+ * runs. Host threads share blocks and add atomically; the cost doesn't matter where
+ * system calls are made anyway.
  */
 #ifndef FLEXSC_RUNTIME_COUNTERS_H
 #define FLEXSC_RUNTIME_COUNTERS_H
@@ -13,23 +13,22 @@
 
 extern struct run_page *flexsc__run_page;
 
-/*
- * Make a page for n carriers, spares among them, before they start. Returns 0 or
- * -ENOMEM.
- */
+/* Create a page for n carriers, including spares, before they start. 0 or -ENOMEM. */
 int flexsc__counters_start(unsigned int n);
-/* So many carriers have started, with this engine. */
+/*
+ * Let other processes read the page: so many carriers have started, with this engine.
+ */
 void flexsc__counters_publish(const char *engine, unsigned int carriers);
-/* Monitor only: so many carriers are stuck. */
+/* Monitor only: set the number of stuck carriers. */
 void flexsc__counters_stuck(uint32_t n);
-/* So many spares have been made. */
+/* Set the number of spares made so far. */
 void flexsc__counters_spares(uint32_t n);
-/* Drop the page in a forked child, for which nothing was counted. */
+/* In a forked child, for which nothing was counted: drop the page. */
 void flexsc__counters_forked(void);
 
 /*
- * The process ends: show the counters, if flexsc run --stats asked for it.
- * Without effect in a child. "calls" is how many system calls the loops made.
+ * The process ends: show the counters if flexsc run --stats requested it. No effect in
+ * a child. "calls" is how many system calls the loops made.
  */
 void flexsc__counters_show(uint64_t calls);
 
@@ -50,7 +49,7 @@ static inline void counters_own(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/* The cause of returning to its host for a call. */
+/* The cause of a return to the host for a call. */
 static inline uint16_t counters_cause(long nr)
 {
 	return nr >= 0 && nr < CAUSE_CALLS ? (uint16_t)nr : CAUSE_UNKNOWN;

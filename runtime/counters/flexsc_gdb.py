@@ -6,14 +6,14 @@
     (gdb) uthread TID COMMAND
     (gdb) uthread apply all COMMAND
 
-gdb knows kernel threads: of a user thread it shows the host, which is asleep
-while the user thread waits or runs elsewhere. Here COMMAND (bt, up, info
-locals...) sees the user thread. Nothing in the process changes: a user thread
-that doesn't run is shown as the caller of its host's innermost frame, by an
-unwinder that takes the registers from where flexsc__switch saved them.
+gdb shows kernel threads. While a user thread waits or runs elsewhere, gdb shows
+its host thread, which is asleep. With these commands, COMMAND (bt, up, info
+locals...) sees the user thread itself. Nothing in the process changes. A user
+thread that doesn't run appears as the caller of its host's innermost frame: an
+unwinder takes its registers from where flexsc__switch saved them.
 
-Needs gdb 12, and the debug information of libflexsc-runtime.so; none of the
-program's.
+Needs gdb 12, and the debug information of libflexsc-runtime.so, but none of the
+program.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ import gdb  # type: ignore[import-untyped]
 import gdb.unwinder  # type: ignore[import-untyped]
 
 LIBRARY = "libflexsc-runtime"
-# What lies at a saved stack pointer: arch/x86_64/context_switch.S.
+# Offsets from a saved stack pointer: arch/x86_64/context_switch.S.
 SAVED = {"r15": 8, "r14": 16, "r13": 24, "r12": 32, "rbx": 40, "rbp": 48, "rip": 56}
 SAVED_BYTES = 64
-FRAMES = 50  # looked at for a user thread's function
+FRAMES = 50  # searched for a user thread's function
 LIBC = re.compile(r"/(libc|libpthread|ld-linux[^/]*)[-.]")
 
 
@@ -46,7 +46,7 @@ def library() -> gdb.Objfile:
 
 
 def value_of(name: str) -> gdb.Value:
-    """A variable or an enumerator of the library's; programs have names, too."""
+    """A variable or enumerator of the library; the program may have the same name."""
     there = library()
     symbols = [there.lookup_global_symbol(name), *gdb.lookup_static_symbols(name)]
     for symbol in symbols:
@@ -127,7 +127,7 @@ def find(tid: int) -> Uthread:
     raise gdb.GdbError(f"no user thread {tid}; see info uthreads")
 
 
-# Looking at one user thread
+# Selecting one user thread
 
 
 class FrameId:
@@ -137,7 +137,7 @@ class FrameId:
 
 
 class Saved(gdb.unwinder.Unwinder):  # type: ignore[misc]
-    """While "sp" is set: the innermost frame's caller is what is saved at "sp"."""
+    """While "sp" is set, the innermost frame's caller is the context saved at "sp"."""
 
     def __init__(self) -> None:
         super().__init__("flexsc-uthread")
@@ -183,7 +183,7 @@ def older(level: int) -> gdb.Frame:
 
 
 def first_saved() -> gdb.Frame:
-    """The first saved frame: inline functions of the innermost come before it."""
+    """The first saved frame; inlined functions of the innermost frame precede it."""
     frame = gdb.newest_frame()
     while frame is not None and stack_pointer(frame) == saved_context.innermost:
         frame = frame.older()
@@ -198,7 +198,7 @@ gdb.unwinder.register_unwinder(None, saved_context, replace=True)
 
 @contextmanager
 def seen(uthread: Uthread) -> Iterator[int]:
-    """Have gdb look at a user thread; gives the level of its innermost frame."""
+    """Select a user thread in gdb; yields the level of its innermost frame."""
     selected = gdb.selected_thread()
     selected_level = gdb.selected_frame().level()
     lwp = uthread.runs_on or uthread.tid
@@ -223,7 +223,7 @@ def seen(uthread: Uthread) -> Iterator[int]:
 
 
 def functions(uthread: Uthread) -> str:
-    """The innermost function outside the runtime, and libc's caller if it is libc's."""
+    """The innermost function outside the runtime; for one of libc also its caller."""
     names: list[str] = []
     with seen(uthread):
         frame: gdb.Frame | None = gdb.selected_frame()
@@ -241,7 +241,7 @@ def functions(uthread: Uthread) -> str:
 
 
 def run(uthread: Uthread, command: str) -> None:
-    """A command of gdb's, on this user thread."""
+    """Run a gdb command on this user thread."""
     with seen(uthread) as level:
         text = gdb.execute(command, to_string=True)
     if level and re.match(r"(bt|ba|backtrace|where)\b", command):
@@ -250,7 +250,7 @@ def run(uthread: Uthread, command: str) -> None:
 
 
 def without_host(trace: str, level: int) -> str:
-    """Leave the host's frames out: the user thread's innermost is number 0."""
+    """Remove the host's frames; the user thread's innermost frame becomes number 0."""
     own = re.search(rf"^#{level} ", trace, re.MULTILINE)
     return re.sub(
         r"^#(\d+)( *)",
@@ -264,7 +264,7 @@ def without_host(trace: str, level: int) -> str:
 
 
 class InfoUthreads(gdb.Command):  # type: ignore[misc]
-    """List the user threads of flexsc run: where each is, and its function."""
+    """List the user threads of flexsc run, their states and functions."""
 
     def __init__(self) -> None:
         super().__init__("info uthreads", gdb.COMMAND_STACK)
@@ -283,8 +283,8 @@ class InfoUthreads(gdb.Command):  # type: ignore[misc]
 class OneUthread(gdb.Command):  # type: ignore[misc]
     """uthread TID COMMAND, uthread apply all COMMAND
 
-    Run a command of gdb's on one user thread, or on all, as info uthreads lists
-    them: uthread 4711 bt, uthread apply all bt."""
+    Run a gdb command on one user thread, or on all that info uthreads lists.
+    Examples: uthread 4711 bt, uthread apply all bt."""
 
     def __init__(self) -> None:
         super().__init__("uthread", gdb.COMMAND_STACK)

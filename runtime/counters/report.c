@@ -10,13 +10,13 @@
 
 #define TOP	10U	/* causes that are named */
 
-/* Ways that make no system call of their own. */
+/* Ways in which the calling thread makes no system call. */
 static const uint8_t silent[] = {
 	WAY_POSTED, WAY_FUTEX_WAIT, WAY_FUTEX_WAKE, WAY_POLLED, WAY_SLEPT,
 	WAY_ANSWERED,
 };
 
-/* System calls of one hand-over, away from the host or back: sched/host.c. */
+/* System calls of one switch from a host to a carrier, or back: sched/host.c. */
 #define CALLS_A_TRIP	2
 
 struct out {
@@ -166,7 +166,7 @@ static void print_carriers(struct out *out, const struct run_page *page)
 	for (unsigned int i = 0; i < page->room && i < REPORT_CARRIERS; i++) {
 		const struct counters *c = &page->blocks[i];
 
-		/* A spare that has run nothing. */
+		/* Skip spares that have run nothing. */
 		if (i >= page->carriers && !load(&c->switches))
 			continue;
 		print(out, "  %7u %7d %12" PRIu64 " %12" PRIu64 " %8" PRIu64

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the runtime of flexsc run counts, and the page that it counts on: a
- * memfd named RUN_PAGE_NAME, which other processes of the same user find in
- * /proc/PID/fd and read. Each carrier has a block of its own; host threads, of which
- * there may be thousands, share RUN_PAGE_HOSTS blocks.
+ * What the runtime of flexsc run counts, and the page with the counters: a memfd named
+ * RUN_PAGE_NAME, which other processes of the same user find in /proc/PID/fd and read.
+ * Each carrier has a block of its own. Host threads, of which there may be thousands,
+ * share RUN_PAGE_HOSTS blocks.
  *
- * The runtime counts by counters.h. report.h makes text of the page, both in
- * the runtime and in the command. Both have to be of one build, because the
- * layout may change: see RUN_PAGE_MAGIC and "block".
+ * The runtime counts with counters.h. report.h formats the page as text, both in the
+ * runtime and in the command. Both must be of one build, because the layout may change:
+ * see RUN_PAGE_MAGIC and "block".
  */
 #ifndef FLEXSC_RUNTIME_RUN_PAGE_H
 #define FLEXSC_RUNTIME_RUN_PAGE_H
@@ -40,17 +40,14 @@ enum way {
 	WAYS
 };
 
-/*
- * Why a user thread returned to its host: a system call's number, or one of the names
- * below.
- */
+/* Why a user thread returned to its host: a system call's number, or one of these. */
 enum cause {
 	CAUSE_CALLS = 512,	/* below this: system calls' numbers */
 	CAUSE_SIGNAL = CAUSE_CALLS,	/* a signal or a cancellation */
-	CAUSE_KEPT,	/* the monitor found that it kept its carrier */
-	CAUSE_ENTRY,	/* its carrier's loop had no entry left */
+	CAUSE_KEPT,	/* it ran too long, so the monitor had it moved */
+	CAUSE_ENTRY,	/* its carrier's loop had no free entry */
 	CAUSE_ENDS,	/* the thread ends */
-	CAUSE_FAULT,	/* a fault of the program's */
+	CAUSE_FAULT,	/* the program faulted */
 	CAUSE_ANCHORED,	/* anchored: it may compute on its host only */
 	CAUSE_UNKNOWN,	/* a call with an unknown number */
 #define SYMBOL(symbol)	CAUSE_##symbol,
@@ -65,14 +62,14 @@ enum cause {
 /* What a carrier does. Each counter is a line of the report. */
 #define RUN_COUNTERS(COUNTER)						\
 	COUNTER(switches, "times a carrier ran a user thread")		\
-	COUNTER(given, "user threads handed to a carrier")	\
+	COUNTER(given, "user threads passed to a carrier")	\
 	COUNTER(steals, "times a carrier stole user threads")	\
 	COUNTER(stolen, "user threads stolen")			\
 	COUNTER(wakes, "carriers woken to share work")			\
 	COUNTER(spins, "times a carrier polled before it slept") \
 	COUNTER(found, "polls that found work")			\
 	COUNTER(sleeps, "times a carrier slept")			\
-	COUNTER(handovers, "times an event loop was found to hand over its events") \
+	COUNTER(handovers, "times an event loop was found to be a listener") \
 	COUNTER(adoptions, "times a carrier took over from one that was stuck " \
 			   "in a call")
 
@@ -93,8 +90,8 @@ struct run_page {
 	uint32_t block;		/* sizeof(struct counters) */
 	uint32_t carriers;	/* without spares */
 	uint32_t room;		/* number of blocks before the host threads' */
-	uint32_t spares;	/* that were made so far */
-	uint32_t stuck;		/* stuck carriers, at the monitor's last look */
+	uint32_t spares;	/* spares made so far */
+	uint32_t stuck;		/* stuck carriers, at the monitor's last check */
 	int32_t pid;
 	uint64_t begin;		/* CLOCK_MONOTONIC, ns */
 	char engine[16];

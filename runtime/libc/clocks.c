@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interposed functions of clocks and timers: what differs for a thread's
- * clock. sched/cputime.h says why.
+ * The interposed functions of clocks and timers, which treat a thread's clock
+ * differently (sched/cputime.h). They run on the program's threads.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 #include "runtime/sched/host.h"
 #include "libc_call.h"
 
-/* Programs ask for the time often: nothing is added but a test. */
+/* Programs read the time often, so other clocks cost only one test more. */
 EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 {
 	static __typeof__(&clock_gettime) real;
@@ -53,8 +53,8 @@ static int32_t clocks_anchor(clockid_t clock)
 }
 
 /*
- * The timer's thread is anchored once more, because it may have become a user
- * thread since the first time.
+ * Anchor the timer's thread once more, because it may have become a user thread since
+ * the first time.
  */
 static void note(struct timer *timer, clockid_t clock)
 {
@@ -83,7 +83,7 @@ static void timer_free(struct timer *timer)
 		clocks_exit();
 }
 
-/* The calling thread is on its host then if the clock is its own. */
+/* If the clock is the caller's own, the kernel must see the timer made on the host. */
 EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 {
 	struct timer *timer;
@@ -106,8 +106,8 @@ EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 }
 
 /*
- * Convert a timer's absolute time to the host's clock, if the timer is on a
- * thread's clock. False: leave the time as it is.
+ * Convert a timer's absolute time to the host's clock. False: the timer isn't on a
+ * thread's clock, so leave the time as it is.
  */
 static bool convert_to_host(timer_t id, const struct itimerspec *time,
 		      struct itimerspec *on_host)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Zydis, the decoder of instructions, is loaded at run time. If it were linked, no
- * program would start where Zydis is missing: on another release of the system, or after
- * a change of the root folder. Without Zydis libc isn't patched. The functions here call
- * Zydis' functions of the same names. Before there are threads.
+ * Loads Zydis, the instruction decoder, at run time. If Zydis were linked, no program
+ * would start where it is missing: on another release of the system, or after a change
+ * of the root folder. Without Zydis, libc isn't patched. The functions here call Zydis'
+ * functions of the same names. They run before there are threads.
  */
 #include "libc.h"
 

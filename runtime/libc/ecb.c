@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SEND under flexsc run: a handler preempts a kernel thread, and a user thread
- * has none of its own. These stand in front of the library's functions, which
- * the program linked.
+ * SEND isn't available under flexsc run: a handler preempts a kernel thread, and a user
+ * thread has none of its own. These functions replace those of the library that the
+ * program was linked with. Any thread.
  */
 #include <errno.h>
 #include <flexsc/ecb.h>

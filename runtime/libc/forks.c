@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making processes without libc's fork(). In a child that has a copy of the memory the
- * runtime begins anew, by flexsc__runtime.forked(). A child that shares the memory, as
- * that of vfork(), makes its calls plainly (calls/hook.c). The functions run on the
+ * Creating processes without libc's fork(). In a child that has a copy of the memory,
+ * the runtime begins anew by flexsc__runtime.forked(). A child that shares the memory,
+ * as after vfork(), makes its calls plainly (calls/hook.c). The functions run on the
  * program's threads, also in signal handlers.
  */
 #include "libc.h"
@@ -17,7 +17,7 @@
 #include "host_stub.h"
 #include "libc_call.h"
 
-/* Return to the host before a child is made. */
+/* Return to the host before a child is created. */
 static void go_to_host(void)
 {
 	static const struct stub stub = { REAL_fork, SYS_clone, true };
@@ -25,7 +25,7 @@ static void go_to_host(void)
 	flexsc__go_to_host(&stub, NULL);
 }
 
-/* In the child, if it has memory of its own. It closes the rings of its maker. */
+/* In a child with memory of its own: reset the runtime and close the parent's rings. */
 static void forked(bool shares_files)
 {
 	if (!flexsc__runtime.forked)
@@ -79,7 +79,7 @@ EXPORT pid_t _Fork(void)
 	return pid;
 }
 
-/* What a child begins with. It has a copy of its maker's stack. */
+/* What a child of clone() runs, read from its copy of the parent's stack. */
 struct clone {
 	int (*function)(void *);
 	void *arg;
@@ -98,9 +98,9 @@ typedef int clone_function(int (*)(void *), void *, int, void *, void *, void *,
 			   void *);
 
 /*
- * Without "...": libc reads those of the last three arguments that the flags require. A
- * child that shares the memory while its maker runs on may make calls at any time, so
- * "forks" stays set.
+ * Declared without "...": libc reads those of the last three arguments that the flags
+ * require. A child that shares the memory while its parent continues may make calls at
+ * any time, so "forks" stays set.
  */
 EXPORT int own_clone(int (*function)(void *), void *stack, int flags, void *arg,
 		     void *parent, void *tls, void *child) __asm__("clone");

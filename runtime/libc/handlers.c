@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that base/symbols.def marks TRY: they set signal handlers where
- * libc isn't patched. They run on the program's threads.
+ * The functions marked TRY in base/symbols.def that set signal handlers where libc
+ * isn't patched. They run on the program's threads.
  */
 #include "libc.h"
 
@@ -33,10 +33,7 @@ static struct sigaction from_kernel(const struct kernel_sigaction *from)
 {
 	struct sigaction action = { .sa_flags = (int)from->flags };
 
-	/*
-	 * One member does for both kinds of handlers, because they share
-	 * memory.
-	 */
+	/* Both kinds of handlers share memory, so this sets either. */
 	action.sa_handler = (sighandler_t)from->handler;
 	memcpy(&action.sa_mask, &from->mask, sizeof(from->mask));
 	return action;
@@ -63,8 +60,8 @@ int try_sigaction(int signo, const struct sigaction *new,
 }
 
 /*
- * Signals whose handlers signal() and its kin are to set without SA_RESTART;
- * bit n is signal n + 1.
+ * Signals whose handlers signal() and related functions set without SA_RESTART; bit n
+ * is signal n + 1.
  */
 static sigmask_t interrupting;
 
@@ -103,8 +100,8 @@ sighandler_t try___sysv_signal(int signo, sighandler_t handler)
 	__attribute__((alias("try_sysv_signal")));
 
 /*
- * siginterrupt() decides about later calls of signal(), so what it says is
- * noted from the start, even before it is known that libc isn't patched.
+ * siginterrupt() affects later calls of signal(). So it is recorded from the start,
+ * even before it is known whether libc can be patched.
  */
 EXPORT int own_siginterrupt(int signo, int interrupts)
 	__asm__("siginterrupt");
@@ -125,7 +122,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 	return sigaction(signo, &action, NULL);
 }
 
-/* Made of functions that are in front of libc's themselves. */
+/* The sigaction() and sigprocmask() that it calls are those of this library. */
 static sighandler_t own_sigset(int signo, sighandler_t handler)
 {
 	struct sigaction new = { .sa_flags = 0 }, old;

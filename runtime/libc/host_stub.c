@@ -16,7 +16,7 @@
 #include "runtime/signals/identity.h"
 #include "libc.h"
 
-/* Does the function have to run on its host, with these arguments? */
+/* Must the function run on the host, with these arguments? */
 static bool cause_needs_host(struct uthread *u, uint16_t cause,
 			     const uint64_t args[6])
 {
@@ -27,8 +27,8 @@ static bool cause_needs_host(struct uthread *u, uint16_t cause,
 	case CAUSE_setcontext:
 	case CAUSE_swapcontext:
 		/*
-		 * Where a context ends, libc changes the mask without a call
-		 * that is seen, so the thread may never leave its host again.
+		 * At the end of a context, libc changes the mask by a call that the
+		 * runtime doesn't see. So the thread may never leave its host again.
 		 */
 		u->host_only = true;
 		return true;
@@ -59,9 +59,9 @@ static bool is_wait(uint16_t cause)
 }
 
 /*
- * Does the runtime rest for this function? Programs count the threads of the process when
- * they fork. Not for _Fork(), which a signal handler may call: ending threads frees
- * memory.
+ * Must the runtime be dormant for this function? Programs count the threads of the
+ * process when they fork. _Fork() isn't included: a signal handler may call it, and
+ * ending threads frees memory.
  */
 static bool counts_threads(uint16_t cause)
 {
@@ -75,7 +75,7 @@ static bool is_ring(uint16_t cause)
 	return cause >= CAUSE___io_uring_get_cqe;
 }
 
-/* Does a function of liburing's use a ring that belongs to the calling thread? */
+/* Does a liburing function use a ring that belongs to the calling thread? */
 static bool uses_owned_ring(uint16_t cause, const uint64_t args[6])
 {
 	switch (cause) {
@@ -93,14 +93,17 @@ static bool uses_owned_ring(uint16_t cause, const uint64_t args[6])
 	case CAUSE_io_uring_register_bpf_filter_task:
 	case CAUSE_io_uring_register_query:
 	case CAUSE_io_uring_register_sync_msg:
-		/* Their first argument is no ring. */
+		/* Their first argument isn't a ring. */
 		return false;
 	default:
 		return flexsc__ring_is_owned(flexsc__arg_pointer(args[0]));
 	}
 }
 
-/* A child that has u's memory leaves no trace in the runtime, as in calls/hook.c. */
+/*
+ * Is the caller a vfork() child, which uses u's memory? It must not change the
+ * runtime's state, as in calls/hook.c.
+ */
 static bool is_lent(const struct uthread *u)
 {
 	return u->forks && runtime_is_lent();
@@ -183,8 +186,8 @@ void flexsc__stayed_on_host(uint64_t outermost)
 }
 
 /*
- * Jumping. The place in a jmp_buf where libc keeps the stack pointer, and the
- * way it is mangled, are one in all versions; debuggers rely on it.
+ * The stack pointer that a jump continues with. Its place in a jmp_buf and its mangling
+ * are the same in all versions of libc, because debuggers rely on them.
  */
 static uintptr_t target_of(jmp_buf env)
 {
@@ -195,8 +198,8 @@ static uintptr_t target_of(jmp_buf env)
 }
 
 /*
- * A jump leaves handlers, and functions of libc's that keep the user thread on
- * its host.
+ * A jump may leave handlers, and functions of libc that keep the user thread on its
+ * host.
  */
 static void leave_for(struct uthread *u, jmp_buf env)
 {
@@ -205,7 +208,7 @@ static void leave_for(struct uthread *u, jmp_buf env)
 	u->point = false;
 	if (!flexsc__runtime.unpatched || !env->__mask_was_saved || u->busy)
 		return;
-	/* libc restores the mask by a call that isn't seen. */
+	/* libc restores the mask by a call that the runtime doesn't see. */
 	flexsc__enter(u);
 	u->cause = CAUSE___sigsetjmp;
 	flexsc__return_to_host(u);

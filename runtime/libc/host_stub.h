@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wrappers that bring the calling thread to its host, and then run the real function
- * with all arguments as they came, whatever they are: libc/x86_64/host_stub.S.
+ * Wrappers that return the calling thread to its host, and then run the real function
+ * with all arguments unchanged, whatever their types: libc/x86_64/host_stub.S. They run
+ * on the program's threads.
  */
 #ifndef FLEXSC_RUNTIME_HOST_STUB_H
 #define FLEXSC_RUNTIME_HOST_STUB_H
@@ -15,8 +16,8 @@
 
 struct stub {
 	uint16_t which;		/* enum real: the function to run */
-	uint16_t cause;		/* enum cause: for returning to its host */
-	bool forks;		/* it makes a process */
+	uint16_t cause;		/* enum cause: of the return to the host */
+	bool forks;		/* the function makes a process */
 };
 
 /* The result of flexsc__stay_on_host(), in two registers. */
@@ -30,14 +31,14 @@ struct on_host flexsc__stay_on_host(const struct stub *stub);
 void flexsc__stayed_on_host(uint64_t outermost);
 
 /*
- * Return to the host for a function, and return that function. args: its integer
- * arguments; only functions that come by flexsc__host_jump need them, others may pass
+ * Return to the host for a function. The result is that function. args: its integer
+ * arguments, which only functions that come by flexsc__host_jump need; others may pass
  * NULL.
  */
 void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6]);
 
 /*
- * Defines the function "symbol": it loads the record's address into r11, then executes
+ * Defines the function "symbol", which loads the record's address into r11 and executes
  * the instruction "jump".
  */
 #define STUB_TEXT(symbol, record, jump)					\

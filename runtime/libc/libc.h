@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of this folder need of each other, and runtime.c of them. The functions
- * in front of libc's are declared in libc's headers.
+ * Functions shared within this folder and with runtime.c. libc's headers declare the
+ * functions in front of libc's.
  */
 #ifndef FLEXSC_RUNTIME_LIBC_H
 #define FLEXSC_RUNTIME_LIBC_H
@@ -11,28 +11,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* decoder.c: was Zydis found? If not, "why" is the reason. */
+/* decoder.c: was Zydis found? If not, "why" receives the reason. */
 bool flexsc__decoder_loaded(char *why, size_t size);
 
 /*
- * sites.c: patch the places that may make a futex call, end a thread or set a signal
- * handler: all or none, because a wake-up that misses a waiter is lost. Places of calls
- * that change descriptors or are about the thread itself are patched where there is room
- * for a jump; with "deep", all other calls' places, too. Once, before there are other
- * threads. Returns how many were patched, or -1 with the reason in "why".
+ * sites.c: patch libc. Places that may make a futex call, end a thread or set a signal
+ * handler are patched all or not at all, because a wake-up that misses a waiter is
+ * lost. Places of calls that change descriptors or concern the thread itself are
+ * patched where there is room for a jump; with "deep", so are the places of all other
+ * calls. Once, before there are other threads. Returns how many were patched, or -1
+ * with the reason in "why".
  */
 int flexsc__sites_patch(bool deep, char *why, size_t size);
 
 /*
- * sites.c: does the runtime have to see this call where it can, because it changes
- * descriptors or is about the thread itself?
+ * sites.c: should the runtime see this call where it can, because the call changes
+ * descriptors or concerns the thread itself?
  */
 bool flexsc__sites_need(long nr);
 
 /*
- * unpatched.c: the name of a function of another library's that changes descriptors or
- * sets signal handlers without the functions here; or NULL. The runtime can't work with
- * it where libc isn't patched.
+ * unpatched.c: where libc isn't patched, the runtime can't work with another library
+ * that changes descriptors or sets signal handlers by functions of its own. Returns the
+ * name of such a function, or NULL.
  */
 const char *flexsc__unpatched_obstacle(void);
 
@@ -49,8 +50,8 @@ bool flexsc__forks_makes_child(long nr);
 long flexsc__forks_plainly(long nr, const uint64_t args[6]);
 
 /*
- * handlers.c: the functions that base/symbols.def marks TRY. They set signal handlers
- * where libc isn't patched. Used by unpatched.c.
+ * handlers.c: functions marked TRY in base/symbols.def, which set signal handlers where
+ * libc isn't patched. Used by unpatched.c.
  */
 int try_sigaction(int signo, const struct sigaction *new,
 		  struct sigaction *old);

@@ -11,8 +11,8 @@
 atomic_bool flexsc__anybody_cancelled;
 
 /*
- * Is the calling thread not cancelled? The only thread of a process can be cancelled only
- * by itself, which sets flexsc__anybody_cancelled.
+ * Is the calling thread certainly not cancelled? Only the thread itself can cancel the
+ * only thread of a process, and that sets flexsc__anybody_cancelled.
  */
 static bool is_uncancelled(void)
 {
@@ -21,9 +21,7 @@ static bool is_uncancelled(void)
 				     memory_order_relaxed);
 }
 
-/*
- * A cancellation point as libc makes it, for a thread that isn't a user thread.
- */
+/* Make a cancellation point as libc does, for a thread that isn't a user thread. */
 static long plain_point(long nr, const uint64_t args[6])
 {
 	int type;
@@ -47,7 +45,10 @@ static __attribute__((noinline)) long unnoted(bool point, long nr,
 				       args[4], args[5]));
 }
 
-/* Do as pthread_testcancel(), mostly without its data, which are cold here. */
+/*
+ * Like pthread_testcancel(), but seldom touches libc's data, which usually isn't in the
+ * cache.
+ */
 static void test_cancel(struct uthread *u)
 {
 	/*
@@ -76,8 +77,8 @@ long flexsc__libc_point(long nr, const uint64_t args[6])
 long flexsc__libc_call(bool point, long nr, const uint64_t args[6])
 {
 	/*
-	 * The hook has to see such a call only from a user thread. So an event loop of
-	 * a program without threads pays little.
+	 * The hook has to see an event loop's calls only if a user thread makes them.
+	 * So an event loop in a program without threads costs little more.
 	 */
 	if (!flexsc__self.alive && call_turn(nr) != TURN_OTHER)
 		return unnoted(point, nr, args);

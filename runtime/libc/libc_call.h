@@ -14,10 +14,10 @@
  */
 long flexsc__libc_call(bool point, long nr, const uint64_t args[6]);
 
-/* A call that is a cancellation point. Returns the kernel's result. */
+/* As flexsc__libc_call(), for a cancellation point. Returns the kernel's result. */
 long flexsc__libc_point(long nr, const uint64_t args[6]);
 
-/* The kernel's result, as libc's functions return it. */
+/* Converts the kernel's result to that of libc's functions. */
 static inline long libc_result(long ret)
 {
 	if ((unsigned long)ret > -4096UL) {
@@ -28,7 +28,7 @@ static inline long libc_result(long ret)
 }
 
 /*
- * A thread that may not be a user thread yet was cancelled. Same ordering as
+ * A thread was cancelled that may not be a user thread yet. Same ordering as
  * uthread.cancelled (C1 in thread_functions.c, C2 in libc_call.c).
  */
 extern atomic_bool flexsc__anybody_cancelled;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences are disabled. The kernel writes to the area of the kernel thread
- * that runs, but the program reads the area of its user thread. Without an area, libc gets
- * a processor's number from the kernel, and an allocator doesn't use sequences.
+ * Disables restartable sequences (rseq). The kernel writes to the area of the kernel
+ * thread that runs, but the program reads the area of its user thread. Without an area,
+ * libc gets a processor's number from the kernel, and an allocator doesn't use
+ * sequences.
  *
- * They are disabled from the start on, before the program looks. libc has registered the
- * first thread's area by then, and registers another thread's only if that one has an
- * area. libc has also set __rseq_size for good, so the value is corrected in place: in the
- * dynamic loader, and in the program's copy if there is one.
+ * This happens in a constructor, before the program reads the area. By then libc has
+ * registered the first thread's area. It registers a new thread's area only if the
+ * creator has one. libc has also set __rseq_size for good, so the value is corrected in
+ * place: in the dynamic loader, and in the program's copy if there is one.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -22,12 +23,12 @@
 
 struct place {
 	uintptr_t at;
-	uintptr_t begin, end;	/* pages that are read only; end <= at: none */
+	uintptr_t begin, end;	/* read-only pages around it; end <= at: none */
 };
 
 /*
- * Finds the pages around a place that only the loader could write, while it
- * relocated an object.
+ * Finds the pages around a variable that are read-only since the loader relocated its
+ * object.
  */
 static int find_shut(struct dl_phdr_info *info, size_t size, void *arg)
 {

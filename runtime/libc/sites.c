@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The places inside libc and the dynamic loader that make system calls. They
- * are found by decoding the functions that have them, and patched in memory to
- * come to the hook. Only the instructions before a "syscall" are replaced, by a
- * jump to a trampoline (x86_64/trampolines.S); the "syscall" itself stays.
+ * The places inside libc and the dynamic loader that make system calls. They are found
+ * by decoding the functions that contain them, and patched in memory so that their
+ * calls reach the hook. Only the instructions before a "syscall" are replaced, by a
+ * jump to a trampoline (x86_64/trampolines.S); the "syscall" itself stays. Runs before
+ * there are threads, except for flexsc__site_hook().
  */
 #include "libc.h"
 
@@ -29,7 +30,7 @@
 #define JUMP		5U	/* bytes of a jump instruction */
 #define TRAMPOLINE	32U	/* bytes */
 #define TRAMPOLINES	(4096U * 6 / TRAMPOLINE)
-#define UNKNOWN		(-1L)	/* the text doesn't show the call's number */
+#define UNKNOWN		(-1L)	/* the code doesn't show the call's number */
 #define FUNCTION_MAX	8192U	/* instructions of a function */
 #define TARGETS_MAX	4096U
 #define OBJECTS_MAX	4U	/* libc and the loader */
@@ -42,44 +43,47 @@ long flexsc__site_hook(long nr, const uint64_t args[6], uint32_t site);
 uint8_t *flexsc__trampoline_returns[TRAMPOLINES];
 
 /*
- * The place through which libc makes the calls that are cancellation points, from
- * glibc 2.41 on: __syscall_cancel_arch(). Before, libc switches to asynchronous
- * cancellation for such a call, wherever that is.
+ * The place where libc makes all cancellation points, from glibc 2.41 on: in
+ * __syscall_cancel_arch(). Older versions switch to asynchronous cancellation around
+ * each such call, wherever it is.
  */
 #define NO_SITE	TRAMPOLINES
 static uint32_t point_site = NO_SITE;
 
 static bool all_calls;
 /*
- * Are all of libc's places patched that change signal masks? If not, none comes
- * to the hook, because one place restores what another has saved.
+ * Are all of libc's places patched that change signal masks? If not, the hook gets none
+ * of these calls, because one place restores what another has saved.
  */
 static bool all_masks;
 
-/* Does the runtime have to see the call, or it can't run? */
+/* Must the runtime see this call in order to work at all? */
 static bool is_vital(long nr)
 {
 	return flexsc__call_info((unsigned int)nr)->traits & CALL_VITAL;
 }
 
 /*
- * Does the call make or change descriptors (lib/files/fds.h), or is it about
- * the thread itself?
+ * Does the call make or change descriptors (lib/files/fds.h), or does it concern the
+ * thread itself?
  */
 bool flexsc__sites_need(long nr)
 {
 	return flexsc__call_info((unsigned int)nr)->traits & CALL_SITE;
 }
 
-/* Also if another library's function passes the call on to libc. */
+/*
+ * As flexsc__sites_need(); or another library, which may call libc, has its function.
+ */
 static bool call_is_needed(long nr)
 {
 	return flexsc__sites_need(nr) || flexsc__real_is_foreign_call(nr);
 }
 
 /*
- * libc's handler of cancellations ends a call only while the thread is at libc's
- * own "syscall" instruction, where no call is made from here.
+ * Make a call that the hook doesn't need. libc's cancellation handler ends a call only
+ * at libc's own "syscall" instruction, which no longer makes it. So a cancellation
+ * point needs flexsc__perform_point().
  */
 static long unseen(long nr, const uint64_t args[6], bool point)
 {
@@ -98,7 +102,7 @@ long flexsc__site_hook(long nr, const uint64_t args[6], uint32_t site)
 	return unseen(nr, args, point);
 }
 
-/* A row of .eh_frame_hdr's table, relative to its begin. */
+/* A row of .eh_frame_hdr's table: offsets from the header's beginning. */
 struct start {
 	int32_t function, description;
 };
@@ -110,10 +114,10 @@ struct object {
 	uint32_t count;
 };
 
-/* The function that was decoded last, which may have several places. */
+/* The function that was decoded last. It may have several places. */
 struct function {
 	const uint8_t *begin, *end;
-	uint32_t starts[FUNCTION_MAX];	/* of its instructions, from "begin" */
+	uint32_t starts[FUNCTION_MAX];	/* offsets of its instructions */
 	const uint8_t *targets[TARGETS_MAX];
 	unsigned int count, jumps;
 	bool whole;
@@ -129,7 +133,7 @@ struct view {
 struct site {
 	uint8_t *jump;		/* address that the jump is written to */
 	uint8_t *syscall;
-	uint8_t *relative;	/* a distance to be adapted, or NULL */
+	uint8_t *relative;	/* a displacement to be adapted, or NULL */
 	bool point;		/* it is libc's place for cancellation points */
 };
 
@@ -169,7 +173,7 @@ static void note_target(struct function *f, const uint8_t *target)
 		f->whole = false;
 }
 
-/* Returns the length of an instruction that flexsc__length() doesn't know. */
+/* The length of an instruction that isn't in flexsc__length()'s table. */
 static unsigned int decode_rare(struct patch *patch, const uint8_t *at)
 {
 	struct view view;
@@ -199,7 +203,7 @@ static const uint8_t *decode_one(struct patch *patch, const uint8_t *at,
 	return at + length;
 }
 
-/* The row of the function that contains a place; "row" is that of an earlier place. */
+/* The row of the function that contains "place". "row": a row at or before it. */
 static uint32_t row_of(const struct object *object, uint32_t row,
 		       const uint8_t *place)
 {
@@ -210,8 +214,8 @@ static uint32_t row_of(const struct object *object, uint32_t row,
 }
 
 /*
- * Does the function return from signal handlers? Its row begins a byte early,
- * and its system call must stay as it is.
+ * Is this the function that returns from signal handlers? Its row begins a byte early,
+ * and its system call must not be changed.
  */
 static bool is_signal_frame(const struct object *object, uint32_t row)
 {
@@ -220,9 +224,7 @@ static bool is_signal_frame(const struct object *object, uint32_t row)
 	uint32_t back;
 
 	memcpy(&back, description + 4, sizeof(back));
-	/*
-	 * The augmentation of the common entry, after length, id and version.
-	 */
+	/* The common entry's augmentation string follows its length, id and version. */
 	return strchr((const char *)(description + 4 - back + 9), 'S');
 }
 
@@ -253,7 +255,7 @@ static const uint8_t *start_of(const struct function *f, unsigned int i)
 	return f->begin + f->starts[i];
 }
 
-/* The instruction at a place, or f->count if none begins there. */
+/* The index of the instruction at a place, or f->count if none begins there. */
 static unsigned int index_of(const struct function *f, const uint8_t *at)
 {
 	unsigned int low = 0, high = f->count;
@@ -292,7 +294,7 @@ static bool is_zero(const struct view *view)
 	       view->ops[0].reg.value == view->ops[1].reg.value;
 }
 
-/* The value that an instruction leaves in eax, which it writes. */
+/* The value that this instruction, which writes eax, leaves there. */
 static long value_set(const struct view *view)
 {
 	if (view->in.mnemonic == ZYDIS_MNEMONIC_MOV &&
@@ -302,15 +304,15 @@ static long value_set(const struct view *view)
 }
 
 /*
- * mov $value, %eax: this instruction sets nearly every call's number, often right before
- * the "syscall". It is recognised without Zydis, which would take longer.
+ * mov $value, %eax: this instruction sets the number of nearly every call, often right
+ * before the "syscall". It is recognised without Zydis, which would take longer.
  */
 static bool is_mov_eax(const uint8_t *at)
 {
 	return *at == 0xb8;
 }
 
-/* Does instruction i leave a value in eax, and which? */
+/* Does instruction i write eax? *nr becomes the value, or UNKNOWN. */
 static bool sets_number(const struct patch *patch, unsigned int i, long *nr)
 {
 	const uint8_t *at = start_of(&patch->function, i);
@@ -332,8 +334,8 @@ static bool sets_number(const struct patch *patch, unsigned int i, long *nr)
 }
 
 /*
- * The number of the call that instruction i makes. A jump to an instruction in
- * between may bring another number.
+ * The number of the call that instruction i makes. UNKNOWN if a jump to an instruction
+ * in between may bring another number.
  */
 static long number_of(const struct patch *patch, unsigned int i)
 {
@@ -367,8 +369,8 @@ static bool is_branch(const struct view *view)
 }
 
 /*
- * Does the instruction work at another address, too? *relative: the offset of a
- * distance in it, or 0.
+ * Does the instruction also work at another address? *relative: the offset of a
+ * displacement in it that must be adapted, or 0.
  */
 static bool moves(const struct patch *patch, const uint8_t *at, uint8_t *relative)
 {
@@ -389,8 +391,8 @@ static bool moves(const struct patch *patch, const uint8_t *at, uint8_t *relativ
 }
 
 /*
- * Is there room for a jump before the "syscall", among instructions that can
- * move to a trampoline and that no jump leads to?
+ * Is there room for a jump before the "syscall"? The instructions there must work in a
+ * trampoline, and no jump may lead to them.
  */
 static bool room(const struct patch *patch, unsigned int i, struct site *site)
 {
@@ -416,7 +418,7 @@ static bool room(const struct patch *patch, unsigned int i, struct site *site)
 	return true;
 }
 
-/* Does the function begin by a look at the word that rdi points to? */
+/* Does the function begin by reading the word that rdi points to? */
 static bool reads_first(const struct patch *patch)
 {
 	struct view view;
@@ -429,9 +431,9 @@ static bool reads_first(const struct patch *patch)
 }
 
 /*
- * Is this __syscall_cancel_arch()? That is a function of one call, whose number it
- * is given. It looks at its first argument, the state of the thread's cancellation,
- * and jumps to another function if the thread is cancelled.
+ * Is this __syscall_cancel_arch()? That function makes one call, whose number is an
+ * argument. It reads its first argument, the state of the thread's cancellation, and
+ * jumps to another function if the thread is cancelled.
  */
 static bool is_point(const struct patch *patch, long nr)
 {
@@ -446,7 +448,7 @@ static bool must_patch(const struct patch *patch, long nr)
 {
 	if (nr == UNKNOWN)
 		return true;
-	/* These calls don't return, or return twice, or are libc's own affair. */
+	/* These calls don't return, return twice, or concern only libc. */
 	if (flexsc__call_info((unsigned int)nr)->traits & CALL_KEEP)
 		return false;
 	return patch->deep || is_vital(nr) || call_is_needed(nr);
@@ -464,7 +466,7 @@ static bool find_one(struct patch *patch, const struct object *object,
 		return true;
 	decode(patch, object, row);
 	i = index_of(f, place);
-	/* The bytes are inside an instruction. */
+	/* The two bytes are part of another instruction. */
 	if (i == f->count)
 		return true;
 	nr = number_of(patch, i);
@@ -485,8 +487,8 @@ static bool find_one(struct patch *patch, const struct object *object,
 }
 
 /*
- * The next two bytes of a "syscall", or NULL. The second is rare in text, so that
- * memchr() takes a seventh of memmem()'s time.
+ * The next two bytes of a "syscall", or NULL. Searches for the second byte, which is
+ * rare in code, so that memchr() takes a seventh of memmem()'s time.
  */
 static const uint8_t *next_place(const uint8_t *at, const uint8_t *end)
 {
@@ -514,10 +516,7 @@ static bool site_find(struct patch *patch, const struct object *object)
 	return true;
 }
 
-/*
- * .eh_frame_hdr's first bytes: version 1, and the encodings that every linker
- * uses.
- */
+/* .eh_frame_hdr's first bytes: version 1, and the encodings that every linker uses. */
 #define HEADER	"\x01\x1b\x03\x3b"
 
 static bool describe(struct dl_phdr_info *info, struct object *object)
@@ -569,7 +568,7 @@ static bool reachable(const uint8_t *from, const uint8_t *to)
 	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
 }
 
-/* Can an instruction's operand be reached from the trampoline, too? */
+/* Can the trampoline, too, reach the operand of a relative instruction? */
 static bool can_move(const struct site *site)
 {
 	int32_t distance = 0;
@@ -579,7 +578,7 @@ static bool can_move(const struct site *site)
 	return reachable(site->jump + distance, flexsc__trampolines);
 }
 
-/* Write a jump from "at"; returns the end of it. */
+/* Write a jump at "at". Returns the jump's end. */
 static uint8_t *put_jump(uint8_t *at, const uint8_t *to)
 {
 	int32_t distance = (int32_t)(to - (at + JUMP));
@@ -634,13 +633,13 @@ static void fill_site(uint32_t i, const struct site *site)
 {
 	uint8_t *end = put_jump(site->jump, trampoline_of(i));
 
-	/* Nothing jumps there; nops keep the text readable. */
+	/* Never executed; nops keep disassemblies readable. */
 	memset(end, 0x90, (size_t)(site->syscall - end));
 }
 
 /*
- * The whole text of each object, because each call for a part of a mapping splits it,
- * and the parts never merge again.
+ * Protects the whole text of each object, because a call for a part of a mapping splits
+ * the mapping, and the parts never merge again.
  */
 static bool protect_texts(struct patch *patch, int access)
 {
@@ -670,7 +669,7 @@ static bool write_sites(struct patch *patch)
 	for (unsigned int i = 0; i < patch->count; i++)
 		fill_trampoline(i, &patch->sites[i]);
 	protect(flexsc__trampolines, end, shut);
-	/* Any place is written only when all can be. */
+	/* No place is written unless all can be. */
 	opened = protect_texts(patch, open);
 	for (unsigned int i = 0; opened && i < patch->count; i++)
 		fill_site(i, &patch->sites[i]);
@@ -679,8 +678,8 @@ static bool write_sites(struct patch *patch)
 }
 
 /*
- * From glibc 2.41 on there is one place for cancellation points. Without it,
- * threads that wait could not be cancelled.
+ * From glibc 2.41 on there is one place for cancellation points. If it weren't patched,
+ * waiting threads could not be cancelled.
  */
 static bool has_points(struct patch *patch)
 {
@@ -714,7 +713,7 @@ int flexsc__sites_patch(bool deep, char *why, size_t size)
 	ZydisDecoderInit(&patch->decoder, ZYDIS_MACHINE_MODE_LONG_64,
 			 ZYDIS_STACK_WIDTH_64);
 	if (!flexsc__vectors_probe())
-		fail(patch, "the processor has no XSAVE", NULL);
+		snprintf(why, size, "the processor has no XSAVE");
 	else if (!dl_iterate_phdr(find_in, patch) && has_points(patch) &&
 		 write_sites(patch))
 		count = (int)patch->count;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interposed functions that need code of their own, but for those of threads:
- * sleeping, the process's end, and functions whose arguments need a look.
+ * Interposed functions that need code of their own: sleeping, the end of the process,
+ * and functions whose arguments need a check or a conversion. They run on the program's
+ * threads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@
 #include "libc.h"
 #include "libc_call.h"
 
-/* F_GETOWN's result may look like an error, so libc asks by F_GETOWN_EX. */
+/* F_GETOWN's result may look like an error, so libc uses F_GETOWN_EX, too. */
 static int get_owner(int fd)
 {
 	struct f_owner_ex owner;
@@ -57,7 +58,7 @@ static int own_fcntl(int fd, int command, ...)
 FRONT(fcntl, own_fcntl)
 FRONT(fcntl64, own_fcntl)
 
-/* libc's own function also works on a kernel without close_range(2). */
+/* libc's function also works on a kernel without close_range(2). */
 static void own_closefrom(int first)
 {
 	const uint64_t args[6] = { first < 0 ? 0 : (uint64_t)first, ~0U };
@@ -104,7 +105,7 @@ static COLD long foreign_syscall(long nr, const uint64_t a[6])
 
 static long choose_syscall(long nr, const uint64_t args[6]);
 
-/* What makes the calls that don't fork; NULL: this library. */
+/* Makes the calls that don't fork; NULL: this library. The first call decides. */
 static long (*syscall_target)(long, const uint64_t[6]) = choose_syscall;
 
 static COLD long choose_syscall(long nr, const uint64_t args[6])
@@ -116,7 +117,7 @@ static COLD long choose_syscall(long nr, const uint64_t args[6])
 			 flexsc__libc_call(false, nr, args);
 }
 
-/* Not with "...", which costs more than the rest of it. */
+/* Declared without "...", which would cost more than the rest of the function. */
 EXPORT long own_syscall(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 			uint64_t e, uint64_t f) __asm__("syscall");
 EXPORT long own_syscall(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
@@ -139,7 +140,7 @@ static int own_clock_nanosleep(clockid_t clock, int flags,
 	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
 				   PTR(rest) };
 
-	/* The kernel's error is another one than libc's. */
+	/* libc returns another error than the kernel. */
 	if (clock == CLOCK_THREAD_CPUTIME_ID)
 		return EINVAL;
 	return (int)-flexsc__libc_point(SYS_clock_nanosleep, args);
@@ -176,7 +177,7 @@ static int own_usleep(useconds_t us)
 }
 FRONT(usleep, own_usleep)
 
-/* A copy, because the kernel stores the rest of the time into the limit. */
+/* Passes a copy of the limit, because the kernel stores the remaining time there. */
 static int own_ppoll(struct pollfd *fds, nfds_t n,
 		     const struct timespec *timeout, const sigset_t *mask)
 {
@@ -188,7 +189,7 @@ static int own_ppoll(struct pollfd *fds, nfds_t n,
 }
 FRONT(ppoll, own_ppoll)
 
-/* A copy as in ppoll(). The kernel takes the mask and its size as one argument. */
+/* Passes a copy as ppoll(). The kernel takes the mask and its size as one argument. */
 static int own_pselect(int end, fd_set *in, fd_set *out, fd_set *except,
 		       const struct timespec *timeout, const sigset_t *mask)
 {
@@ -202,7 +203,7 @@ static int own_pselect(int end, fd_set *in, fd_set *out, fd_set *except,
 }
 FRONT(pselect, own_pselect)
 
-/* The runtime notes only sets that get a signalfd: FD_SIGNALS, lib/files/fds.h. */
+/* The hook needs only calls that add a signalfd: FD_SIGNALS, lib/files/fds.h. */
 static int own_epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 {
 	const uint64_t args[6] = { (uint64_t)set, (uint64_t)op, (uint64_t)fd,
@@ -214,7 +215,7 @@ static int own_epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 }
 FRONT(epoll_ctl, own_epoll_ctl)
 
-/* The forms of _FORTIFY_SOURCE, which check the buffer's size. */
+/* Functions of _FORTIFY_SOURCE, which check the buffer's size. */
 
 static void check(size_t needed, size_t size)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interposed functions by which a thread ends, or acts on another: pthread_exit(),
- * pthread_kill() and the like. pthread_create() is in pthread_create.c.
+ * The interposed functions by which a thread ends or acts on another one:
+ * pthread_exit(), pthread_kill() and the like. pthread_create() is in pthread_create.c.
+ * They run on the program's threads.
  */
 #include <errno.h>
 #include <execinfo.h>
@@ -38,9 +39,9 @@ EXPORT void pthread_exit(void *value)
 }
 
 /*
- * Begin to do something to another thread: until end_on() that thread can't
- * end, and no signal handler runs here. False if the thread is the calling one,
- * or there is no runtime.
+ * Begin to act on another thread: until end_on() that thread can't end, and no signal
+ * handler runs on the calling thread. False if "thread" is the calling one, or the
+ * runtime doesn't run.
  */
 static bool begin_on(pthread_t thread)
 {
@@ -66,8 +67,9 @@ static void end_on(bool begun, struct uthread *wanted)
 }
 
 /*
- * libc sets its handler with the first cancellation, which could interrupt the runtime.
- * So the monitor, on which it has no effect, is cancelled first.
+ * libc sets its handler with the first cancellation, and the handler could interrupt
+ * the runtime. So cancel the monitor first, on which that has no effect, and replace
+ * the handler.
  */
 static void adopt_cancel(int (*real)(pthread_t))
 {
@@ -83,8 +85,8 @@ static void adopt_cancel(int (*real)(pthread_t))
 }
 
 /*
- * pthread_cancel() loads the unwinder first, which may wait for the dynamic
- * loader's lock.
+ * Load the unwinder before the list is locked. Otherwise pthread_cancel() does, and may
+ * wait for the dynamic loader's lock.
  */
 static void load_unwinder(void)
 {
@@ -110,8 +112,8 @@ EXPORT int pthread_cancel(pthread_t thread)
 		u = flexsc__uthread_of(thread);
 	}
 	/*
-	 * C1: before the cancellation can have an effect; pairs with C2 in
-	 * libc_call.c. A new thread isn't a user thread yet.
+	 * C1: before the cancellation can have an effect; pairs with C2 in libc_call.c.
+	 * u is NULL for a new thread, which isn't a user thread yet.
 	 */
 	atomic_store(u ? &u->cancelled : &flexsc__anybody_cancelled, true);
 	err = real(thread);
@@ -120,8 +122,8 @@ EXPORT int pthread_cancel(pthread_t thread)
 }
 
 /*
- * Return to the host before a thread is sent a signal: a signal to the calling thread
- * itself arrives before the function returns.
+ * A signal to the calling thread itself must arrive before the function returns, so
+ * return to the host first.
  */
 static void return_to_host_for(pthread_t thread)
 {
@@ -129,7 +131,7 @@ static void return_to_host_for(pthread_t thread)
 		flexsc__bring_to_host();
 }
 
-/* As flexsc__signal_sent(): the thread is wanted on its host at once. */
+/* The user thread to call to its host for a signal, as flexsc__signal_sent() does. */
 static struct uthread *to_learn(pthread_t thread, int signo, int err)
 {
 	if (err || !flexsc__signal_has_handler(signo))
@@ -187,8 +189,8 @@ EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size,
 }
 
 /*
- * Return to the host for a signal to the process, unless the calling thread blocks it:
- * the signal may be for this thread.
+ * A signal to the process may be for the calling thread. So return to the host, unless
+ * the thread blocks the signal.
  */
 static void return_unless_blocked(int signo)
 {

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where libc can't be patched, its locks suspend no user threads but block
- * kernel threads. So a user thread that would wait for other threads does so on
- * its host. The functions of base/symbols.def that may wait see whether they
- * have to, return to its host, and go on as libc's own; a wake-up is the kernel's.
+ * Where libc can't be patched, its locks block kernel threads instead of suspending
+ * user threads. So a user thread that would wait for other threads does so on its host.
+ * Of the functions in base/symbols.def that may wait, those marked WAIT return to the
+ * host first. Those marked TRY return only if they would wait. Then they call libc's
+ * function, and the kernel makes the wake-up.
  *
- * Other calls of libc's that the hook has to see have functions in front of
- * them, too: setting signal handlers, changing masks by jumps and contexts,
+ * Other calls of libc that the hook has to see have functions in front of them, too:
+ * setting signal handlers (in handlers.c), changing masks by jumps and contexts,
  * closing descriptors.
  *
- * Locks inside libc remain: of streams, the loader, the heap. A user thread
- * that waits for one blocks its carrier until the monitor moves it to its host. The
- * lock's holder may be suspended meanwhile, in a constructor or after
- * flockfile(), and goes on when the carrier has run all user threads that were
- * queued before.
+ * Locks inside libc remain: those of streams, of the loader, of the heap. A user thread
+ * that waits for one blocks its carrier until the monitor moves it to its host.
+ * Meanwhile the lock's holder may be suspended, in a constructor or after flockfile().
+ * It continues when the carrier has run all user threads that were queued before it.
  *
- * Until the runtime starts, and for good if libc is patched, these functions
- * pass on to libc's, at the price of a jump.
- *
- * These are WAIT and TRY of base/symbols.def; handlers.c has those that set signal
- * handlers. They run on the program's threads.
+ * Until the runtime starts, and for good if libc is patched, these functions only jump
+ * to libc's. They run on the program's threads.
  */
 #include "runtime/calls/descriptors.h"
 #include "libc.h"
@@ -38,17 +35,17 @@
 #include "runtime/sched/state.h"
 #include "host_stub.h"
 
-/* r11 has its address when "target" is reached. */
+/* The code at "target" gets the address of this record in r11. */
 struct wait_front {
 	struct stub stub;
-	const void *target;	/* libc's function, or the one in front of it */
+	const void *target;	/* libc's function, or this library's */
 };
 
 _Static_assert(offsetof(struct wait_front, target) == 8, "for the stub");
 
 /*
- * The target of all until libc's functions are known. No thread has a host then
- * to go to, so it only jumps on.
+ * The target of all fronts until libc's functions are known. No user thread exists by
+ * then, so it only jumps to libc's function.
  */
 extern const char flexsc__host_jump[];
 
@@ -61,13 +58,13 @@ extern const char flexsc__host_jump[];
 #define TRY(symbol)	WAIT(symbol)
 #include "runtime/base/symbols.def"
 
-/* libc's function, and returning to its host for it. */
+/* libc's function, and the return to the host for it. */
 #define LIBC(symbol)	REAL(symbol)
 #define GO_TO_HOST(symbol)	flexsc__go_to_host(&front_##symbol.stub, NULL)
 
 /*
- * Mutexes. One with a priority protocol is the kernel's, which has to see the
- * thread that locks it.
+ * Mutexes. For one with a priority protocol, the kernel has to see the thread that
+ * locks it, so the host makes the call.
  */
 
 /* Bits of __kind: libc's PTHREAD_MUTEX_PRIO_INHERIT_NP and _PRIO_PROTECT_NP. */
@@ -157,7 +154,7 @@ static void try_call_once(once_flag *once, void (*function)(void))
 	try_pthread_once((pthread_once_t *)once, function);
 }
 
-/* Closing: libc closes the descriptor by a call of its own. */
+/* Closing. libc closes the descriptor by a call that the hook doesn't see. */
 
 static int try_fclose(FILE *file)
 {
@@ -209,8 +206,8 @@ static const struct {
 #define FRONTS	(sizeof(fronts) / sizeof(*fronts))
 
 /*
- * Functions are looked up at the start, because later a lock may be held that
- * looking for symbols takes.
+ * Look functions up at the start: later, a thread may hold a lock that looking up
+ * symbols takes.
  */
 __attribute__((constructor)) static void find_all(void)
 {
@@ -233,7 +230,7 @@ void flexsc__unpatched_begin(void)
 	for (unsigned int i = 0; i < FRONTS; i++) {
 		enum real which = fronts[i].front->stub.which;
 
-		/* To try a lock would pass by another library's function. */
+		/* Trying libc's lock would bypass another library's function. */
 		if (is_lock(which) && flexsc__real_foreign(which))
 			fronts[i].front->target = flexsc__host_jump;
 		else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interposed symbols of base/symbols.def that are all alike. They run on
- * the program's threads, also before main(), and return what libc's functions
- * do: -1 with errno set. Headers with the prototypes that these replace aren't
- * included.
+ * The interposed symbols of base/symbols.def that follow one pattern. They run on the
+ * program's threads, even before main(), and return what libc's functions do: -1 with
+ * errno set. Headers that declare these functions aren't included, because the
+ * prototypes differ.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "front.h"
 #include "libc_call.h"
 
-/* A function's arguments as the kernel takes them. */
+/* A function's arguments, as the kernel takes them. */
 #define U0()			0
 #define U1(a)			(uint64_t)(a)
 #define U2(a, ...)		(uint64_t)(a), U1(__VA_ARGS__)

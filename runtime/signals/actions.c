@@ -10,18 +10,18 @@
 
 #define SIGNALS	64
 
-/* The program's actions, and whether the kernel has the runtime's instead. */
+/* The program's actions, and for which of them the kernel has the runtime's instead. */
 static struct kernel_sigaction actions[SIGNALS + 1];
 static bool ours[SIGNALS + 1];
 static struct lock actions_lock;
 /*
- * Address that handlers return to: libc's function, which libc gives to the
- * kernel with every action.
+ * Address that handlers return to: libc's function, which libc passes to the kernel
+ * with every action.
  */
 static uint64_t restorer;
 /*
- * The process whose actions these are: a vfork() child has handlers of its own
- * while it uses this memory.
+ * The process whose actions these are. A vfork() child uses this memory, too, but has
+ * actions of its own.
  */
 static long owner;
 
@@ -61,9 +61,9 @@ bool flexsc__action_ignores(int signo)
 static const struct kernel_sigaction normal = { .handler = (uintptr_t)SIG_DFL };
 
 /*
- * A fault happens again when the runtime's handler returns. A signal that was
- * sent, and SIGTRAP and SIGSYS, which come after their instruction, are sent
- * again.
+ * A fault happens again when the runtime's handler returns, now with the default
+ * action. SIGTRAP and SIGSYS, which come after their instruction, and signals that were
+ * sent don't, so they are sent again.
  */
 void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context)
 {
@@ -93,7 +93,7 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 	struct kernel_sigaction action = actions[signo];
 	sigmask_t mask;
 
-	/* Another thread may have removed the handler just now. */
+	/* Another thread may just have removed the handler. */
 	if (!is_function(action.handler)) {
 		flexsc__action_end(signo, info, context);
 		return;
@@ -113,10 +113,10 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 }
 
 /*
- * Does the kernel need the runtime's handler for this action? Also for a
- * default action, if the signal is one of runtime_raised(): carriers don't block
- * these, so the kernel must not act on one before it is known which user thread
- * it is for and what that blocks.
+ * Does the kernel need the runtime's handler for this action? It does for a handler of
+ * the program, and for the default action of a signal in runtime_raised(). Carriers
+ * don't block these. So before the kernel acts on one, the runtime must find its user
+ * thread, and whether that thread blocks it.
  */
 static bool is_replaced(int signo, const struct kernel_sigaction *action)
 {
@@ -125,7 +125,7 @@ static bool is_replaced(int signo, const struct kernel_sigaction *action)
 		runtime_raised() & SIGNAL_BIT(signo));
 }
 
-/* The runtime's action, with all that the kernel does for the program's. */
+/* The action that the kernel gets in place of the program's. */
 static struct kernel_sigaction
 instead_of(int signo, const struct kernel_sigaction *action)
 {
@@ -137,22 +137,17 @@ instead_of(int signo, const struct kernel_sigaction *action)
 		own.restorer = restorer;
 	}
 	/*
-	 * SA_RESETHAND is about the program's handler; the runtime's has to
-	 * stay.
+	 * SA_RESETHAND applies to the program's handler (flexsc__action_run()); the
+	 * runtime's must stay.
 	 */
 	own.flags = (own.flags | SA_SIGINFO) & ~(uint64_t)SA_RESETHAND;
-	/* The interrupted thread may have little left of its stack. */
+	/* The interrupted thread may have little stack left. */
 	if (signo == SIGNAL_SETXID || !is_function(action->handler))
 		own.flags |= SA_ONSTACK;
-	/*
-	 * The program has no handler, so none of its calls may be seen to be
-	 * interrupted.
-	 */
+	/* The program has no handler, so the signal must not interrupt its calls. */
 	if (!is_function(action->handler))
 		own.flags |= SA_RESTART;
-	/*
-	 * No other signal may arrive before it is known where this one belongs.
-	 */
+	/* No other signal may arrive before this one's thread is determined. */
 	own.mask = ~0ULL;
 	return own;
 }
@@ -163,7 +158,10 @@ static long replace(int signo, const struct kernel_sigaction *new)
 	struct kernel_sigaction own;
 	long err;
 
-	/* libc's own: unwinders don't recognise others, as a library's raw call may give. */
+	/*
+	 * Keep libc's function, because unwinders recognise no other. A library's raw
+	 * call may pass another one.
+	 */
 	if (new->flags & SA_RESTORER && (!restorer || signo == SIGNAL_SETXID))
 		restorer = new->restorer;
 	if (!is_replaced(signo, new)) {
@@ -197,8 +195,8 @@ long flexsc__signal_action(const uint64_t args[6])
 	lock(&actions_lock);
 	err = kernel_sigaction(signo, NULL, &original);
 	/*
-	 * libc may have changed the action without the runtime, so the kernel's
-	 * answer counts, unless it is the runtime's handler.
+	 * libc may have changed the action unnoticed. So the kernel's answer counts,
+	 * unless it is the runtime's handler.
 	 */
 	if (!err && original.handler == (uintptr_t)handler)
 		original = actions[signo];
@@ -207,7 +205,7 @@ long flexsc__signal_action(const uint64_t args[6])
 	unlock(&actions_lock);
 	if (err || !old)
 		return err;
-	/* The action is changed nevertheless, as by the kernel. */
+	/* As in the kernel, the action is changed although "old" is invalid. */
 	if (!peek_if_given(old, sizeof(*old)))
 		return -EFAULT;
 	*old = original;
@@ -233,10 +231,7 @@ void flexsc__signal_adopt(int signo)
 
 uint64_t flexsc__signal_restorer(void)
 {
-	/*
-	 * libc gave it with SIGNAL_SETXID's action when it made the first
-	 * thread.
-	 */
+	/* libc passed it with SIGNAL_SETXID's action when it made the first thread. */
 	return restorer;
 }
 
@@ -251,10 +246,7 @@ void flexsc__actions_init(void (*arrive)(int, siginfo_t *, void *))
 {
 	handler = arrive;
 	owner = signal_process();
-	/*
-	 * SIGNAL_SETXID is first, because its action says where handlers return
-	 * to.
-	 */
+	/* SIGNAL_SETXID comes first, because its action contains libc's restorer. */
 	flexsc__signal_adopt(SIGNAL_SETXID);
 	for (int signo = 1; signo <= SIGNALS; signo++)
 		flexsc__signal_adopt(signo);

@@ -9,15 +9,15 @@
 #include "runtime/sched/state.h"
 
 /*
- * How long a host waits, in ns. If two threads change users at a time, both calls are
- * counted, but libc begins the second only when all threads have done the first. A host
- * that waits for both during the first one waits until this limit.
+ * How long a host waits, in ns. If two threads change users at the same time, both
+ * calls are counted, but libc begins the second only when all threads have done the
+ * first. During the first, a host waits for both, and so for the whole limit.
  */
 #define LIMIT_NS	10000000U
 
 /* Number of calls that have begun. */
 static _Atomic uint32_t calls;
-/* How many times carriers have changed, all together. Host threads sleep on this word. */
+/* Number of changes of all carriers together. Hosts sleep on this word. */
 static _Atomic uint32_t changes;
 
 void flexsc__identity_begin(void)
@@ -25,7 +25,7 @@ void flexsc__identity_begin(void)
 	atomic_fetch_add(&calls, 1);
 }
 
-/* Have all carriers changed for so many calls? */
+/* Have all carriers changed for n calls? */
 static bool all_changed(uint32_t n)
 {
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
@@ -46,8 +46,9 @@ void flexsc__identity_changed(struct carrier *c)
 	/* N3: after "changed"; pairs with N4. */
 	atomic_fetch_add(&changes, 1);
 	/*
-	 * The last carrier to change finds all changed. Other carriers may have changed
-	 * for fewer calls, so the test is for the first call that is new to this one.
+	 * If this is the last carrier to change, wake the hosts. Other carriers may
+	 * have changed for fewer calls, so test for the first call that is new to this
+	 * one.
 	 */
 	if (all_changed(before + 1))
 		futex_wake_all(&changes);
@@ -61,7 +62,7 @@ void flexsc__identity_await(void)
 	uint32_t seen;
 
 	for (;;) {
-		/* N4: before the look at the carriers; pairs with N3. */
+		/* N4: before reading the carriers' counts; pairs with N3. */
 		seen = atomic_load(&changes);
 		/*
 		 * N2: before this host changes; pairs with N1. A call that failed

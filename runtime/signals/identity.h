@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libc changes the users and groups of all threads by a signal to each of them. Carriers
- * have to change before hosts: a user thread that has seen the new user on its host must
- * not see the old one on a carrier after that. A host waits for the carriers for some
- * milliseconds at most, because a carrier may lack a processor for longer. libc's call
- * waits for all threads anyway, so this hardly prolongs it.
+ * libc changes the users and groups of all threads by a signal to each of them.
+ * Carriers must change before hosts. Otherwise a user thread that has seen the new user
+ * on its host could still see the old one on a carrier. A host waits for the carriers
+ * for a few milliseconds at most, because a carrier may lack a processor for longer.
+ * libc's call waits for all threads anyway, so this hardly prolongs it.
  */
 #ifndef FLEXSC_RUNTIME_IDENTITY_H
 #define FLEXSC_RUNTIME_IDENTITY_H

@@ -30,9 +30,10 @@
 /* Signals that arrive. */
 
 /*
- * libc (2.36) sends its signal to a thread whose cancellation is enabled and asynchronous,
- * as in a cancellation point. When the signal arrives, its handler tests only the second.
- * The user thread may have left that call, disabled cancellation, and be in the next call.
+ * libc sends SIGNAL_CANCEL to a thread if its cancellation is enabled and asynchronous,
+ * as in a cancellation point. The handler of libc 2.36 tests only the type again. By
+ * then the user thread may have left that call, disabled cancellation, and begun
+ * another call. So with cancellation disabled, the handler must see another type.
  */
 static void run_action(int signo, siginfo_t *info, ucontext_t *context)
 {
@@ -70,8 +71,8 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 		context->uc_mcontext.gregs[REG_TRAPNO] = u->host.trap;
 	u->host.trap = 0;
 	/*
-	 * While the handler runs, the thread is outside the runtime; a handler
-	 * that jumps away leaves it so.
+	 * The handler runs outside the runtime. A handler that jumps away leaves the
+	 * thread there.
 	 */
 	u->busy = false;
 	u->site = false;
@@ -89,8 +90,8 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 }
 
 /*
- * Send the signal to this kernel thread again and block it, until the user
- * thread is on its host and outside the runtime.
+ * Send the signal to this kernel thread again, and block it until the user thread is on
+ * its host and outside the runtime.
  */
 static void postpone(struct uthread *u, int signo, siginfo_t *info,
 		     ucontext_t *context)
@@ -114,8 +115,8 @@ static struct uthread *user_of(struct kthread *k)
 }
 
 /*
- * libc's handler finds its thread's data by the FS base, which is the user
- * thread's while one runs here.
+ * libc's handler finds its thread's data by the FS base. While a user thread runs here,
+ * that is the user thread's, so the carrier's is set meanwhile.
  */
 static void setxid(const struct kthread *k, int signo, siginfo_t *info,
 		   ucontext_t *context)
@@ -129,9 +130,9 @@ static void setxid(const struct kthread *k, int signo, siginfo_t *info,
 }
 
 /*
- * If the signal's frame is on the carrier's signal stack, that stack goes to its host
- * with the user thread. All signals are blocked until the carrier has another
- * stack: the next signal's frame would overwrite this one.
+ * If the signal's frame is on the carrier's signal stack, the user thread takes that
+ * stack to its host. All signals are blocked until the carrier has another stack.
+ * Otherwise the next signal's frame would overwrite this one.
  */
 static void signal_go_to_host(struct kthread *k, struct uthread *u)
 {
@@ -152,7 +153,7 @@ static void signal_go_to_host(struct kthread *k, struct uthread *u)
 	flexsc__send_to_host(u);
 }
 
-/* Was the call interrupted that the monitor found? */
+/* Is the interrupted call the one that the monitor found? */
 static bool call_is_noted(const struct stuck *stuck, const greg_t *regs)
 {
 	const uint64_t *args = stuck->args;
@@ -165,15 +166,15 @@ static bool call_is_noted(const struct stuck *stuck, const greg_t *regs)
 }
 
 /*
- * Number of an interrupted call that the monitor hasn't seen, if the
- * instruction before the call sets it, as in most places of libc; else -1.
+ * Number of an interrupted call that the monitor hasn't seen. As in most places of
+ * libc, the instruction before the "syscall" must set it; else -1.
  */
 static long number_at(uint64_t pc)
 {
 	const uint8_t *code = (const uint8_t *)pc - MOV_BYTES - SYSCALL_BYTES;
 	int32_t nr;
 
-	/* The page before may not be readable. */
+	/* The preceding page may not be readable. */
 	if ((pc & 4095) < MOV_BYTES + SYSCALL_BYTES ||
 	    code[0] != 0xb8 || code[MOV_BYTES] != 0x0f ||
 	    code[MOV_BYTES + 1] != 0x05)
@@ -183,10 +184,10 @@ static long number_at(uint64_t pc)
 }
 
 /*
- * The signal that calls u to its host interrupted a call that the kernel doesn't
- * restart after a handler. The program sent no signal and mustn't see EINTR, so
- * restart the call here. A relative time limit begins anew. close(2) isn't
- * restarted, because it has closed the descriptor: it is over.
+ * The signal that called u to its host interrupted a call that the kernel doesn't
+ * restart after a handler. The program sent no signal and must not see EINTR, so the
+ * call is restarted here. A relative time limit begins anew. close(2) isn't restarted:
+ * it has closed the descriptor, and returns 0.
  */
 static void restart_call(const struct stuck *stuck, ucontext_t *context)
 {
@@ -205,7 +206,6 @@ static void restart_call(const struct stuck *stuck, ucontext_t *context)
 	regs[REG_RIP] -= SYSCALL_BYTES;
 }
 
-/* Move the user thread that this signal interrupted to its host. */
 static void move_to_host(struct kthread *k, struct uthread *u,
 		      ucontext_t *context, const struct stuck *stuck)
 {
@@ -218,8 +218,8 @@ static void move_to_host(struct kthread *k, struct uthread *u,
 		restart_call(stuck, context);
 	mask = flexsc__settle_in_frame(u);
 	/*
-	 * The frame has the carrier's mask and signal stack, but it is left
-	 * on its host: put the user thread's there.
+	 * The frame has the carrier's mask and signal stack, but the handler returns on
+	 * the host. So put those of the user thread there.
 	 */
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	raw_syscall(SYS_sigaltstack, 0, PTR(&context->uc_stack), 0, 0, 0, 0);
@@ -232,10 +232,7 @@ static void called_to_host(struct kthread *k, const siginfo_t *info,
 	struct carrier *c = k->carrier;
 	const struct stuck stuck = flexsc__signal_noted(c, info);
 
-	/*
-	 * A user thread that is suspended, or about to be, is busy: nothing to
-	 * move.
-	 */
+	/* A busy user thread is suspended, or about to be: there is nothing to move. */
 	if (!u || u->busy)
 		return;
 	if (atomic_load(&u->wanted))
@@ -255,10 +252,10 @@ static void called_to_host(struct kthread *k, const siginfo_t *info,
 }
 
 /*
- * A fault of the program's: it happens once more on its host, where mask and signal
- * stack are as natively and a handler may jump away. SIGTRAP and SIGSYS come
- * after their instruction and don't happen again, so they are sent to its host. So is the
- * SIGABRT of an abort() that libc calls itself.
+ * A fault of the program happens again on the host, where mask and signal stack are as
+ * natively and where a handler may jump away. SIGTRAP and SIGSYS come after their
+ * instruction and don't happen again, so they are sent to the host. So is the SIGABRT
+ * of an abort() that libc calls itself.
  */
 static void fault(struct kthread *k, int signo, siginfo_t *info,
 		  ucontext_t *context)
@@ -286,8 +283,8 @@ static siginfo_t passed_on(const siginfo_t *info)
 }
 
 /*
- * Send the signal to the process again, and block it on this kernel thread from
- * the handler's end on, so that another thread gets it.
+ * Send the signal to the process again. From the end of the handler on, block it on
+ * this kernel thread, so that another thread gets it.
  */
 static void give_back(int signo, const siginfo_t *info, ucontext_t *context)
 {
@@ -301,10 +298,10 @@ static void give_back(int signo, const siginfo_t *info, ucontext_t *context)
 }
 
 /*
- * A signal was sent to the process and came to a carrier. No lock is taken,
- * because the interrupted user thread may hold any. A signal of kill(2) arrives
- * as if sent by sigqueue(3), with the same sender: the kernel lets no thread
- * forge more for another.
+ * A carrier received a signal to the process. No lock is taken, because the interrupted
+ * user thread may hold any. A signal of kill(2) arrives as if sent by sigqueue(3), with
+ * the same sender, because rt_sigqueueinfo(2) rejects kill(2)'s code for another
+ * thread.
  */
 static void pass_on(struct kthread *k, int signo, siginfo_t *info,
 		    ucontext_t *context)
@@ -320,7 +317,9 @@ static void pass_on(struct kthread *k, int signo, siginfo_t *info,
 	}
 }
 
-/* Does the fault end the process? Also if the user thread blocks its signal. */
+/*
+ * Does the fault end the process: with the default action, or with its signal blocked?
+ */
 static bool is_final(const struct kthread *k, int signo)
 {
 	const struct uthread *u = k->current;
@@ -330,12 +329,11 @@ static bool is_final(const struct kthread *k, int signo)
 }
 
 /*
- * A SIGPIPE that a write raised or that the process sent to itself. If a user
- * thread runs here and its registers show EPIPE, libc wrote for it (stdio, say)
- * to a pipe without readers: the call is over, so the signal is sent to its
- * host. If it is inside the runtime, a posted call may have raised the signal;
- * the carrier finds out, and calls/hook.c raises the signal for such a call's
- * thread.
+ * A SIGPIPE that a write raised or that the process sent to itself. If the registers of
+ * a user thread here show EPIPE, libc itself has written to a pipe without readers, for
+ * example for stdio. That call is over, so the signal is sent to the host. If the user
+ * thread is inside the runtime, a posted call may have raised the signal. The carrier
+ * finds out, and calls/hook.c raises the signal for the thread of that call.
  */
 static void broken_pipe(struct kthread *k, siginfo_t *info,
 			ucontext_t *context)
@@ -345,8 +343,8 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 	if (!u || u->busy) {
 		atomic_store(&k->carrier->pipe_came, true);
 		/*
-		 * The carrier may be about to sleep without a look at the flag.
-		 * One that is starting has no loop yet.
+		 * The carrier may be about to sleep without reading the flag, so wake
+		 * it. A starting carrier has no loop yet.
 		 */
 		if (k->carrier->loop)
 			flexsc_loop_wake(k->carrier->loop, NULL);
@@ -361,7 +359,7 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 	signal_queue(u->host.k.tid, SIGPIPE, info);
 }
 
-/* Did the thread itself raise the signal, in an abort() that libc calls? */
+/* Did the thread itself raise the signal, by an abort() that libc calls? */
 static bool aborts(int signo, const siginfo_t *info)
 {
 	return signo == SIGABRT && info->si_code == SI_TKILL &&
@@ -406,8 +404,8 @@ static void on_a_host(struct kthread *k, int signo, siginfo_t *info,
 }
 
 /*
- * Is the calling thread one that was made on a carrier? It has the carrier's GS
- * base and mask until it sets its own.
+ * Is the calling thread new, and was it made on a carrier? Such a thread has the
+ * carrier's GS base and mask until it sets its own.
  */
 static bool is_new(int signo)
 {
@@ -436,7 +434,7 @@ void flexsc__signal_self(struct uthread *u, int signo)
 		return;
 	u->cause = CAUSE_SIGNAL;
 	flexsc__return_to_host(u);
-	/* The handler is put off until the user thread leaves the runtime. */
+	/* The handler runs when the user thread exits from the runtime. */
 	raw_syscall(SYS_tgkill, (uint64_t)signal_process(), (uint64_t)u->host.k.tid,
 		    (uint64_t)signo, 0, 0, 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What x86-64 has for switching. The FS base is a thread's TLS. Programs don't
- * use the GS base, so it points to the current kernel thread's struct kthread.
- * context_switch.S has the switch itself.
+ * Context switching on x86-64. The FS base points to a thread's TLS. Programs don't use
+ * the GS base, so it points to the current kernel thread's struct kthread.
+ * context_switch.S has the switch itself. Any thread.
  */
 #ifndef FLEXSC_RUNTIME_CONTEXT_H
 #define FLEXSC_RUNTIME_CONTEXT_H
@@ -16,16 +16,14 @@
 #include "lib/base/syscall.h"
 
 /*
- * Leave this stack, storing its pointer to *from, for the stack whose pointer
- * is "to", with this FS base. Returns when this stack is switched back to.
+ * Save this stack's pointer in *from, and continue with the stack pointer "to" and this
+ * FS base. Returns when this stack is switched back to.
  */
 void flexsc__switch(void **from, void *to, uint64_t fs);
-/*
- * The code that a fresh stack begins with: context_init() says what lies there.
- */
+/* The first code on a fresh stack, which context_init() prepares. */
 void flexsc__begin(void);
 
-/* May user mode write the bases? Set once, before the first switch. */
+/* May user mode write the FS and GS bases? Set once, before the first switch. */
 extern bool flexsc__fsgsbase;
 
 #ifndef HWCAP2_FSGSBASE
@@ -37,9 +35,7 @@ static inline void context_probe(void)
 	flexsc__fsgsbase = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
 }
 
-/*
- * A count that grows with time, by 1 to 5 in a nanosecond, and needn't do more.
- */
+/* A count that only has to grow with time, by 1 to 5 per nanosecond. */
 static inline uint64_t context_ticks(void)
 {
 	return __builtin_ia32_rdtsc();
@@ -84,8 +80,8 @@ static inline void *context_gs(void)
 }
 
 /*
- * The word at the GS base, which mustn't be null. Don't keep it across a
- * switch.
+ * The word that the GS base points to. The base must not be null. Don't keep the word
+ * across a switch.
  */
 static inline void *context_gs_word(void)
 {
@@ -96,8 +92,8 @@ static inline void *context_gs_word(void)
 }
 
 /*
- * The stack pointer with which a switch begins fn(arg), on the stack that ends
- * at "top".
+ * Prepare the stack that ends at "top". A switch to the returned stack pointer calls
+ * fn(arg).
  */
 static inline void *context_init(void *top, void (*fn)(void *), void *arg)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The switch between two stacks of one kernel thread, together with the FS
- * base, which is where a thread's TLS is. Registers that a function has to
- * preserve are pushed on the stack that is left; the caller expects the others
- * to be lost.
+ * The switch between two stacks of one kernel thread, together with the FS base, which
+ * points to a thread's TLS. The registers that a function must preserve are pushed on
+ * the stack that is left; the caller expects the others to be lost.
  *
- * What lies at a saved stack pointer:
+ * The record at a saved stack pointer:
  *
  *	 0	mxcsr, and the x87 control word at 4
  *	 8	r15, r14, r13, r12, rbx, rbp
- *	56	where to go on
+ *	56	the address to continue at
  *
- * context.h builds the first such record of a fresh stack;
- * counters/flexsc_gdb.py reads them.
+ * context.h writes the first such record of a fresh stack; counters/flexsc_gdb.py reads
+ * the records.
  */
 #include <sys/syscall.h>
 
@@ -77,7 +76,7 @@ flexsc__switch:
 	.cfi_adjust_cfa_offset -8
 	.cfi_restore rbp
 	ret
-	/* The kernel doesn't let user mode write the base. */
+	/* Without FSGSBASE, only the kernel may write the base. */
 2:	movq	%rsi, %r12
 	movq	%rdx, %rsi
 	movl	$ARCH_SET_FS, %edi
@@ -89,8 +88,8 @@ flexsc__switch:
 	.size flexsc__switch, . - flexsc__switch
 
 /*
- * A fresh stack begins here: call rbx with the argument r12, which never
- * returns.
+ * The first code on a fresh stack: call the function in rbx with the argument in r12.
+ * It never returns.
  */
 	.globl flexsc__begin
 	.hidden flexsc__begin

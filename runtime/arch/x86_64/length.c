@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define LONGEST		15	/* bytes of any instruction */
-#define PREFIXES	3	/* with more, the length isn't looked up */
+#define PREFIXES	3	/* an instruction with more isn't looked up */
 
 /* What follows an opcode. */
 enum {
@@ -13,8 +13,8 @@ enum {
 	BYTE = 2,	/* an immediate value of a byte */
 	FULL = 4,	/* an immediate value of 4 bytes, or 2 with prefix 66 */
 	JUMP = 8,	/* the value is the distance of a jump or call */
-	TEST = 16,	/* the value follows only if ModRM's register is 0 or 1 */
-	BARE = 32,	/* unlisted unless ModRM's register is 0 */
+	TEST = 16,	/* the value follows only if ModRM's reg field is 0 or 1 */
+	BARE = 32,	/* unlisted unless ModRM's reg field is 0 */
 	WIDE = 64,	/* the value has 8 bytes with REX.W */
 	UNLISTED = 128,	/* not in the table; also for prefixes, REX and 0f */
 };

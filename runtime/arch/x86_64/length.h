@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lengths of those instructions that compilers use most, from a table of opcodes. A
- * decoder for all instructions takes some 30 times as long.
+ * The lengths of the instructions that compilers use most, from a table of opcodes. A
+ * decoder for all instructions takes about 30 times as long. Any thread.
  */
 #ifndef FLEXSC_RUNTIME_LENGTH_H
 #define FLEXSC_RUNTIME_LENGTH_H
@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /*
- * The length of the instruction at "at". No byte from "end" on is read. 0: another
- * decoder has to find the length, because the table lacks the instruction or "end" is
- * too close. If the instruction jumps or calls by a distance, *target becomes its
- * target. If the bytes aren't an instruction, the length may be any.
+ * The length of the instruction at "at". Reads no byte from "end" on. Returns 0 if the
+ * table lacks the instruction, or if "end" is too close: then another decoder has to
+ * find the length. For a relative jump or call, *target becomes its target. If the
+ * bytes aren't an instruction, the result is arbitrary.
  */
 unsigned int flexsc__length(const uint8_t *at, const uint8_t *end,
 			    const uint8_t **target);

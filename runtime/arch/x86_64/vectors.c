@@ -4,7 +4,7 @@
 #include <cpuid.h>
 #include <stdint.h>
 
-/* XSAVE's bits of the state that a program may have: x87, SSE, AVX, AVX-512. */
+/* XSAVE's bits of the state that is saved: x87, SSE, AVX, AVX-512. */
 #define STATE	0xe7U
 
 #define ALIGN	64U
@@ -15,8 +15,8 @@ static uint64_t bytes;
 static bool compact;
 
 /*
- * Size of the area, in bytes: where the last component ends. The compacted
- * format is no larger.
+ * Size of the area, in bytes: where the last component ends. The compacted format is no
+ * larger.
  */
 static uint64_t end_of_state(void)
 {

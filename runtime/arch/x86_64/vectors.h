@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector registers. A function call may change them, so the switch doesn't
- * preserve them. But a system call preserves them, so at a patched place in
- * libc they have to survive what other user threads do meanwhile. The runtime
- * is compiled not to use them; around a suspension they are saved on the user
- * thread's stack.
+ * Saves vector registers around the suspension of a user thread, on its own stack. A
+ * function call may change these registers, so the switch doesn't preserve them. But a
+ * system call preserves them. So at a patched place in libc they must survive what
+ * other user threads do meanwhile. The runtime itself is compiled not to use them.
  */
 #ifndef FLEXSC_RUNTIME_VECTORS_H
 #define FLEXSC_RUNTIME_VECTORS_H
@@ -17,8 +16,8 @@
 bool flexsc__vectors_probe(void);
 
 /*
- * Save the registers on the current stack, run the function, which is compiled
- * not to use them, and restore them.
+ * Save the registers on the current stack, call run(arg), and restore them. "run" is
+ * compiled not to use them.
  */
 void flexsc__vectors_around(void (*run)(void *), void *arg);
 

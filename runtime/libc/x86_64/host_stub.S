@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * r11 points to a struct stub (libc/host_stub.h), or in flexsc__front_jump to a
- * struct front (libc/front.h). The stub's function gets
- * all arguments as they came: integers, vectors, and in al how many of the
- * latter there are, for functions with "...".
+ * r11 points to a struct stub (libc/host_stub.h), or in flexsc__front_jump to a struct
+ * front (libc/front.h). The real function gets all arguments unchanged: integer
+ * registers, vector registers, and al, where functions with "..." expect the number of
+ * vector registers.
  *
- * flexsc__host_stub calls the function, with the arguments that are in
- * registers, and keeps the user thread on its host until it returns.
- * flexsc__host_jump jumps to the function, for functions that return twice or
- * have more arguments. flexsc__front_jump jumps to the front's target.
+ * flexsc__host_stub calls the function, with its arguments in registers, and keeps the
+ * user thread on its host until the function returns. flexsc__host_jump jumps to the
+ * function; it is for functions that return twice or have arguments on the stack.
+ * flexsc__front_jump jumps to the front's target.
  */
 	.macro save
 	movq	%rdi, (%rsp)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where libc's patched places jump to. Each has a trampoline here, filled when
- * it is patched (libc/sites.c): the instructions that the jump replaced, then
+ * The code that libc's patched places jump to. Each place has a trampoline here, which
+ * libc/sites.c fills: the instructions that the jump replaced, then
  *
  *	mov $number, %ecx
  *	jmp flexsc__trampoline_common
  *
- * The kernel preserves all registers but rax, rcx and r11, and the red zone, so
- * this does, too. The runtime doesn't use vector registers, and saves them
- * where other code may run (arch/x86_64/vectors.c). To the unwinder this looks
- * like a function that was called from the place where it goes on.
+ * The kernel preserves all registers but rax, rcx and r11, and the red zone, so this
+ * code does, too. The runtime doesn't use vector registers, and saves them where other
+ * code may run (arch/x86_64/vectors.c). To the unwinder this code looks like a function
+ * that was called from the place where it continues.
  */
 
 	.section .text.flexsc_trampolines, "ax", @progbits
