@@ -52,7 +52,7 @@ static void runtime_report(const char *what, const char *why)
 	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
 }
 
-/* An environment variable: a number from 1 to most, or "other". */
+/* Returns an environment variable's number, from 1 to most; else "other". */
 static uint32_t setting(const char *name, uint32_t most, uint32_t other)
 {
 	const char *value = getenv(name);
@@ -97,9 +97,7 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
-	/*
-	 * Before a descriptor is closed; the handler of lib/run/make.c may run later.
-	 */
+	/* Before any close(): the handler of lib/run/make.c may run later. */
 	flexsc__private_fds_forked();
 	flexsc__guards_forked();
 	flexsc__heap_forked();
@@ -141,7 +139,7 @@ __attribute__((destructor)) static void at_exit(void)
  * at 10 ns per number.
  */
 #define FLOOR	2048
-/* Spares for which descriptors are reserved from there on. */
+/* Number of spares for which descriptors from FLOOR on are reserved. */
 #define SPARES_MANY	8U
 
 static void place_descriptors(uint32_t carriers)
@@ -170,7 +168,7 @@ static bool is_off(const char *name)
 	return value && !strcmp(value, "0");
 }
 
-/* Patch all of libc's system calls, or none: false. */
+/* Patch all system calls of libc. False: none was patched. */
 static bool patch(void)
 {
 	static bool tried, patched;

@@ -20,7 +20,7 @@
 #include "lib/base/futex.h"
 
 #define ALIGNED		64U	/* alignment of all blocks; size of a block's head */
-#define LARGE		(64U << 10)	/* larger than half of this: a mapping */
+#define LARGE		(64U << 10)	/* over half of this: a mapping of its own */
 #define CHUNK		(256U << 10)	/* mapped at once, for smaller blocks */
 #define CLASSES		16U
 

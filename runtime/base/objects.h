@@ -19,8 +19,8 @@ struct definition {
 };
 
 /*
- * Look up the default version of each name in the objects after this library. A name
- * that "found" has already is skipped.
+ * Look up the default version of each name in the objects after this library. Skips
+ * names that are in "found" already.
  */
 void flexsc__objects_find(const char *const *names, struct definition *found,
 			  size_t n);

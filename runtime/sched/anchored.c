@@ -71,8 +71,9 @@ static bool anchored_call_to_host(int32_t tid)
 
 /*
  * Is u away, or inside the runtime, where it may not have noticed that it is anchored?
- * If u is away, call it to its host, even from a wait. A u on a stuck carrier counts as
- * settled: its call may last forever, and u returns to its host after it.
+ * If u is away, call it to its host, even from a wait. If its carrier is stuck, u
+ * counts as settled: its call may last forever, and u returns to its host right after
+ * it.
  */
 static bool is_to_settle(struct uthread *u)
 {
@@ -125,7 +126,10 @@ void flexsc__anchored_settle(struct uthread *self, int32_t tid)
 			flexsc__return_to_host(self);
 		return;
 	}
-	/* The thread may be in a call that no signal interrupts, such as a disk's. */
+	/*
+	 * Limited: the thread may be in a call that no signal interrupts, as from a
+	 * disk.
+	 */
 	until = time_monotonic() + WAIT_NS;
 	while (anchored_call_to_host(tid) && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);

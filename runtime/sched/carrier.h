@@ -47,7 +47,7 @@ struct carrier {
 	pthread_t thread;
 	struct flexsc_loop *loop;
 	struct flexsc_cb end;	/* completes when the carrier has to end */
-	_Atomic uint32_t retired; /* 1: it is; flexsc__carriers_retire() waits on it */
+	_Atomic uint32_t retired; /* 1: yes; flexsc__carriers_retire() waits on it */
 	bool ends;		/* "end" has completed */
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads, which run later */

@@ -34,7 +34,7 @@
  * as long.
  */
 #define SLOW_TICKS	5000000U
-/* Each such number of ticks in a run counts as one more of RUNS. */
+/* A run counts once more towards RUNS for each RUN_TICKS that it takes. */
 #define RUN_TICKS	16384U
 /* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
 #define SPIN_NS		20000U
@@ -223,7 +223,7 @@ static void run(struct carrier *c, struct uthread *u)
 	c->began = context_ticks();
 	COUNT_CARRIER(c, switches, 1);
 	c->k.current = u;
-	/* Handlers of signals that are unblocked next have to find u. */
+	/* Signals are unblocked next, and their handlers have to find u. */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
 		flexsc__signal_unblock(c, u->host.sleep_mask);
@@ -236,7 +236,7 @@ static void run(struct carrier *c, struct uthread *u)
 	if (ticks >= CPUTIME_TICKS)
 		flexsc__cputime_look(c, u, now);
 	u->ran += ticks;
-	/* The run between leaving the host and beginning a wait shows nothing. */
+	/* Ignore a run that only takes u from its host to a wait. */
 	if (!leaves)
 		note_slow(u, u->ran - before);
 	c->ran += ticks;

@@ -76,7 +76,7 @@ struct starts {
 	size_t size;
 	/* for taking a place and creating its loop */
 	struct lock turn;
-	int err;		/* first error: no thread takes a place */
+	int err;		/* first error; then no thread takes a place */
 	_Atomic uint32_t left;	/* threads that have neither started nor failed */
 };
 
@@ -121,8 +121,8 @@ static void begin_loop(struct carrier *c)
 }
 
 /*
- * Become the next carrier. "count" grows only now, so a failure leaves no gap. NULL:
- * failed.
+ * Become the next carrier. "count" grows only after success, so a failure leaves no
+ * gap. NULL: failed.
  */
 static struct carrier *take_place(struct starts *all)
 {

@@ -68,7 +68,7 @@ void flexsc__closings_count_range(uint32_t first, uint32_t last);
 
 void flexsc__closings_wait_for_heirs(void);
 
-/* User threads only, between closings_count() and the call that closes. */
+/* User threads only: wait for heirs, between closings_count() and the closing call. */
 static inline void closings_wait(void)
 {
 	/* M6: pairs with M5. */

@@ -40,7 +40,7 @@ struct stay {
 struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
 			       uintptr_t high);
 void flexsc__stay_end(struct uthread *u, struct stay stay);
-/* u continues at this stack pointer. That ends the stay if its function was left. */
+/* u continues at stack pointer sp. A stay whose function is left by that ends. */
 void flexsc__stay_left(struct uthread *u, uintptr_t sp);
 /* Does the stay go on? */
 bool flexsc__stay_goes_on(struct uthread *u);

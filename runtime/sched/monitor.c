@@ -212,7 +212,7 @@ static uint32_t look_at_stuck(void)
 
 static void *monitor_main(void *arg)
 {
-	uint64_t often = 0;	/* check often until then; 0: don't */
+	uint64_t often = 0;	/* time until which it checks often; or 0 */
 	uint32_t stuck = 0, before;
 
 	(void)arg;

@@ -2,8 +2,7 @@
 /*
  * Run queues: user threads that are ready to run. Each carrier has two, one of them for
  * user threads whose last run was long. The carrier appends and takes; other carriers
- * steal half of a queue. If there is only one carrier, its queues
- * need no locks.
+ * steal half of a queue. If there is only one carrier, its queues need no locks.
  *
  * A carrier with more user threads than it can run wakes an idle carrier. "searching"
  * is set from then until a carrier has stolen, goes to sleep, or wakes up and finds

@@ -52,7 +52,7 @@ struct runtime {
 	 */
 	bool loops, sticky;
 	/*
-	 * May the runtime send instead of writing to a socket? A filter may forbid
+	 * May the runtime use send instead of write on sockets? A filter may forbid
 	 * that. runtime/runtime.c, before carriers start.
 	 */
 	bool sends;

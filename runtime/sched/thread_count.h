@@ -19,7 +19,7 @@
 void flexsc__count_leave(void);
 void flexsc__count_join(void);
 
-/* Around the creation of such a thread. */
+/* Call these around the creation of a thread of the runtime. */
 void flexsc__count_making(void);
 void flexsc__count_made(bool succeeded);
 

@@ -78,7 +78,7 @@ struct host {
 	/* The program's signal mask, if "masked": the kernel's mask differs. */
 	sigmask_t mask;
 	bool masked;
-	bool away;		/* u leaves or has left; for signal handlers */
+	bool away;		/* u is away, or about to leave; for handlers */
 	/*
 	 * The mask of the sleeping kernel thread, until a signal calls u to its host.
 	 */
@@ -161,7 +161,7 @@ struct uthread {
 		uint32_t loop_needs;	/* so many of them make an event loop */
 		uint32_t barren;	/* waits for any of many since a transfer */
 		uint32_t ignored;	/* hand-overs that don't count */
-		uint32_t needs_host;	/* the same, after a wait that needs the host */
+		uint32_t needs_host;	/* "ignored" after a wait that needs its host */
 	} sticky;
 	struct {		/* requests to check its wait: inbox.h */
 		_Atomic uint32_t requests;	/* 0: it is in no list of rechecks */
@@ -190,7 +190,7 @@ struct uthread {
 		uint64_t args[6];	/* its arguments, with a copied descriptor */
 	} poll_first;
 
-	_Atomic uint64_t clock_shown;	/* shown by its clock: calls/cpuclock.c */
+	_Atomic uint64_t clock_shown;	/* ns that its CPU clock has shown: cputime.c */
 
 	struct guard *guard;	/* guards the epoll set that it waits for, or NULL */
 
