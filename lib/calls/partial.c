@@ -11,13 +11,13 @@
 
 struct partial {
 	int64_t total;		/* bytes transferred so far */
-	__u64 args[2];		/* the original arguments 1 and 2 */
+	__u64 args[3];		/* the original arguments 1 to 3 */
 	struct msghdr message;	/* a copy of the message, without control data */
 	struct iovec iov[];	/* a copy of the vector, to be shortened */
 };
 
 enum kind {
-	WHOLE,		/* not transferred in parts */
+	WHOLE,		/* a write in one part; a read as BUFFER */
 	BUFFER,		/* args[1] is data, args[2] its length */
 	VECTOR,		/* args[1] is an array of args[2] */
 	MESSAGE,	/* args[1] is a struct msghdr */
@@ -59,23 +59,38 @@ static void *partial_pointer(const struct flexsc_entry *entry)
 	return (void *)(uintptr_t)entry->args[1];
 }
 
+/* The copy has the bytes that the plain call transfers: partial_most(). */
 static struct partial *partial_copy(const struct iovec *iov, uint64_t count)
 {
-	size_t size = count * sizeof(*iov);
-	struct partial *partial = malloc(sizeof(*partial) + size);
+	struct partial *partial = malloc(sizeof(*partial) + count * sizeof(*iov));
+	uint64_t left = RW_MAX;
 
-	if (partial)
-		memcpy(partial->iov, iov, size);
+	for (uint64_t i = 0; partial && i < count; i++) {
+		partial->iov[i] = iov[i];
+		if (partial->iov[i].iov_len > left)
+			partial->iov[i].iov_len = left;
+		left -= partial->iov[i].iov_len;
+	}
 	return partial;
 }
 
-/* A message's control data is sent with its first part, so the copy has none. */
+static void partial_limit(__u64 *length)
+{
+	if (*length > RW_MAX)
+		*length = RW_MAX;
+}
+
+/*
+ * From here on the entry describes what the plain call transfers at most. A message's
+ * control data is sent with its first part, so the copy has none.
+ */
 static struct partial *partial_begin(struct flexsc_entry *entry)
 {
 	const struct msghdr *message = partial_pointer(entry);
 	struct partial *partial;
-	__u64 args[2] = { entry->args[1], entry->args[2] };
+	__u64 args[3];
 
+	memcpy(args, &entry->args[1], sizeof(args));
 	switch (partial_kind(entry)) {
 	case VECTOR:
 		partial = partial_copy(partial_pointer(entry), entry->args[2]);
@@ -92,8 +107,15 @@ static struct partial *partial_begin(struct flexsc_entry *entry)
 		partial->message.msg_controllen = 0;
 		entry->args[1] = PTR(&partial->message);
 		break;
+	case COUNT:
+		partial = malloc(sizeof(*partial));
+		if (partial)
+			partial_limit(&entry->args[3]);
+		break;
 	default:
 		partial = malloc(sizeof(*partial));
+		if (partial)
+			partial_limit(&entry->args[2]);
 		break;
 	}
 	if (!partial)
@@ -172,7 +194,7 @@ bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res)
 {
 	if (res <= 0 || !flexsc__partial(entry) ||
-	    (uint64_t)res >= flexsc__requested_length(entry))
+	    (uint64_t)res >= partial_most(entry))
 		return false;
 	if (!*partial)
 		partial_set(partial, partial_begin(entry));
@@ -204,7 +226,7 @@ static void partial_restore(struct flexsc_entry *entry,
 	 * Other threads may read argument 1 of these calls, because it is a descriptor.
 	 */
 	if (partial_kind(entry) == COUNT)
-		entry->args[3] += (uint64_t)partial->total;
+		entry->args[3] = partial->args[2];
 	else
 		memcpy(&entry->args[1], partial->args, sizeof(partial->args));
 }

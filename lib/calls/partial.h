@@ -24,10 +24,24 @@
 #define OWNER_GOES_ON	false
 #endif
 
+/* The maximum that one call transfers: the kernel's MAX_RW_COUNT. */
+#define RW_MAX		0x7ffff000ULL
+
 struct partial;
 
 /* Does the entry's call transfer data in parts? */
 bool flexsc__partial(const struct flexsc_entry *entry);
+
+/*
+ * How many bytes the plain call transfers at most. It ends there, though a rest of the
+ * buffers remains. The buffers must be valid.
+ */
+static inline uint64_t partial_most(const struct flexsc_entry *entry)
+{
+	const uint64_t length = flexsc__requested_length(entry);
+
+	return length < RW_MAX ? length : RW_MAX;
+}
 
 /*
  * Is the write too short to be split? A pipe accepts this many bytes as a whole. So

@@ -16,8 +16,6 @@
 
 #include "lib/calls/partial.h"
 
-/* The maximum that one read or write transfers: the kernel's MAX_RW_COUNT. */
-#define RW_MAX		0x7ffff000ULL
 #define CURRENT		((uint64_t)-1)	/* as an offset: the file's own position */
 
 /*

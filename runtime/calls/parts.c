@@ -69,7 +69,7 @@ static bool parts_cut(struct parts *p, long part)
 {
 	if (!receives(&p->rest))
 		return flexsc__partial_rest(&p->rest, &p->partial, part);
-	return part > 0 && (__u64)part < p->rest.args[2] &&
+	return part > 0 && (__u64)part < partial_most(&p->rest) &&
 	       flexsc__partial_read(&p->rest, &p->partial, part);
 }
 
@@ -182,7 +182,7 @@ static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
 	/* What io_uring doesn't make, a thread does, which goes on by itself. */
 	return ret > 0 && flexsc__call_info(entry->nr)->op &&
-	       flexsc__partial(entry) && (__u64)ret < flexsc__requested_length(entry);
+	       flexsc__partial(entry) && (__u64)ret < partial_most(entry);
 }
 
 /*
@@ -207,7 +207,7 @@ static long receive_all(struct uthread *u, const struct call_info *row,
 					    (const uint64_t *)entry->args);
 	some.args[row->flags_arg] &= ~(__u64)row->all;
 	ret = flexsc__perform_post(u, some.nr, (uint64_t *)some.args);
-	return ret > 0 && (__u64)ret < some.args[2] ?
+	return ret > 0 && (__u64)ret < partial_most(&some) ?
 		       transfer_rest(u, &some, ret) : ret;
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -554,4 +555,49 @@ TEST(a_cancelled_wait_leaves_no_descriptor)
 			before = count_fds();
 	}
 	CHECK_EQ(count_fds(), before);
+}
+
+/* One transfer moves 2 GB at most. A small file, mapped again and again, has room. */
+
+#define MOST		0x7ffff000L
+#define ROOM		(3UL << 30)
+#define CHUNK		(64UL << 20)
+
+static char *room;
+
+static void make_room(void)
+{
+	const int fd = memfd_create("room", 0);
+
+	CHECK_EQ(ftruncate(fd, CHUNK), 0);
+	room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (size_t at = 0; at < ROOM; at += CHUNK)
+		CHECK(mmap(room + at, CHUNK, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_FIXED, fd, 0) == room + at);
+	close(fd);
+}
+
+static void *send_all(void *arg)
+{
+	CHECK_EQ(send(*(int *)arg, room, SIZE_MAX, 0), MOST);
+	return arg;
+}
+
+static void *receive_all(void *arg)
+{
+	CHECK_EQ(recv(*(int *)arg, room, ROOM, MSG_WAITALL), MOST);
+	return arg;
+}
+
+TEST(a_transfer_has_an_upper_limit)
+{
+	pthread_t sender, receiver;
+	int fds[2];
+
+	make_room();
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	sender = start(send_all, &fds[0]);
+	receiver = start(receive_all, &fds[1]);
+	join(sender);
+	join(receiver);
 }
