@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sock_diag.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -227,6 +228,17 @@ static enum attempt try_await(const struct flexsc_entry *entry, int64_t *ret)
 	*ret = ask(SYS_ppoll, entry->args[AWAIT_RECORD], 1, PTR(&limit), 0, 0,
 		   0);
 	return *ret ? ATTEMPT_DONE : ATTEMPT_WAITS;
+}
+
+bool flexsc__attempt_was_reset(const struct flexsc_entry *entry)
+{
+	const short reset = POLLERR | POLLHUP;
+	struct timespec limit = { 0 };
+	struct pollfd fd = { .fd = (int)entry->args[0] };
+
+	ask(SYS_ppoll, PTR(&fd), 1, PTR(&limit), 0, 0, 0);
+	return (fd.revents & reset) == reset &&
+	       flexsc__probe_option((uint32_t)fd.fd, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
 enum attempt flexsc__attempt(const struct flexsc_entry *entry,

@@ -26,6 +26,13 @@ enum attempt {
 };
 
 /*
+ * Was the call's TCP connection reset? If the call has sent a part, it ends with that, and
+ * the program's next call gets the error. An attempt of the rest would take the error, and
+ * the next call would get EPIPE with its signal.
+ */
+bool flexsc__attempt_was_reset(const struct flexsc_entry *entry);
+
+/*
  * Make a call without waiting. "woken": the call would have waited before, and the
  * epoll set has reported its descriptor since. The thread counts the mode switches:
  * base/ask.h.

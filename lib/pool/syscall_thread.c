@@ -289,7 +289,7 @@ static void thread_execute_patiently(struct pool *pool,
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	struct call *call = call_of(pool->loop, thread->index);
 	enum attempt what = ATTEMPT_UNKNOWN;
-	int64_t ret;
+	int64_t ret = 0;
 
 	flexsc__fds_mark_all(entry);
 	if (flexsc__partial(entry) && !write_is_short(entry)) {
@@ -301,7 +301,9 @@ static void thread_execute_patiently(struct pool *pool,
 	}
 	/* The room of a socket is only an estimate. */
 	thread->unexpected = row->source_arg;
-	if (!call->plainly)
+	if (flexsc__partial_begun(&call->partial) && flexsc__attempt_was_reset(entry))
+		what = ATTEMPT_DONE;
+	else if (!call->plainly)
 		what = flexsc__attempt(entry, row, call->woken, &ret);
 	call->plainly = false;
 	if (what == ATTEMPT_RUNS) {
