@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Signals: who gets them, where handlers run, what they interrupt. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
@@ -593,5 +595,70 @@ TEST(a_handler_that_makes_its_own_call_ready_interrupts_it)
 		while ((ret = interrupt_once(i)) == 1 && rounds < 100)
 			rounds++;
 		CHECK_EQ(ret, -EINTR);
+	}
+}
+
+/*
+ * poll(2) may report a descriptor although the call waits: another thread took what was
+ * ready, or as here, the socket's queue of errors isn't empty. A signal ends such a wait,
+ * too. Only a second one does if the call goes on waiting after the first.
+ */
+
+static void open_socket_with_errors(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t size = sizeof(address);
+	const int on = 1, closed = socket(AF_INET, SOCK_DGRAM, 0);
+	struct pollfd fd = { .events = POLLIN };
+	int error;
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(bind(closed, (void *)&address, size), 0);
+	CHECK_EQ(getsockname(closed, (void *)&address, &size), 0);
+	fd.fd = ready[0] = socket(AF_INET, SOCK_DGRAM, 0);
+	CHECK_EQ(setsockopt(fd.fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)), 0);
+	CHECK_EQ(connect(fd.fd, (void *)&address, size), 0);
+	CHECK_EQ(close(closed), 0);
+	CHECK_EQ(send(fd.fd, "x", 1, 0), 1);
+	CHECK_EQ(poll(&fd, 1, -1), 1);
+	size = sizeof(error);
+	CHECK_EQ(getsockopt(fd.fd, SOL_SOCKET, SO_ERROR, &error, &size), 0);
+	CHECK_EQ(error, ECONNREFUSED);
+	CHECK_EQ(poll(&fd, 1, 0), 1);
+}
+
+/* How many signals end the wait. One that comes before the call waits doesn't. */
+static unsigned int signals_needed(long (*wait)(void))
+{
+	struct timespec limit;
+	unsigned int n = 0;
+	pthread_t thread;
+	void *result;
+
+	stage = 0;
+	thread = start(wait_for_handler, &wait);
+	while (!stage)
+		usleep(100);
+	do {
+		usleep(2000);
+		CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
+		n++;
+		limit = in_ms(CLOCK_REALTIME, 1000);
+	} while (pthread_timedjoin_np(thread, &result, &limit));
+	CHECK_EQ((intptr_t)result, -EINTR);
+	return n;
+}
+
+TEST_LIMIT(a_signal_ends_a_wait_that_poll_does_not_see, 60)
+{
+	long (*const waits[])(void) = { ready_read, ready_recv };
+
+	install(SIGUSR1, 0);
+	open_socket_with_errors();
+	for (int i = 0; i < 2; i++) {
+		int rounds = 1;
+
+		while (signals_needed(waits[i]) != 1)
+			CHECK(rounds++ < 5);
 	}
 }
