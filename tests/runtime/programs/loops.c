@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
@@ -846,4 +847,59 @@ TEST(a_wait_ends_with_what_it_waits_for)
 		join(thread);
 		close_pairs(&loop);
 	}
+}
+
+/*
+ * A loop that hands over what it hears leaves its host, if the engine can wait on its
+ * behalf and the runtime makes the hand-overs. Its earlier waits needed the host.
+ */
+
+static struct loop served;
+static sem_t handed;
+
+static void *answer_what_is_handed_over(void *arg)
+{
+	for (;;) {
+		sem_wait(&handed);
+		if (over)
+			return arg;
+		say(served.there[0]);
+	}
+}
+
+static bool stays_on_host(void)
+{
+	const char *engine = getenv("FLEXSC_TEST_ENGINE");
+
+	return preloaded() && !strcmp(engine, "uring") && !getenv("FLEXSC_PATCH") &&
+	       kernel_thread() == syscall(SYS_gettid);
+}
+
+static void *hand_over(void *arg)
+{
+	struct loop first;
+
+	CHECK_EQ(becomes_carried(), preloaded());
+	first = made_loop(kind_of(arg));
+	served = made_loop(EPOLL_WAIT);
+	do {
+		sem_post(&handed);
+		CHECK_EQ(wait_for(&served, FOR_EVER), 0);
+		hear(served.here[0]);
+	} while (stays_on_host());
+	end_loop(&first);
+	end_loop(&served);
+	return NULL;
+}
+
+TEST(a_loop_that_hands_over_leaves_its_host)
+{
+	pthread_t thread;
+
+	sem_init(&handed, 0, 0);
+	thread = start(answer_what_is_handed_over, NULL);
+	each_kind(hand_over, EPOLL_WAIT, end_of_kinds());
+	over = true;
+	sem_post(&handed);
+	join(thread);
 }
