@@ -52,7 +52,31 @@ static struct pool {
 } pool;
 
 static _Atomic uint8_t seen[MOST_ITEMS];
-static atomic_uint acts;	/* of the disturbance */
+
+/*
+ * What disturbs: acts of a thread of its own, and moves of the listener; signals that
+ * the listener and the workers handle, and children that they fork. Each has its count,
+ * so that none is starved by the others.
+ */
+enum subject { ACTS, MOVES, HANDLED, FORKS = HANDLED + 2, SUBJECTS = FORKS + 2 };
+enum role { LISTENER, WORKER, OTHER };
+
+static atomic_uint counts[SUBJECTS];
+static __thread enum role role = OTHER;
+
+struct disturbance {
+	unsigned int least[SUBJECTS];	/* in each pool */
+	void (*act)(void);	/* by a thread of its own; or NULL */
+	void (*at_turn)(void), (*at_item)(uint32_t item);
+};
+
+static bool is_enough(const struct disturbance *d)
+{
+	for (int i = 0; d && i < SUBJECTS; i++)
+		if (counts[i] < d->least[i])
+			return false;
+	return true;
+}
 
 /* The queue. */
 
@@ -191,6 +215,7 @@ static void *work(void *arg)
 {
 	uint32_t item;
 
+	role = WORKER;
 	while ((item = take()) != STOP) {
 		if (pool.at_item)
 			pool.at_item(item);
@@ -298,6 +323,7 @@ static void *listen_to_all(void *arg)
 {
 	bool ready[CHANNELS], more;
 
+	role = LISTENER;
 	do {
 		wait_for_any(pool.listening, ready);
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -329,12 +355,12 @@ static void send_to(unsigned int channel, uint32_t item)
 	CHECK_EQ(n, sizeof(item));
 }
 
-/* At least so many items, and until the disturbance has acted so often. */
-static void feed(uint32_t least, unsigned int least_acts)
+/* At least so many items, and until there was enough disturbance, if any. */
+static void feed(uint32_t least, const struct disturbance *d)
 {
 	const uint32_t first = pool.fed;
 
-	while (pool.fed - first < least || acts < least_acts) {
+	while (pool.fed - first < least || !is_enough(d)) {
 		for (int i = 0; i < BATCH; i++, pool.fed++) {
 			CHECK(pool.fed < MOST_ITEMS);
 			send_to(pool.fed % pool.channels, pool.fed);
@@ -380,7 +406,7 @@ static void open_channels(void)
 static void begin(void *(*worker)(void *), void *(*listener)(void *))
 {
 	memset((void *)seen, 0, sizeof(seen));
-	acts = 0;
+	memset((void *)counts, 0, sizeof(counts));
 	init_mutex();
 	pthread_cond_init(&pool.more, NULL);
 	sem_init(&pool.items, 0, 0);
@@ -410,19 +436,13 @@ static void end(void)
 	pthread_cond_destroy(&pool.progress);
 }
 
-struct disturbance {
-	unsigned int acts;	/* at least, in each pool */
-	void (*act)(void);	/* by a thread of its own; or NULL */
-	void (*at_turn)(void), (*at_item)(uint32_t item);
-};
-
 static void *disturb(void *arg)
 {
 	const struct disturbance *d = arg;
 
-	while (acts < d->acts) {
+	while (!is_enough(d)) {
 		d->act();
-		acts++;
+		counts[ACTS]++;
 		if (test_random() % 4 == 0)
 			usleep((useconds_t)(test_random() % 200));
 	}
@@ -439,7 +459,7 @@ static void run_pool(const struct disturbance *d, struct pool which)
 	begin(work, listen_to_all);
 	if (d->act)
 		thread = start(disturb, (void *)d);
-	feed(10 * BATCH, d->acts);
+	feed(10 * BATCH, d);
 	if (d->act)
 		join(thread);
 	end();
@@ -473,7 +493,7 @@ static void cancel_worker(void)
 
 TEST_LIMIT(workers_are_cancelled, 60)
 {
-	run_pools(&(struct disturbance){ 30, .act = cancel_worker });
+	run_pools(&(struct disturbance){ { 30 }, .act = cancel_worker });
 }
 
 static void cancel_listener(void)
@@ -485,17 +505,16 @@ static void cancel_listener(void)
 
 TEST_LIMIT(the_listener_is_cancelled, 60)
 {
-	run_pools(&(struct disturbance){ 30, .act = cancel_listener });
+	run_pools(&(struct disturbance){ { 30 }, .act = cancel_listener });
 }
 
 /* Signals. */
 
-static atomic_uint handled;
-
 static void count(int signo)
 {
 	(void)signo;
-	handled++;
+	if (role != OTHER)
+		counts[HANDLED + role]++;
 }
 
 static void handle_signals(void)
@@ -531,9 +550,9 @@ TEST_LIMIT(signals_interrupt_all_of_them, 60)
 
 	handle_signals();
 	setitimer(ITIMER_REAL, &timer, NULL);
-	run_pools(&(struct disturbance){ 60, .act = send_signal });
+	run_pools(&(struct disturbance){ { 60, [HANDLED] = 10, 10 },
+					 .act = send_signal });
 	setitimer(ITIMER_REAL, &none, NULL);
-	CHECK(handled > 0);
 }
 
 /* Forks, by the listener as well as by workers, at any time. */
@@ -581,7 +600,7 @@ static void reap(int pid)
 
 static void fork_one(void)
 {
-	const unsigned int n = acts++;
+	const unsigned int n = counts[FORKS + role]++;
 	int pid = test_fork();
 
 	if (pid) {
@@ -612,7 +631,8 @@ static void fork_at_turn(void)
 
 TEST_LIMIT(all_of_them_fork, 60)
 {
-	run_pools(&(struct disturbance){ 8, .at_turn = fork_at_turn,
+	run_pools(&(struct disturbance){ { [FORKS] = 4, 4 },
+					 .at_turn = fork_at_turn,
 					 .at_item = fork_at_item });
 }
 
@@ -640,7 +660,7 @@ static void be_restless(void)
 	static const struct sched_param none;
 	char byte;
 
-	switch (acts++ % 12) {
+	switch (counts[MOVES]++ % 12) {
 	case 0:
 		use_core(true);
 		break;
@@ -678,7 +698,8 @@ static void be_restless(void)
 TEST_LIMIT(the_listener_moves_at_every_turn, 60)
 {
 	CHECK_EQ(pipe(own_pipe), 0);
-	run_pools(&(struct disturbance){ 100, .at_turn = be_restless });
+	run_pools(&(struct disturbance){ { [MOVES] = 100 },
+					 .at_turn = be_restless });
 }
 
 /* Workers that keep the queue's mutex while they compute, sleep, or end. */
@@ -739,7 +760,7 @@ TEST_LIMIT(the_queue_is_locked_for_long, 60)
 
 TEST_LIMIT(owners_of_the_queue_end, 60)
 {
-	const struct disturbance d = { 30, .act = let_one_die,
+	const struct disturbance d = { { 30 }, .act = let_one_die,
 				       .at_item = keep_mutex };
 
 	for (int type = 0; type < 4; type++) {
@@ -769,19 +790,31 @@ static void do_anything(void)
 
 static void be_anywhere(void)
 {
-	if (test_random() % 64 == 0)
+	/* Not by test_random(): each new listener begins with the same numbers. */
+	static unsigned int turns;
+
+	if (turns++ % 32 == 5)
 		fork_one();
 	else
 		be_restless();
+}
+
+static void fork_or_keep_mutex(uint32_t item)
+{
+	if (item % 64 == 5)
+		fork_one();
+	else
+		keep_mutex(item);
 }
 
 TEST_LIMIT(all_of_it_happens_at_once, 60)
 {
 	handle_signals();
 	CHECK_EQ(pipe(own_pipe), 0);
-	run_pools(&(struct disturbance){ 100, .act = do_anything,
+	run_pools(&(struct disturbance){ { 20, 36, [HANDLED] = 3, 3, [FORKS] = 1, 1 },
+					 .act = do_anything,
 					 .at_turn = be_anywhere,
-					 .at_item = keep_mutex });
+					 .at_item = fork_or_keep_mutex });
 }
 
 /* Leader and followers: who has received an item makes another one the leader. */
@@ -828,7 +861,7 @@ TEST_LIMIT(a_worker_listens_by_turns, 60)
 	for (enum listening l = 0; l < LISTENINGS; l++) {
 		pool = (struct pool){ .listening = l, .queueing = l % 2 };
 		begin(lead_and_follow, NULL);
-		feed(20 * BATCH, 0);
+		feed(20 * BATCH, NULL);
 		end();
 	}
 }
@@ -898,7 +931,7 @@ TEST_LIMIT(a_pool_grows_and_shrinks, 60)
 		made = 0;
 		begin(NULL, listen_to_all);
 		for (int i = 1; i <= 20; i++) {
-			feed(2 * BATCH, 0);
+			feed(2 * BATCH, NULL);
 			await_all_gone();
 		}
 		CHECK(made >= 20);
