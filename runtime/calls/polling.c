@@ -284,7 +284,7 @@ static bool polls_on_host(struct uthread *u, long nr, const uint64_t a[6],
 	       sticky_loop_wait(u, p->fd.fd >= 0 && flexsc__runtime.polls);
 }
 
-static long needs_host(struct uthread *u, long nr, const uint64_t a[6])
+static long wait_on_host(struct uthread *u, long nr, const uint64_t a[6])
 {
 	sticky_needs_host(u);
 	return flexsc__perform_wait_on_host(u, nr, a);
@@ -301,18 +301,18 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__perform_wait_on_host(u, nr, a);
 	}
 	if (!can_poll(nr, a, &p))
-		return needs_host(u, nr, a);
+		return wait_on_host(u, nr, a);
 	if (polls_on_host(u, nr, a, &p))
 		return flexsc__perform_wait_on_host(u, nr, a);
 	ret = poll_look(nr, a, &p);
 	if (ret >= 0 && p.fd.fd < 0 && has_signals(a))
-		return needs_host(u, nr, a);
+		return wait_on_host(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
 	/* The record can be read: it is on the stack, or the kernel read it. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__runtime.polls || p.fd.fd < 0)
-		return needs_host(u, nr, a);
+		return wait_on_host(u, nr, a);
 	return wait_for_one(u, nr, a, &p);
 }

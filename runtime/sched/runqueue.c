@@ -117,6 +117,9 @@ static void mix(struct runqueue *queue)
 {
 	struct uthread *first, *second;
 
+	/* Others only take, so without the lock the queue isn't longer than this. */
+	if (atomic_load_explicit(&queue->count, memory_order_relaxed) < 2)
+		return;
 	runqueue_lock(queue);
 	first = queue->head;
 	second = first ? first->next : NULL;
