@@ -105,7 +105,7 @@ enum call_makes {
 	MAKES_ACCEPTED,
 	MAKES_STREAM,
 	MAKES_SIGNALS,	/* a signalfd */
-	MAKES_DUP,	/* a duplicate of argument 0 */
+	MAKES_DUP,	/* a duplicate of argument made_arg */
 };
 
 /* Messages at argument 1 that may pass descriptors: "passes". */

@@ -119,7 +119,7 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 	else if (row->changes == CHANGES_OPTION)
 		fds_note_option(fd, entry->args[2]);
 	if (row->makes == MAKES_DUP)
-		fds_keep(fd, ~(uint32_t)FD_ALONE);
+		fds_keep((uint32_t)entry->args[row->made_arg], ~(uint32_t)FD_ALONE);
 	note_closes(entry, row->closes);
 }
 
@@ -180,7 +180,8 @@ void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret)
 	if (row->makes == MAKES_SIGNALS) {
 		fds_learn((uint32_t)ret, FD_SIGNALS);
 		atomic_store(&flexsc__fds_any_signals, true);
-	} else if (row->makes == MAKES_DUP && fds_has_signals(first)) {
+	} else if (row->makes == MAKES_DUP &&
+		   fds_has_signals((uint32_t)entry->args[row->made_arg])) {
 		fds_learn((uint32_t)ret, FD_SIGNALS);
 	} else if (row->joins && fds_find_signals((uint32_t)entry->args[2])) {
 		fds_learn(first, FD_SIGNALS);

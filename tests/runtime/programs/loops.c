@@ -720,6 +720,16 @@ static void wait_by_copy(int fd)
 	CHECK_EQ(close(copy), 0);
 }
 
+static void wait_by_pidfd(int fd)
+{
+	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	int copy = (int)syscall(SYS_pidfd_getfd, self, fd, 0);
+
+	CHECK_EQ(fcntl(copy >= 0 ? copy : fd, F_SETFL, O_RDWR), 0);
+	close(copy);
+	close(self);
+}
+
 static void wait_by_child(int fd)
 {
 	int child = test_fork();
@@ -758,9 +768,9 @@ static void wait_by_message(int fd)
 	end_loop(&loop);
 }
 
-#define WAYS		3
+#define WAYS		4
 static void (*const make_wait[WAYS])(int) = {
-	wait_by_copy, wait_by_child, wait_by_message,
+	wait_by_copy, wait_by_pidfd, wait_by_child, wait_by_message,
 };
 
 static void *hear_cancelled(void *arg)
