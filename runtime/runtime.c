@@ -358,6 +358,7 @@ static bool start(void)
 	flexsc__stacks_init();
 	flexsc__ufutex_init();
 	stack = flexsc__stack_get(&flexsc__small);
+	flexsc__fds_init();
 	if (!stack || flexsc__plan_init()) {
 		runtime_report("running natively", strerror(ENOMEM));
 		return false;

@@ -73,6 +73,8 @@ static void fds_note_option(uint32_t fd, uint64_t option)
 		fds_learn(fd, FD_TIMEOUT);
 		fds_keep(fd, ~(uint32_t)(FD_WAITS | FD_NO_LIMITS));
 		fds_change_file(fd, FLAGS | LIMITS | LOWATS);
+		if (flexsc__fds_options && !(fds_known(fd) & FD_ALONE))
+			atomic_fetch_add(flexsc__fds_options, 1);
 		break;
 	default:
 		break;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,21 @@ atomic_bool flexsc__fds_any_signals;
 _Atomic uint64_t flexsc__fds_setters;
 
 _Atomic uint32_t flexsc__fds_asked_end;
+_Atomic uint32_t *flexsc__fds_options;
+static _Atomic uint32_t options_seen;
+
+void flexsc__fds_init(void)
+{
+	void *page;
+
+	/* A child keeps its parent's. */
+	if (flexsc__fds_options)
+		return;
+	page = mmap(NULL, sizeof(*flexsc__fds_options), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED)
+		flexsc__fds_options = page;
+}
 
 /*
  * Returns a descriptor's facts, after a query if it has none of "which". A fact that
@@ -136,6 +152,26 @@ uint32_t flexsc__fds_kind(uint32_t fd)
 }
 
 /*
+ * A process has set an option of a file that may have several descriptors: drop what
+ * depends on options. The count is read first, so a later change is noticed, too.
+ */
+static void fds_look_at_options(void)
+{
+	const uint32_t end = atomic_load(&flexsc__fds_asked_end);
+	uint32_t set;
+
+	if (!flexsc__fds_options)
+		return;
+	set = atomic_load_explicit(flexsc__fds_options, memory_order_relaxed);
+	if (set == atomic_load_explicit(&options_seen, memory_order_relaxed))
+		return;
+	for (uint32_t fd = 0; fd < end; fd++)
+		if (fds_known(fd) & (LIMITS | LOWATS) && !(fds_known(fd) & FD_ALONE))
+			fds_keep(fd, ~(uint32_t)(FLAGS | LIMITS | LOWATS));
+	atomic_store(&options_seen, set);
+}
+
+/*
  * Drop the fact of O_NONBLOCK if it is out of date: the flag may have been changed
  * through another descriptor.
  */
@@ -144,7 +180,11 @@ static void fds_look_again(uint32_t fd)
 	uint32_t facts = fds_known(fd);
 	long flags;
 
-	if (facts & FD_ALONE || !(facts & (FD_WAITS | FD_NEVER_WAITS)))
+	if (facts & FD_ALONE)
+		return;
+	fds_look_at_options();
+	facts = fds_known(fd);
+	if (!(facts & (FD_WAITS | FD_NEVER_WAITS)))
 		return;
 	flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 	if (flags >= 0 && !!(flags & O_NONBLOCK) != !!(facts & FD_NEVER_WAITS))

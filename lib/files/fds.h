@@ -26,7 +26,8 @@
  * facts for all descriptors without FD_ALONE, which may refer to the same file. The
  * library doesn't notice plain calls, nor calls on another descriptor of the file,
  * perhaps in another process. flexsc__fds_find_nonblock() therefore queries the kernel
- * each time, except for descriptors with FD_ALONE.
+ * each time, except for descriptors with FD_ALONE. It also notices options that a forked
+ * child sets, but not those that other processes set.
  *
  * Any thread. The facts of one descriptor are a single word, and words are not ordered
  * with one another: a program that changes a descriptor while other threads use it
@@ -136,6 +137,14 @@ static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 extern _Atomic uint32_t flexsc__fds_end;
 /* As flexsc__fds_end, for FD_ALONE and for facts about flags and options. */
 extern _Atomic uint32_t flexsc__fds_asked_end;
+
+/*
+ * Counts the options that the process and its forked children have set on descriptors
+ * without FD_ALONE. They share it; NULL: there was no memory.
+ */
+extern _Atomic uint32_t *flexsc__fds_options;
+/* Before the first descriptor has a fact. */
+void flexsc__fds_init(void);
 
 static inline void fds_learn(uint32_t fd, uint32_t fact)
 {

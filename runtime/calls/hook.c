@@ -221,6 +221,9 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 	for (unsigned int i = 0; i < 3; i++)
 		entry.args[i] = a[i];
 	flexsc__fds_note_signals(&entry, ret);
+	/* A forked child shares its files with the process. */
+	if (call_info_of(entry.nr, entry.args)->changes == CHANGES_OPTION)
+		flexsc__fds_note(&entry);
 	return ret;
 }
 

@@ -240,3 +240,74 @@ TEST(a_connect_gives_up_in_time)
 	join(start(connect_for_a_time, NULL));
 	CHECK_EQ(close(fd), 0);
 }
+
+/* Another process sets the time limit of a socket that is in use. */
+
+static void limit_by_child(int fd, int option)
+{
+	const struct timeval limit = { .tv_usec = 20000 };
+	int child = test_fork();
+
+	if (!child) {
+		CHECK_EQ(setsockopt(fd, SOL_SOCKET, option, &limit, sizeof(limit)), 0);
+		test_leave();
+	}
+	test_reap(child);
+}
+
+static void use(int from, int to)
+{
+	char byte;
+
+	CHECK_EQ(send(from, "x", 1, 0), 1);
+	CHECK_EQ(recv(to, &byte, 1, 0), 1);
+}
+
+static ssize_t receive_some(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, 0);
+}
+
+static ssize_t read_some(int fd)
+{
+	char byte;
+
+	return read(fd, &byte, 1);
+}
+
+static ssize_t send_much(int fd)
+{
+	static const char much[1 << 20];
+
+	while (send(fd, much, sizeof(much), 0) > 0)
+		;
+	return -1;
+}
+
+static const struct {
+	ssize_t (*wait)(int fd);
+	int option;
+} limited[] = {
+	{ receive_some, SO_RCVTIMEO },
+	{ read_some, SO_RCVTIMEO },
+	{ send_much, SO_SNDTIMEO },
+};
+
+TEST_BY_THREAD(a_limit_that_a_child_sets_is_kept)
+{
+	for (size_t i = 0; i < sizeof(limited) / sizeof(*limited); i++) {
+		int fds[2];
+
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+		use(fds[0], fds[1]);
+		use(fds[1], fds[0]);
+		limit_by_child(fds[0], limited[i].option);
+		errno = 0;
+		CHECK_EQ(limited[i].wait(fds[0]), -1);
+		CHECK_EQ(errno, EAGAIN);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
