@@ -230,7 +230,6 @@ static inline bool run_is_idle(struct flexsc_loop *loop)
 	       !loop->ready.head && !wakes_wait(&loop->wakes);
 }
 
-/* Is a callback ready to be dispatched? */
 static bool run_ready(struct flexsc_loop *loop)
 {
 	return (loop->engine->complete && loop->engine->complete(loop)) ||

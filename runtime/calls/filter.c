@@ -199,7 +199,6 @@ static bool is_refused(long nr, const struct filter *filter)
 			   0) != -EFAULT;
 }
 
-/* Must the carriers retire before all threads get this filter? */
 static bool retires(const struct uthread *u, const struct filter *filter)
 {
 	return !atomic_load(&flexsc__runtime.filtered) &&

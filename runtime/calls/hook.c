@@ -30,18 +30,18 @@
 
 /*
  * A user thread whose calls don't wait lets others run after SLICE_TICKS of the
- * processor's ticks, about 1 ms. A carrier looks once in SLICE_CALLS calls.
+ * processor's ticks, about 1 ms. It checks the ticks once in SLICE_CALLS calls.
  */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
 
-/* Not inlined, so that calls which are made natively save few registers. */
+/* Not inlined, so that calls that are made natively save few registers. */
 #define RARE		__attribute__((noinline))
 
 /*
- * Is the caller a child of vfork() or posix_spawn()? It has the user thread's
- * memory and descriptors of its own, so what it does to descriptors must not be
- * noted, and its calls must leave no trace in the user thread.
+ * Is the caller a child of vfork() or posix_spawn()? Such a child has the user thread's
+ * memory, but its own descriptors. So what it does to descriptors must not be noted,
+ * and its calls must leave no trace in the user thread.
  */
 static bool in_child(struct uthread *u)
 {
@@ -50,9 +50,9 @@ static bool in_child(struct uthread *u)
 	if (runtime_is_lent())
 		return true;
 	/*
-	 * The parent runs here. u->forks stays set until the function that
-	 * makes the child is over, because in posix_spawn() the parent makes
-	 * calls before there is a child.
+	 * The caller is the parent. u->forks stays set until the function that creates
+	 * the child has ended, because posix_spawn() makes calls in the parent before
+	 * there is a child.
 	 */
 	if (u->forks == FORKS_NOW && !flexsc__stay_goes_on(u))
 		u->forks = FORKS_NOT;
@@ -85,8 +85,8 @@ static long dispatch_plain(struct uthread *u, const struct call_info *row, long 
 }
 
 /*
- * Send a signal to a thread. A signal to the calling thread itself arrives
- * before this returns.
+ * Send a signal to a thread. If that is the calling thread, the signal arrives before
+ * this returns.
  */
 static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -94,7 +94,7 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 	int32_t tid = (int32_t)to[0];
 	long ret;
 
-	/* The kernel lets a kernel thread send some siginfos only to itself. */
+	/* The kernel lets a thread send some siginfos only to itself. */
 	if (tid == u->host.k.tid || nr == SYS_rt_tgsigqueueinfo)
 		ret = flexsc__perform_go_to_host(u, nr, a);
 	else
@@ -106,11 +106,13 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 
 /*
  * syscall(SYS_exit) ends the calling thread alone, and libc doesn't count the thread
- * off. Natively the process ends with its last kernel thread. Here the runtime's threads
- * would be left. So this takes the thread off libc's count, and the last one ends the
- * process. A thread that libc itself ends may come here, too, from a patched place
- * (glibc 2.43). It has left the list of user threads and libc's count already. In a
- * destructor of thread-specific data a thread has left the list, but not the count.
+ * off. Natively the process ends with its last kernel thread, but here the runtime's
+ * threads would be left. So this takes the thread off libc's count, and the last one
+ * ends the process.
+ *
+ * A thread that libc itself ends may come here, too, from a patched place (glibc 2.43).
+ * Such a thread has already left the list of user threads and libc's count. A thread in
+ * a destructor of thread-specific data has left the list, but not the count.
  */
 static long end_thread(struct uthread *u, const uint64_t a[6])
 {
@@ -136,8 +138,8 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__signal_action(a);
 	case USER_RSEQ:
 		/*
-		 * The kernel thread runs many user threads, and the kernel
-		 * would write to the area of whichever runs.
+		 * The kernel would write to this area even while the carrier runs other
+		 * user threads.
 		 */
 		return -ENOSYS;
 	case USER_SIGMASK:
@@ -177,7 +179,7 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 		flexsc__exit_begins();
 		return flexsc__perform_plainly(nr, a);
 	case USER_WAIT:
-		/* A child belongs to the kernel thread that made it: a host. */
+		/* Such a call finds only children of the calling kernel thread. */
 		if (a[row->flags_arg] & __WNOTHREAD)
 			return flexsc__perform_wait_on_host(u, nr, a);
 		break;
@@ -215,9 +217,7 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 		ret = flexsc__perform_of_other(nr, a);
 		break;
 	}
-	/*
-	 * A signalfd that is made now may be open when there are user threads.
-	 */
+	/* User threads may use a signalfd that is created before them, so note it. */
 	for (unsigned int i = 0; i < 3; i++)
 		entry.args[i] = a[i];
 	flexsc__fds_note_signals(&entry, ret);
@@ -228,8 +228,8 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 }
 
 /*
- * A user thread whose calls never wait would keep its carrier. Once in SLICE_CALLS
- * calls on a carrier, the user thread there looks how long it has had the carrier.
+ * A user thread whose calls never wait would keep its carrier. So once in SLICE_CALLS
+ * calls on a carrier it checks how long it has run there.
  */
 static void end_slice(struct uthread *u)
 {
@@ -246,8 +246,8 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 	long ret;
 
 	/*
-	 * The child's call may not return, and the user thread, whose memory this is,
-	 * would stay marked as inside the runtime.
+	 * Don't enter the runtime: if the child's call never returned, the user thread,
+	 * whose memory this is, would stay marked as inside.
 	 */
 	if (in_child(u))
 		return flexsc__perform_plainly(nr, a);
@@ -261,7 +261,7 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 		flexsc__return_to_host(u);
 		flexsc__wait_test_cancel(u);
 	}
-	/* A handler from here on interrupts the call, if the call waits. */
+	/* From here on, a handler interrupts the call if the call waits. */
 	u->handled = HANDLED_NOT;
 	u->way = WAY_PLAINLY;
 	ret = dispatch_special(u, nr, a);
@@ -273,9 +273,9 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * May a receive or send with MSG_DONTWAIT be made at once, on the carrier? No signal could
- * interrupt it, and it changes no descriptor. If so, counts it. One call in SLICE_CALLS
- * takes the long way, which ends slices.
+ * May a receive or send with MSG_DONTWAIT be made inline, on the carrier? No signal
+ * could interrupt it, and it changes no descriptor. If so, counts it. One call in
+ * SLICE_CALLS takes the long way, which calls end_slice().
  */
 static inline bool begin_quick(struct uthread *u)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transfers in parts, on the user thread itself.
+ * Transfers in parts. Runs on the user thread itself, inside the runtime.
  *
  * A plain write() to a pipe or a socket waits until all is written, and a receive with
- * MSG_WAITALL until all has arrived. io_uring can do the same in one request, but only
- * the kernel knows how much an armed request has transferred. So the heir of a stuck
+ * MSG_WAITALL until all has arrived. io_uring can do the same in one request. But only
+ * the kernel knows how much an armed request has transferred, so the heir of a stuck
  * carrier could not make the call again (sched/moved.h). Instead each request transfers
  * what it can at once, and the user thread posts another request for the rest.
  *
  * The program may close the descriptor meanwhile, and its number may then mean another
- * file. So the rest is transferred by a copy of the descriptor.
+ * file. So the rest is transferred by a duplicate of the descriptor.
  *
- * A connection that is reset while a call waits ends the call with its part, and the next
- * call gets the error. A request for the rest would take the error, and the next call would
- * get EPIPE with its signal, or the end of the stream. So on TCP a poll comes before each.
+ * If a connection is reset while a call waits, the call ends with its part, and the
+ * next call gets the error. A request for the rest would consume the error, and the
+ * next call would get EPIPE with its signal, or the end of the stream. So on TCP, a
+ * poll precedes each request for the rest.
  */
 #include "calls.h"
 
@@ -43,19 +44,19 @@ struct parts {
 	struct partial *partial;
 	long some;			/* the first result, then the call's */
 	int copy;			/* of the descriptor; negative: none */
-	bool polls;			/* before each request */
+	bool polls;			/* poll before each request */
 };
 
 /*
- * How long u may have run, in ticks, about 20 us: a carrier looks for completed calls when
- * its user thread is suspended.
+ * A send isn't attempted inline if u has already run for so many ticks, about 20 us: a
+ * carrier looks for completed calls only when its user thread is suspended.
  */
 #define SHORT_TICKS	50000U
 
 #define RESET		(POLLERR | POLLHUP)
 /*
- * Bytes that are attempted at once without io_uring, where nothing polls for the rest. So
- * many are mostly sent whole, or not at all.
+ * Without io_uring nothing polls for the rest, so no more bytes than this are attempted
+ * inline. Such sends mostly succeed as a whole, or not at all.
  */
 #define WHOLE_BYTES	16384U
 
@@ -64,7 +65,7 @@ static bool receives(const struct flexsc_entry *entry)
 	return flexsc__call_info(entry->nr)->dir == POLL_READ;
 }
 
-/* Is there a rest after a part of so many bytes? Then p->rest describes it. */
+/* Is there a rest after a part of so many bytes? If so, p->rest describes it. */
 static bool parts_cut(struct parts *p, long part)
 {
 	if (!receives(&p->rest))
@@ -74,9 +75,10 @@ static bool parts_cut(struct parts *p, long part)
 }
 
 /*
- * Copy the descriptor for the rest. False: it may have been closed since the first part
- * was posted, so the number may mean another file, and the call ends with its part. The
- * count is read after the copy is made: if it is the same, the copy has the right file.
+ * Duplicate the descriptor for the rest. False: it may have been closed since the first
+ * part was posted, and its number may mean another file, so the call ends with its
+ * part. The count of closings is read after the duplication: if it is unchanged, the
+ * duplicate has the right file.
  */
 static bool parts_keep_file(struct parts *p)
 {
@@ -90,7 +92,7 @@ static bool parts_keep_file(struct parts *p)
 	return true;
 }
 
-/* Also runs when the user thread is cancelled; it is outside the runtime then. */
+/* Also runs when the user thread is cancelled, then outside the runtime. */
 static void parts_end(void *arg)
 {
 	struct parts *p = arg;
@@ -106,7 +108,7 @@ static void parts_end(void *arg)
 		flexsc__exit(p->u);
 }
 
-/* On its host the rest is one plain write: if it was short, a signal ended it. */
+/* On the host, a plain write sends the rest: if it was short, a signal ended it. */
 static bool parts_go_on(const struct parts *p)
 {
 	return receives(&p->rest) || p->u->way == WAY_POSTED;
@@ -123,14 +125,14 @@ static void quieten(struct flexsc_entry *entry)
 	}
 }
 
-/* 1: a request may transfer something. 0: the connection was reset. Or an error. */
+/* 1: a request may transfer bytes. 0: the connection was reset. Else an error. */
 static long await_turn(struct parts *p)
 {
 	struct pollfd fd = {
 		.fd = (int)p->rest.args[0],
 		.events = receives(&p->rest) ? POLLIN : POLLOUT,
 	};
-	/* As in polling.c. */
+	/* For the last argument see polling.c. */
 	const uint64_t args[6] = { PTR(&fd), 1, -1ULL, 0, p->rest.args[0] };
 	const long ret = flexsc__perform_post_part(p->u, SYS_poll, args);
 
@@ -177,17 +179,17 @@ static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 	return p.some;
 }
 
-/* Would the plain call go on after these bytes? */
+/* Would the plain call continue after these bytes? */
 static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
-	/* What io_uring doesn't make, a thread does, which goes on by itself. */
+	/* A syscall thread makes what io_uring can't, and continues by itself. */
 	return ret > 0 && flexsc__call_info(entry->nr)->op &&
 	       flexsc__partial(entry) && (__u64)ret < partial_most(entry);
 }
 
 /*
  * Can a posted call have ended with a part that isn't its result? With io_uring it can.
- * A syscall thread goes on by itself, unless the user thread was called to its host.
+ * A syscall thread continues by itself, unless the user thread was called to its host.
  * After a signal handler the part is the result.
  */
 static bool ended_early(const struct uthread *u)
@@ -195,7 +197,7 @@ static bool ended_early(const struct uthread *u)
 	return flexsc__runtime.polls || (on_host() && !u->handled);
 }
 
-/* MSG_WAITALL on a stream: dispatch.c has calls on other sockets made on the host. */
+/* MSG_WAITALL on a stream. dispatch.c makes calls on other sockets on the host. */
 static long receive_all(struct uthread *u, const struct call_info *row,
 			const struct flexsc_entry *entry)
 {
@@ -212,12 +214,12 @@ static long receive_all(struct uthread *u, const struct call_info *row,
 }
 
 /*
- * The same transfer as a call that doesn't wait. Only sends have one that is worth an
- * attempt: a receive mostly has to wait.
+ * Change *now into the same transfer without waiting. False: don't attempt it. Only a
+ * send is worth an attempt, because a receive mostly has to wait.
  */
 static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 {
-	/* The kernel rejects a negative length of write() only. */
+	/* The kernel rejects a negative length of write(), but not of sendto(). */
 	if (row->length == LENGTH_BYTES && now->args[row->length_arg] > INT32_MAX)
 		return false;
 	/* sendmmsg() would end with fewer messages, and nothing here sends the rest. */
@@ -226,7 +228,7 @@ static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 		return flexsc__partial(now) &&
 		       !(now->args[row->flags_arg] & MSG_FASTOPEN);
 	}
-	/* As write() to a socket. A later filter is tried with sendto(): filter.c. */
+	/* As write() to a socket. filter.c tries later filters with sendto(), too. */
 	if (!flexsc__runtime.sends || row->shape != SHAPE_RW || row->length != LENGTH_BYTES ||
 	    row->dir != POLL_WRITE || !(fds_known((uint32_t)now->args[0]) & FD_BYTES))
 		return false;
@@ -239,7 +241,8 @@ static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 /*
  * If no other user thread can run here, a posted send would be alone in its batch. An
  * attempt takes one system call, too, but neither a request nor switches between user
- * threads. -EAGAIN: the send was not attempted, or has to wait: post it.
+ * threads. Returns -EAGAIN if the send was not attempted or has to wait, and must be
+ * posted.
  */
 static long send_now(struct uthread *u, const struct call_info *row,
 		     const struct flexsc_entry *entry)
@@ -261,7 +264,7 @@ static long send_now(struct uthread *u, const struct call_info *row,
 	 */
 	u->closings = closings_of(entry->args[0]);
 	ret = flexsc__perform_exposed(u, now.nr, (const uint64_t *)now.args);
-	/* The number may mean another file since its facts were found. */
+	/* Since its facts were queried, the number has come to mean another file. */
 	return ret == -ENOTSOCK ? -EAGAIN : ret;
 }
 

@@ -82,9 +82,9 @@ long flexsc__perform_wait_on_host(struct uthread *u, long nr, const uint64_t a[6
 /* Attempting. */
 
 /*
- * Have the call not wait, if there is a way that has no other effect. A
- * flock(2) that is refused may have lost the lock it was to replace, but
- * flock(2) lets go of that before it waits, too.
+ * Change the arguments so that the call doesn't wait. False if the changed call could
+ * have another effect. A flock(2) that is refused may have lost the lock that it was to
+ * replace. But flock(2) also releases that lock before it waits.
  */
 static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 			   uint64_t nowait[6])
@@ -99,7 +99,7 @@ static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 		return true;
 	}
 	nowait[info->flags_arg] |= info->attempt;
-	/* A part can't be put back while the rest has to come. */
+	/* A call that wants all bytes could not put a part back. */
 	return !(a[info->flags_arg] & info->all);
 }
 
@@ -136,7 +136,7 @@ long flexsc__perform_attempt(struct uthread *u, long nr, const uint64_t a[6])
 
 /* Ending early, and starting again. */
 
-/* Is the call begun again after a handler with SA_RESTART? See signal(7). */
+/* Is the call restarted after a handler with SA_RESTART? See signal(7). */
 static bool restarts(long nr)
 {
 	return !(flexsc__call_info((unsigned int)nr)->traits & CALL_NORESTART);
@@ -155,7 +155,7 @@ static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
 	return flexsc__perform_on_host(u, nr, a);
 }
 
-/* Would a waitid(2) return now? This doesn't take the child's status. */
+/* Would a waitid(2) return now? The child's status stays where it is. */
 static bool has_child(const uint64_t a[6])
 {
 	siginfo_t info = { 0 };
@@ -165,9 +165,10 @@ static bool has_child(const uint64_t a[6])
 }
 
 /*
- * A signal ended the call before it had an effect. Can the call end at once now? As in the
- * kernel, what is ready then goes before the signal. And a signal doesn't interrupt what
- * waits for a device. If the descriptor was closed, its number may mean another file.
+ * A signal ended the call before it had an effect. Could the call end at once now? As
+ * in the kernel, what is ready then takes precedence over the signal, and a signal
+ * doesn't interrupt what waits for a device. If the descriptor was closed, its number
+ * may mean another file.
  */
 static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -187,9 +188,9 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 	return poll != POLL_NONE && raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0) > 0;
 }
 
-/* How long a call that is ready may take, in ns. Long, because the machine may be busy. */
+/* Time limit of a call that is ready, in ns. Long, because the machine may be busy. */
 #define READY_NS	100000000U
-/* How often it is attempted, if further signals interrupt it. */
+/* Attempts of such a call, if further signals interrupt it. */
 #define READY_TRIES	4
 
 /* Did a signal end the posted call before it had an effect? */
@@ -199,9 +200,9 @@ static bool was_interrupted(long ret)
 }
 
 /*
- * Have the call executed, and run the handlers of the signals that ended it. *ready: it
- * could end at once before they ran. A handler may make its own call ready: then the call
- * fails with EINTR, as in the kernel.
+ * Wait for a posted call, and run the handlers of the signals that ended it. *ready:
+ * before they ran, the call could have ended at once. A handler may make its own call
+ * ready. Then the call fails with EINTR, as in the kernel.
  */
 static long wait_call(struct uthread *u, long nr, const uint64_t a[6], uint64_t ns,
 		      bool *ready)
@@ -214,8 +215,9 @@ static long wait_call(struct uthread *u, long nr, const uint64_t a[6], uint64_t 
 }
 
 /*
- * After a signal's handler, make a call that can end at once. It has a time limit, because
- * another thread may take what is ready, and no other signal may come to end the wait.
+ * After a signal's handler, make a call that can end at once. The call has a time
+ * limit, because another thread may take what is ready, and there may be no further
+ * signal to end the wait.
  */
 static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -239,7 +241,7 @@ static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 	return was_interrupted(ret) || ret == -ETIME ? -EINTR : ret;
 }
 
-/* After a part, a call ends at any handler. */
+/* Does a handler end the call? After a part, any handler does. */
 static bool ends(struct uthread *u, long nr, bool after_part)
 {
 	if (!after_part)
@@ -263,9 +265,9 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 			return no_entry(u, nr, a);
 		u->way = WAY_POSTED;
 		/*
-		 * The loop's engine failed, or no thread can be made for it.
-		 * io_uring cancels a call that it can't make a thread for, and
-		 * no signal ended this one.
+		 * No signal ended this call. Either the loop's engine failed, or there
+		 * is no thread for the call: io_uring cancels a call that it can't
+		 * create a thread for.
 		 */
 		if ((ret == -ERESTART || ret == -ECANCELED) && !on_host())
 			return flexsc__perform_go_to_host(u, nr, a);

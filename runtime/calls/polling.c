@@ -23,7 +23,7 @@
 /* A polling call's time limit, and what is needed to make it without waiting. */
 struct time_limit {
 	int64_t ns;		/* the limit; negative: none */
-	uint64_t nowait[6];	/* the call's arguments for "don't wait" */
+	uint64_t nowait[6];	/* the call's arguments, changed not to wait */
 	struct pollfd fd;	/* to wait for; fd < 0: not one descriptor */
 	int set;		/* an epoll set, as the program names it */
 	struct pollfd *one;	/* the program's record, if it polls one */
@@ -32,8 +32,8 @@ struct time_limit {
 #define MS	1000000U	/* in ns */
 
 /*
- * An epoll set that a user thread waits for stays open while it waits, as in the
- * kernel: the wait has a guard. If a jump or a cancellation ends the wait, the guard
+ * The epoll set to wait for. As in the kernel, a set stays open while a thread waits
+ * for it: the wait has a guard. If a jump or a cancellation ends the wait, the guard
  * ends when the user thread polls again or ends.
  */
 static int set_of(const struct uthread *u, const struct time_limit *p)
@@ -54,8 +54,8 @@ static int64_t ns_of_ms(uint64_t ms)
 }
 
 /*
- * Can the carrier's loop wait for the call? Not if the call has a signal mask or a
- * time limit that is wrong. If so, fills *p.
+ * Can the carrier's loop wait for the call? If so, fills *p. Not if the call has a
+ * signal mask or an invalid time limit.
  */
 static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)
 {
@@ -94,8 +94,8 @@ static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)
 static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 {
 	/*
-	 * poll() has three arguments. The last one here tells sched/exit.c
-	 * which descriptor the user thread waits for.
+	 * poll() has three arguments. The last one here is for sched/exit.c: the
+	 * descriptor that the user thread waits for.
 	 */
 	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, 0, (uint64_t)p->fd.fd };
 	uint64_t time = 0;
@@ -109,8 +109,8 @@ static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 }
 
 /*
- * poll() again without waiting: the descriptor's number may be another file's
- * by now, or none's. -EAGAIN if the wait has to go on.
+ * poll() again without waiting, because the descriptor's number may mean another file
+ * by now, or none. -EAGAIN if the wait has to continue.
  */
 static long poll_look_again(const struct time_limit *p, long ret)
 {
@@ -131,8 +131,8 @@ static long answer(const struct time_limit *p, long ret)
 }
 
 /*
- * Ask an epoll set again: another thread may have taken the event that made it
- * ready. -EAGAIN if the wait has to go on.
+ * Check an epoll set again, because another thread may have taken the event that made
+ * it ready. -EAGAIN if the wait has to continue.
  */
 static long answer_set(long nr, const struct time_limit *p, long ret)
 {
@@ -143,8 +143,8 @@ static long answer_set(long nr, const struct time_limit *p, long ret)
 }
 
 /*
- * A signal ended the wait, and its handler hasn't run yet. As in the kernel, what is ready
- * then goes before the signal. 0: nothing is ready.
+ * A signal ended the wait, and its handler hasn't run yet. As in the kernel, what is
+ * ready then takes precedence over the signal. 0: nothing is ready.
  */
 static long ready_before_handler(long nr, const struct time_limit *p)
 {
@@ -154,7 +154,7 @@ static long ready_before_handler(long nr, const struct time_limit *p)
 	return n > 0 ? n : 0;
 }
 
-/* The wait continues on its host, until the same time. */
+/* Continue the wait on the host, until the same time. */
 static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 			 const struct time_limit *p, uint64_t until)
 {
@@ -173,7 +173,7 @@ static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 	return flexsc__perform_wait_on_host(u, nr, args);
 }
 
-/* A wait is made in tries, because the descriptor may be closed during one. */
+/* A wait consists of tries, because the descriptor may be closed during one. */
 static void begin_try(struct uthread *u, struct time_limit *p)
 {
 	if (p->one)
@@ -206,7 +206,10 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 		if (ended) {
 			if (flexsc__perform_interrupted(u, SYS_pause))
 				return -EINTR;
-			/* There is no memory for the time limit. */
+			/*
+			 * A lack of memory for the time limit ended the wait, not a
+			 * signal.
+			 */
 			if (!on_host())
 				return poll_on_host(u, nr, a, p, until);
 			ret = -EAGAIN;
@@ -234,14 +237,14 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 	return ret;
 }
 
-/* Make the call without waiting: what is ready, or 0. */
+/* Make the call without waiting. Returns what is ready, or 0. */
 static long poll_look(long nr, const uint64_t a[6], const struct time_limit *p)
 {
 	long ret;
 
 	/*
-	 * A program that polls one descriptor has mostly found that it isn't
-	 * ready, so a look would be a call more.
+	 * A program that polls one descriptor has mostly found before that it isn't
+	 * ready, so checking would waste a call.
 	 */
 	if (p->ns && p->one && flexsc__runtime.polls && peek_on_stack(a[0]))
 		return 0;
@@ -252,9 +255,9 @@ static long poll_look(long nr, const uint64_t a[6], const struct time_limit *p)
 }
 
 /*
- * Does poll() ask for a signalfd? The kernel has read the list, so it is valid.
- * A signalfd shows the signals of the kernel thread that asks. Of many
- * descriptors only those count that are known.
+ * Does poll() check a signalfd, which reports the signals of the kernel thread that
+ * polls? The list is valid, because the kernel has read it. Of many descriptors, only
+ * those count that are already known to be signalfds.
  */
 static bool has_signals(const uint64_t a[6])
 {
@@ -271,7 +274,7 @@ static bool has_signals(const uint64_t a[6])
 	return false;
 }
 
-/* Is the call to be made on its host, without a look before? */
+/* Must the call be made on the host, without a check before? */
 static bool polls_on_host(struct uthread *u, long nr, const uint64_t a[6],
 			  const struct time_limit *p)
 {
@@ -309,7 +312,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 		return wait_on_host(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
-	/* The record can be read: it is on the stack, or the kernel read it. */
+	/* The record is readable: it is on the stack, or the kernel has read it. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__runtime.polls || p.fd.fd < 0)

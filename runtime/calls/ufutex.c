@@ -36,8 +36,8 @@ static uint32_t word_load(const uint32_t *word)
 }
 
 /*
- * An address that the runtime reads or writes here may be invalid. libc's own
- * are valid; of the program's only the kernel can tell.
+ * Can the runtime read the word? An address from libc is valid (u->site); the kernel
+ * has to check one from the program.
  */
 static bool can_read(const struct uthread *u, const uint32_t *word)
 {
@@ -45,8 +45,8 @@ static bool can_read(const struct uthread *u, const uint32_t *word)
 }
 
 /*
- * The kernel ORs 0 to the word, and wakes no thread, because the word isn't
- * "other".
+ * Can the runtime write the word? The kernel ORs 0 to it, and wakes no thread, because
+ * the word doesn't equal "other".
  */
 static bool can_write(const struct uthread *u, const uint32_t *word)
 {
@@ -61,7 +61,7 @@ static bool can_write(const struct uthread *u, const uint32_t *word)
 					      other)) != -EFAULT;
 }
 
-/* The kernel isn't asked again about a page this thread has waited on. */
+/* As can_read(), but without a check if the last wait was in the same page. */
 static bool can_wait_for(struct uthread *u, const uint32_t *word)
 {
 	uintptr_t page = (uintptr_t)word / 4096;
@@ -74,7 +74,7 @@ static bool can_wait_for(struct uthread *u, const uint32_t *word)
 
 /* The end of a wait. */
 
-/* With the bucket's lock: u's wait ends with this result. Then release it. */
+/* With the bucket's lock: end u's wait with this result. The caller then releases u. */
 static void bucket_take(struct bucket *bucket, struct uthread *u, long ret)
 {
 	bucket_remove(bucket, u);
@@ -85,7 +85,7 @@ static void bucket_take(struct bucket *bucket, struct uthread *u, long ret)
 	u->next = NULL;
 }
 
-/* These can run, and may end from here on. */
+/* Make the listed user threads ready. From here on they may run, and end. */
 static void release(struct uthread *list)
 {
 	struct uthread *next;
@@ -118,10 +118,7 @@ static void ufutex_interrupt(struct carrier *c, struct uthread *u)
 	struct bucket *bucket = bucket_lock(u);
 	bool interrupted;
 
-	/*
-	 * A waker may have woken u meanwhile, and u may wait on another
-	 * carrier.
-	 */
+	/* A waker may have woken u meanwhile, and u may wait on another carrier. */
 	interrupted = u->futex.queued && carrier_heir(u->carrier) == c;
 	if (interrupted)
 		bucket_take(bucket, u, -EINTR);
@@ -138,8 +135,8 @@ static void ufutex_move_limit(struct carrier *s, struct carrier *c,
 	bool fails = false;
 
 	/*
-	 * A waker may have woken u meanwhile. Then its timer may be dead, or that of
-	 * another wait by now.
+	 * A waker may have woken u meanwhile. Then the timer may be dead, or belong to
+	 * another wait.
 	 */
 	if (timer && atomic_load(&timer->bucket) == bucket && timer->u == u &&
 	    timer->owner == c) {
@@ -181,10 +178,10 @@ static void wait_then(struct kthread *k, struct uthread *u)
 			return;
 		}
 	}
-	/* P1: before the look at "wanted"; pairs with P2 in sched/wait.c. */
+	/* P1: before reading "wanted"; pairs with P2 in sched/wait.c. */
 	atomic_store(&u->wait, WAIT_FUTEX);
 	lock(&bucket->lock);
-	/* F1: before the look at the word; pairs with F2. */
+	/* F1: before reading the word; pairs with F2. */
 	atomic_fetch_add(&bucket->users, 1);
 	bucket_add(bucket, u);
 	if (word_load(u->futex.word) != u->futex.value)
@@ -195,16 +192,16 @@ static void wait_then(struct kthread *k, struct uthread *u)
 		bucket_take(bucket, u, ret);
 	unlock(&bucket->lock);
 	/*
-	 * A user thread that stays in the bucket may be woken from here on, and
-	 * end, so it isn't touched any more.
+	 * If u stays in the bucket, it may be woken and end from here on, so it isn't
+	 * touched any more.
 	 */
 	if (ret)
 		release(u);
 }
 
 /*
- * Time left of the limit, in ns. FUTEX_WAIT has a relative limit, of which
- * "passed" is over; FUTEX_WAIT_BITSET has an absolute one.
+ * Time left of the limit, in ns. FUTEX_WAIT has a relative limit, of which "passed" is
+ * over. FUTEX_WAIT_BITSET has an absolute one.
  */
 static uint64_t time_left(const struct timespec *limit, uint64_t op,
 			  uint64_t passed)
@@ -220,10 +217,7 @@ static uint64_t time_left(const struct timespec *limit, uint64_t op,
 static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 		      uint32_t bits)
 {
-	/*
-	 * Mostly the word has changed already: find out before anything is done
-	 * for a wait.
-	 */
+	/* Mostly the word has already changed, so check it before preparing a wait. */
 	if (word_load(word) != value)
 		return -EAGAIN;
 	sticky_waits_for_others(u);
@@ -278,9 +272,9 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 	struct bucket *bucket = bucket_of((uint32_t *)(uintptr_t)args[0]);
 	long ret;
 
-	/* F1: before the kernel looks at the word; pairs with F2. */
+	/* F1: before the kernel reads the word; pairs with F2. */
 	atomic_fetch_add(&bucket->kernels, 1);
-	/* libc lets this wait be cancelled at any moment. */
+	/* The wait may be cancelled at any moment. */
 	pthread_cleanup_push(kernel_wait_over, bucket);
 	ret = exposed(u, args);
 	pthread_cleanup_pop(1);
@@ -291,7 +285,7 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 }
 
 /*
- * The wait goes on in the kernel, because u has returned to its host to stay, or its
+ * Continue the wait in the kernel, because u has returned to its host to stay, or its
  * carrier has no memory for the time limit.
  */
 static long continue_on_host(struct uthread *u, const uint64_t args[6],
@@ -321,7 +315,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 	uint64_t begin = 0, passed = 0;
 	long ret;
 
-	/* libc has read the limit that it gives. */
+	/* A limit from libc (u->site) is readable. */
 	if (limit && !u->site && !peek_can_read(args[3], sizeof(*limit)))
 		return -EFAULT;
 	if ((limit && !time_valid(limit)) || !bits)
@@ -341,9 +335,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 			return continue_on_host(u, args, begin);
 		if (ret == -EINTR)
 			flexsc__wait_test_cancel(u);
-		/*
-		 * As in the kernel, only a wait without a limit is begun again.
-		 */
+		/* As in the kernel, only a wait without a limit is restarted. */
 		if (ret != -EINTR ||
 		    (u->handled && (limit || u->handled != HANDLED_RESTART)))
 			break;
@@ -357,7 +349,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 
 /* Waking. */
 
-/* Take waiters off the bucket, as a list to be released when it is unlocked. */
+/* Take waiters off the bucket. The caller unlocks it, then releases the list. */
 static struct uthread *take_waiters(struct bucket *bucket, const uint32_t *word,
 				    uint32_t n, uint32_t bits, uint32_t *taken)
 {
@@ -376,8 +368,8 @@ static struct uthread *take_waiters(struct bucket *bucket, const uint32_t *word,
 }
 
 /*
- * u, the waker or NULL, is about to release these. Before that, because a released user
- * thread may end.
+ * A hand-over (sched/sticky.h): u, the waker or NULL, is about to release these. Must
+ * come first, because a released user thread may end.
  */
 static void hand_over(struct uthread *u, const struct uthread *list)
 {
@@ -405,8 +397,7 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 	if (!bits)
 		return -EINVAL;
 	/*
-	 * F2: the word's new value comes before the looks at both counts; pairs
-	 * with F1.
+	 * F2: after the change of the word, before reading both counts; pairs with F1.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&bucket->users, memory_order_relaxed)) {
@@ -450,16 +441,16 @@ static uint32_t bucket_move(struct bucket *from, const uint32_t *word,
 }
 
 /*
- * Kernel threads may wait for the word, too. If the kernel moved them to the
- * second word, they would wait there uncounted. So all are woken instead, and
- * look again.
+ * Kernel threads may wait for the word, too. If the kernel moved them to the second
+ * word, they would wait there uncounted. So all are woken instead, and check their word
+ * again.
  */
 static long requeue_kernel(struct bucket *from, const uint64_t args[6],
 			   uint64_t n)
 {
 	if (!atomic_load(&from->kernels))
 		return 0;
-	/* Both numbers may mean "all", and the kernel takes an int. */
+	/* The sum may exceed an int, which the kernel takes. */
 	return raw_syscall(SYS_futex, args[0],
 			   FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
 			   n < INT32_MAX ? n : INT32_MAX, 0, 0, 0);
@@ -497,7 +488,7 @@ static long futex_requeue(struct uthread *u, const uint64_t args[6],
 	return (long)taken + (long)moved + (more > 0 ? more : 0);
 }
 
-/* Do to the second word what FUTEX_WAKE_OP asks for; returns its old value. */
+/* Apply the operation of FUTEX_WAKE_OP to the second word. Returns its old value. */
 static uint32_t operate(uint32_t *word, uint32_t code)
 {
 	uint32_t old = word_load(word), new, arg = code >> 12 & 0xfff;
@@ -571,7 +562,7 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 
 /* Futexes that are left to the kernel. */
 
-/* The kernel refuses an address that can't be one. */
+/* Can this be the address of a word? The kernel refuses others. */
 static bool is_plausible(uint64_t address)
 {
 	return address >= 4096 && address < 1ULL << 47 && address % 4 == 0;
@@ -621,8 +612,8 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 	uint32_t bits = ANY;
 
 	/*
-	 * Where libc isn't patched, its wake-ups don't come here: all waiters
-	 * have to be in the kernel.
+	 * If libc isn't patched, its wake-ups don't come here, so all waiters have to
+	 * be in the kernel.
 	 */
 	if (!(op & FUTEX_PRIVATE_FLAG) || !is_plausible(args[0]) ||
 	    (has_second(op) && !is_plausible(args[4])) || flexsc__runtime.unpatched)

@@ -55,7 +55,6 @@ static inline uint16_t counters_cause(long nr)
 	return nr >= 0 && nr < CAUSE_CALLS ? (uint16_t)nr : CAUSE_UNKNOWN;
 }
 
-/* Count a user thread that returns to its host. */
 static inline void counters_return(unsigned int cause)
 {
 	__atomic_fetch_add(&flexsc__run_page->causes[cause], 1,

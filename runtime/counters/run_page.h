@@ -44,7 +44,7 @@ enum way {
 enum cause {
 	CAUSE_CALLS = 512,	/* below this: system calls' numbers */
 	CAUSE_SIGNAL = CAUSE_CALLS,	/* a signal or a cancellation */
-	CAUSE_KEPT,	/* it ran too long, so the monitor had it moved */
+	CAUSE_KEPT,	/* it kept its carrier, so the monitor had it moved */
 	CAUSE_ENTRY,	/* its carrier's loop had no free entry */
 	CAUSE_ENDS,	/* the thread ends */
 	CAUSE_FAULT,	/* the program faulted */

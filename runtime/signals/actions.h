@@ -27,7 +27,6 @@ uint64_t flexsc__signal_restorer(void);
 /* Replace a handler that libc has set without the runtime seeing it. */
 void flexsc__signal_adopt(int signo);
 
-/* Does the program have a handler for this signal? */
 bool flexsc__signal_has_handler(int signo);
 
 uint64_t flexsc__action_flags(int signo);
