@@ -29,11 +29,11 @@
 /* A run of at least this many ticks (some 20 us) makes its user thread "heavy". */
 #define HEAVY_TICKS	50000U
 /*
- * A run that computes for at least this many ticks (some 2 ms) makes its user thread
- * "slow". One that makes calls doesn't become slow: its slices (calls/hook.c) are half
- * as long.
+ * A run that computes for at least so many ticks (some 0.2 ms) per call makes its user
+ * thread "slow". Its calls count because a run may serve many short requests, while the
+ * queue isn't empty. With a lower limit, calls that are slow under a tracer would count.
  */
-#define SLOW_TICKS	5000000U
+#define SLOW_TICKS	500000U
 /* A run counts once more towards RUNS for each RUN_TICKS that it takes. */
 #define RUN_TICKS	16384U
 /* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
@@ -196,14 +196,14 @@ static void stand_by(struct carrier *c)
 }
 
 /*
- * computed: ticks that u's run had a processor. On a busy machine the kernel may have
- * run other threads in between.
+ * u's run is over. computed: its processor time in ticks, because on a busy machine the
+ * kernel may have run others meanwhile. calls: those that it made on its carrier.
  */
-static void note_slow(struct uthread *u, uint64_t computed)
+static void note_slow(struct uthread *u, uint64_t computed, uint32_t calls)
 {
 	uint8_t slow = atomic_load_explicit(&u->slow, memory_order_relaxed);
 
-	if (computed >= SLOW_TICKS)
+	if (computed >= (uint64_t)SLOW_TICKS * (calls + 1))
 		slow = UTHREAD_SLOW;
 	else if (slow)
 		slow--;
@@ -238,7 +238,7 @@ static void run(struct carrier *c, struct uthread *u)
 	u->ran += ticks;
 	/* Ignore a run that only takes u from its host to a wait. */
 	if (!leaves)
-		note_slow(u, u->ran - before);
+		note_slow(u, u->ran - before, c->calls);
 	c->ran += ticks;
 	u->then(&c->k, u);
 	/* Long runs must not delay completions. */
