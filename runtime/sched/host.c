@@ -37,6 +37,7 @@ void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask)
 	struct host *host = &u->host;
 
 	u->fs = context_fs();
+	u->computes_on_host = true;
 	u->natively = flexsc__runtime.loops;
 	u->sticky.loop_needs = STICKY_LOOP_WAITS;
 	host->stack = stack;
@@ -70,12 +71,19 @@ static void leave(struct kthread *k, struct uthread *u)
 	flexsc__inbox_give(u);
 }
 
+/* It has a function of its own because flexsc__leaves_host() doesn't mean it. */
+static void leave_to_run(struct kthread *k, struct uthread *u)
+{
+	leave(k, u);
+}
+
 bool flexsc__leaves_host(const struct uthread *u)
 {
 	return u->then == leave;
 }
 
-void flexsc__leave_host(struct uthread *u)
+static void leave_host(struct uthread *u,
+		       void (*then)(struct kthread *, struct uthread *))
 {
 	sigmask_t mask;
 
@@ -95,8 +103,19 @@ void flexsc__leave_host(struct uthread *u)
 	u->host.sleep_mask = u->host.mask;
 	flexsc__stack_put(&flexsc__small, u->host.borrowed);
 	u->host.borrowed = NULL;
-	flexsc__suspend(u, leave);
+	u->computes_on_host = false;
+	flexsc__suspend(u, then);
 	flexsc__settle(u);
+}
+
+void flexsc__leave_host(struct uthread *u)
+{
+	leave_host(u, leave);
+}
+
+void flexsc__leave_host_to_run(struct uthread *u)
+{
+	leave_host(u, leave_to_run);
 }
 
 void flexsc__send_to_host(struct uthread *u)

@@ -24,6 +24,8 @@ void flexsc__host_fini(struct uthread *u);
 /* User thread only: return to its host, or leave it. No effect if that is done. */
 void flexsc__return_to_host(struct uthread *u);
 void flexsc__leave_host(struct uthread *u);
+/* As flexsc__leave_host(), but u computes next instead of waiting. */
+void flexsc__leave_host_to_run(struct uthread *u);
 
 /*
  * A user thread stays on its host while a function runs that needs the host: a signal

@@ -244,10 +244,12 @@ static void called_to_host(struct kthread *k, const siginfo_t *info,
 		u->cause = CAUSE_ANCHORED;
 	else
 		return;
-	if (u->cause == CAUSE_KEPT && stuck.nr >= 0)
+	if (u->cause == CAUSE_KEPT && stuck.nr >= 0) {
 		flexsc__sticky_stuck(u);
-	else if (u->cause == CAUSE_KEPT)
+	} else if (u->cause == CAUSE_KEPT) {
+		u->computes_on_host = true;
 		atomic_store_explicit(&u->slow, UTHREAD_SLOW, memory_order_relaxed);
+	}
 	move_to_host(k, u, context, &stuck);
 }
 
@@ -385,17 +387,32 @@ static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 		setxid(k, signo, info, context);
 }
 
+/*
+ * libc's handler changes this kernel thread, so its user thread must not leave at the wake-up
+ * that the handler makes.
+ */
+static void setxid_on_host(struct uthread *u, int signo, siginfo_t *info,
+			   ucontext_t *context)
+{
+	const bool outside = !u->busy && !u->host.away;
+
+	if (!filter_is_near(u))
+		flexsc__identity_await();
+	if (outside)
+		flexsc__enter(u);
+	flexsc__action_run(signo, info, context);
+	if (outside)
+		flexsc__exit(u);
+}
+
 static void on_a_host(struct kthread *k, int signo, siginfo_t *info,
 		      ucontext_t *context)
 {
 	struct uthread *u = user_of(k);
 
 	if (signo == SIGNAL_SETXID) {
-		if (flexsc__signal_is_marked(info))
-			return;
-		if (!filter_is_near(u))
-			flexsc__identity_await();
-		flexsc__action_run(signo, info, context);
+		if (!flexsc__signal_is_marked(info))
+			setxid_on_host(u, signo, info, context);
 	} else if (u->host.away || (u->busy && !signal_is_fault(signo, info))) {
 		postpone(u, signo, info, context);
 	} else {

@@ -1090,6 +1090,84 @@ TEST_LIMIT(each_consumer_gets_items, 60)
 }
 
 /*
+ * An owner of a lock computes with it, and takes it again at once. The thread that waits
+ * for the lock gets it in between, on a carrier as well as from an owner on its host.
+ */
+
+#define TURNS		40
+#define HELD_NS		100000U
+
+static atomic_int turn;		/* the owner's */
+static atomic_int waiting;	/* the other thread waits for this turn's lock */
+static int got;			/* turns in which it got the lock, with the lock held */
+static int passed;		/* turns in which it got the lock in between */
+
+static void *follow(void *arg)
+{
+	for (int i = 1; i <= TURNS; i++) {
+		while (turn < i)
+			sched_yield();
+		waiting = i;
+		lock(&pool.mutex);
+		got = i;
+		unlock(&pool.mutex);
+	}
+	return arg;
+}
+
+static void take_turn(bool yields)
+{
+	int mine;
+
+	lock(&pool.mutex);
+	mine = ++turn;
+	while (waiting < mine) {
+		compute(HELD_NS);
+		if (yields)
+			sched_yield();
+	}
+	compute(HELD_NS);
+	unlock(&pool.mutex);
+	lock(&pool.mutex);
+	passed += got == mine;
+	unlock(&pool.mutex);
+	while (got < mine)
+		sched_yield();
+}
+
+static void *own_again(void *arg)
+{
+	usleep(1);	/* to a carrier */
+	for (int i = 0; i < TURNS; i++)
+		take_turn(true);
+	return arg;
+}
+
+static void *own_once(void *arg)
+{
+	take_turn(false);
+	return arg;
+}
+
+TEST_LIMIT(an_owner_passes_its_lock, 60)
+{
+	for (int fresh = 0; fresh < 2; fresh++) {
+		pthread_t follower;
+
+		turn = waiting = got = passed = 0;
+		follower = start(follow, NULL);
+		if (!fresh)
+			join(start(own_again, NULL));
+		for (int i = 0; fresh && i < TURNS; i++)
+			join(start(own_once, NULL));
+		join(follower);
+		test_note("%s: the lock was passed in %d of %d turns",
+			  fresh ? "on hosts" : "on carriers", passed, TURNS);
+		CHECK(!one_decides() || passed >= TURNS / 2);
+	}
+}
+
+/*
  * Requests, each of which comes again as soon as it is answered. How many others are
  * answered before it is answered again?
  */
