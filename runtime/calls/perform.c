@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "lib/base/clock.h"
 #include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
 #include "lib/files/kinds.h"
@@ -188,10 +189,14 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 	return poll != POLL_NONE && raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0) > 0;
 }
 
-/* Time limit of a call that is ready, in ns. Long, because the machine may be busy. */
-#define READY_NS	100000000U
-/* Attempts of such a call, if further signals interrupt it. */
-#define READY_TRIES	4
+/*
+ * A call that is ready is made again and again for READY_NS, because another signal may
+ * interrupt a try, or a syscall thread may not get the processor of a busy machine. Each
+ * try ends after TRY_NS, because another thread may take what is ready. poll(2) may also
+ * report what the call can't take.
+ */
+#define READY_NS	500000000U
+#define TRY_NS		10000000U
 
 /* Did a signal end the posted call before it had an effect? */
 static bool was_interrupted(long ret)
@@ -209,7 +214,7 @@ static long wait_call(struct uthread *u, long nr, const uint64_t a[6], uint64_t 
 {
 	const long ret = flexsc__wait_call(u, (unsigned int)nr, a, ns);
 
-	*ready = was_interrupted(ret) && is_ready(u, nr, a);
+	*ready = (was_interrupted(ret) || ret == -ETIME) && is_ready(u, nr, a);
 	flexsc__settle(u);
 	return ret;
 }
@@ -224,14 +229,15 @@ static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 	const uint8_t handled = u->handled;
 	bool ready = is_ready(u, nr, a);
 	long ret = -EINTR;
+	uint64_t end;
 
 	if (!ready)
 		return -EINTR;
 	if (flexsc__call_info((unsigned int)nr)->traits & CALL_SYNC || flexsc__stays(u))
 		return flexsc__perform_go_to_host(u, nr, a);
-	for (int tries = 0; tries < READY_TRIES && ready; tries++) {
+	for (end = time_monotonic() + READY_NS; ready && time_monotonic() < end;) {
 		u->handled = HANDLED_NOT;
-		ret = wait_call(u, nr, a, READY_NS, &ready);
+		ret = wait_call(u, nr, a, TRY_NS, &ready);
 	}
 	if (u->handled < handled)
 		u->handled = handled;
