@@ -12,8 +12,8 @@
 /* The largest grant: waits that a user thread makes on its host. */
 #define MOST		(1U << 16)
 /*
- * Grants after a wait that stopped a carrier until the monitor looked, which takes
- * as long as some thousand waits.
+ * Grants after a wait that blocked a carrier until the monitor's next check, which takes as
+ * long as some thousand waits.
  */
 #define STUCK_LEAST	(1U << 10)
 #define STUCK_MOST	(1U << 22)

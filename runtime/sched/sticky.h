@@ -4,9 +4,9 @@
  *
  * Some waits need a kernel thread: select(), a System V semaphore, io_getevents(). A user
  * thread returns to its host for such a wait, and leaves it with its next posted call.
- * That takes two hand-overs between kernel threads, where natively there is at most one. A
- * wait that the runtime didn't intercept, in a library with system calls of its own, costs
- * more: the carrier stands still until the monitor's next check.
+ * That takes two switches between kernel threads, where natively there is at most one. A
+ * wait in a library with system calls of its own, which the runtime can't intercept, costs
+ * more: its carrier is blocked until the monitor's next check.
  *
  * So a user thread that returns for a wait only a few waits after the last return becomes
  * sticky: it makes its next waits on its host, whatever they are. Their number is the
@@ -19,25 +19,27 @@
  * wait. A user thread that polls one descriptor isn't an event loop, because the carrier's
  * loop can wait for that descriptor on its behalf.
  *
- * A user thread that hands over what its waits report isn't an event loop either: the
- * listener of a thread pool, which wakes a worker for each request. On its host it would
- * preempt the carrier for each packet, and each worker would need a wake-up from there. So
- * a user thread that wakes another one from a futex wait isn't an event loop, until it has
- * made enough waits without a hand-over: at first STICKY_LOOP_WAITS, and twice as many after
- * each hand-over of an event loop, up to STICKY_MOST_WAITS. Some hand-overs don't count,
- * because the user thread is better off on its host:
+ * A listener isn't an event loop either: it hands over the events that its waits report,
+ * by waking a worker of a thread pool for each. On its host it would preempt the carrier
+ * for each packet, and would have to wake the carrier's kernel thread for each worker.
+ * These count as hand-overs:
  *
- *	to a slow user thread: one of its last runs was so long that on a carrier, others
- *		would wait for it, whereas the kernel makes room for the waker's host;
- *	after a wait that needs the host: select(), io_getevents().
+ *	the user thread wakes another one from a futex wait;
+ *	it waits for a futex itself, such as the lock of the workers' queue: two switches
+ *	of kernel threads on its host, none on a carrier;
+ *	more than STICKY_BARREN_WAITS waits in a row without receiving or sending, which an
+ *	event loop does between its waits: all workers are busy.
  *
- * Nor do the next STICKY_IGNORED ones after either.
+ * These don't count, because the user thread is better off on its host, nor do the next
+ * STICKY_IGNORED hand-overs after them:
  *
- * A listener may wake no worker because all are busy. So two more things count as
- * hand-overs: a wait for a futex, such as the lock of the workers' queue, which takes two
- * switches of kernel threads on its host and none on a carrier; and more than
- * STICKY_BARREN_WAITS waits in a row without receiving or sending, which an event loop
- * does between its waits.
+ *	a hand-over to a slow worker, whose last run was so long that the user thread would
+ *	wait for it on a carrier, whereas the kernel lets the host preempt it;
+ *	a hand-over after a wait that needs the host.
+ *
+ * A user thread becomes an event loop after "loop_needs" waits without a hand-over. That
+ * is STICKY_LOOP_WAITS at first, and doubles up to STICKY_MOST_WAITS each time that an
+ * event loop hands over after all.
  *
  * The user thread itself calls all functions, flexsc__sticky_stuck() in a
  * signal's handler.
@@ -51,7 +53,7 @@
 
 /* Waits for any of many in a row, without a posted call, that make an event loop. */
 #define STICKY_LOOP_WAITS	4U
-/* The most that loop_needs grows to: it doubles with each hand-over of an event loop. */
+/* The most that loop_needs grows to. */
 #define STICKY_MOST_WAITS	256U
 /* Waits in a row, without a transfer, after which each counts as a hand-over. */
 #define STICKY_BARREN_WAITS	8U
