@@ -32,7 +32,7 @@
 #define MOST		32	/* connections */
 #define WORKERS		8
 #define SELDOM		300	/* turns from one wake-up to the next */
-#define JOB_NS		1000000L
+#define JOB_NS		1800000L
 
 static void check(bool so, const char *what)
 {

@@ -186,7 +186,7 @@ def test_a_loop_that_wakes_a_thread_seldom_leaves_seldom(way: str, pools: str) -
 def test_a_loop_beside_threads_that_compute_stays_on_its_host(
     way: str, pools: str
 ) -> None:
-    """Two turns in four are jobs of 1 ms. Natively, the kernel preempts such a job."""
+    """Two turns in four are jobs of 1.8 ms. Natively, the kernel preempts such a job."""
     jobs = 80
     found = counted(way, pools, "computing", 2 * jobs)
     assert found["natively"] > jobs, found
