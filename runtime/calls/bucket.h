@@ -29,16 +29,20 @@ static inline struct bucket *bucket_of(const uint32_t *word)
 	return &flexsc__buckets[hash >> 54];
 }
 
-static inline void bucket_add(struct bucket *bucket, struct uthread *u)
+/* first: it comes before all others. */
+static inline void bucket_add(struct bucket *bucket, struct uthread *u, bool first)
 {
 	lock_assert_held(&bucket->lock);
-	u->futex.prev = bucket->tail;
-	u->futex.next = NULL;
-	if (bucket->tail)
-		bucket->tail->futex.next = u;
+	u->futex.prev = first ? NULL : bucket->tail;
+	u->futex.next = first ? bucket->head : NULL;
+	if (u->futex.prev)
+		u->futex.prev->futex.next = u;
 	else
 		bucket->head = u;
-	bucket->tail = u;
+	if (u->futex.next)
+		u->futex.next->futex.prev = u;
+	else
+		bucket->tail = u;
 	u->futex.queued = true;
 	if (u->futex.timer)
 		atomic_store_explicit(&u->futex.timer->bucket, bucket,

@@ -32,18 +32,12 @@
  * A user thread whose calls don't wait lets others run after SLICE_TICKS of the processor's
  * ticks, about 1 ms, which it checks once in SLICE_CALLS calls.
  *
- * It does so after WAKER_TICKS, about 20 us, if it wakes another thread: that thread may
- * have waited for a lock, which the user thread would take again at once. glibc's locks
- * then make no more calls, so the woken thread would find the lock taken at the end of a
- * long run, and would wait behind all others. A run may also be long because the kernel ran
- * another process, so the run before has to be long, too.
- *
- * For the same reason a user thread that computes on its host, since its start or after a
- * long run, leaves its host when it wakes another one.
+ * A user thread that computes on its host, since its start or after a long run, leaves when
+ * it wakes another one. It may have woken that one for a lock, which it would take again
+ * before a carrier runs the woken thread.
  */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
-#define WAKER_TICKS	50000U
 
 /* Not inlined, so that calls that are made natively save few registers. */
 #define RARE		__attribute__((noinline))
@@ -240,14 +234,11 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 static bool slice_is_over(const struct uthread *u)
 {
 	struct carrier *c = kthread_self()->carrier;
-	const bool wakes = u->way == WAY_FUTEX_WAKE;
 
 	if (!c)
-		return wakes && u->computes_on_host;
-	if (++c->calls % SLICE_CALLS == 0 &&
-	    context_ticks() - c->began >= SLICE_TICKS)
-		return true;
-	return wakes && u->heavy && context_ticks() - c->began >= WAKER_TICKS;
+		return u->computes_on_host && u->way == WAY_FUTEX_WAKE;
+	return ++c->calls % SLICE_CALLS == 0 &&
+	       context_ticks() - c->began >= SLICE_TICKS;
 }
 
 static void end_slice(struct uthread *u)

@@ -161,6 +161,34 @@ void flexsc__ufutex_init(void)
 	flexsc__wait_futexes(&ufutex_waits);
 }
 
+/*
+ * Turns. libc's locks let any thread take a lock that is free, also before the thread that
+ * was woken for it runs. That one then waits again. If it became the last waiter, and each
+ * owner is moved to its host while it has the lock, the same threads would get the lock
+ * again and again, and others never. So it keeps its turn, until it wakes the next waiter
+ * of the lock.
+ */
+
+/* Value of a lock of libc's that has waiters; some other libraries use it, too. */
+#define CONTENDED	2U
+
+static bool has_turn(const struct uthread *u)
+{
+	return u->futex.turn == u->futex.word && u->futex.value == CONTENDED;
+}
+
+static void note_turn(struct uthread *u)
+{
+	if (!u->ret)
+		u->futex.turn = u->futex.word;
+}
+
+static void end_turn(struct uthread *u, const uint32_t *word)
+{
+	if (u && u->futex.turn == word)
+		u->futex.turn = NULL;
+}
+
 /* Waiting. */
 
 static void wait_then(struct kthread *k, struct uthread *u)
@@ -183,7 +211,7 @@ static void wait_then(struct kthread *k, struct uthread *u)
 	lock(&bucket->lock);
 	/* F1: before reading the word; pairs with F2. */
 	atomic_fetch_add(&bucket->users, 1);
-	bucket_add(bucket, u);
+	bucket_add(bucket, u, has_turn(u));
 	if (word_load(u->futex.word) != u->futex.value)
 		ret = -EAGAIN;
 	else if (atomic_load(&u->wanted) || u->handled)
@@ -235,6 +263,7 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	u->futex.value = value;
 	u->futex.bits = bits;
 	flexsc__suspend(u, wait_then);
+	note_turn(u);
 	flexsc__settle(u);
 	return u->ret;
 }
@@ -396,6 +425,7 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 
 	if (!bits)
 		return -EINVAL;
+	end_turn(u, word);
 	/*
 	 * F2: after the change of the word, before reading both counts; pairs with F1.
 	 */
@@ -434,7 +464,7 @@ static uint32_t bucket_move(struct bucket *from, const uint32_t *word,
 		bucket_remove(from, u);
 		__atomic_store_n(&u->futex.word, target, __ATOMIC_RELAXED);
 		atomic_fetch_add(&to->users, 1);
-		bucket_add(to, u);
+		bucket_add(to, u, false);
 		moved++;
 	}
 	return moved;

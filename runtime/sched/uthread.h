@@ -182,6 +182,7 @@ struct uthread {
 		bool queued;
 		bool timed;
 		uintptr_t page;	/* page of a word that it has waited for */
+		const uint32_t *turn;	/* lock that it was woken for, and may not have got */
 		struct futex_timer *timer;	/* its time limit, or NULL */
 	} futex;
 

@@ -124,7 +124,7 @@ def counted(
     return after
 
 
-@pytest.mark.parametrize("kind", (*LISTENERS, *LOOPS, *PAIRS, "lock", "silent"))
+@pytest.mark.parametrize("kind", (*LISTENERS, *LOOPS, *PAIRS, "lock", "silent", "slow"))
 def test_the_turns_end_natively(kind: str, pools: str) -> None:
     with begun("native", [pools, kind, "64"]) as pool:
         pool.turn()
@@ -203,6 +203,12 @@ def test_a_hand_over_takes_no_system_call(way: str, kind: str, pools: str) -> No
     found = counted(way, pools, kind, PASSES)
     assert found["futex_waits"] >= PASSES / 2, found
     assert found["calls"] - found["avoided"] < OWN, found
+
+
+def test_an_idle_carrier_runs_what_a_slow_thread_has_woken(pools: str) -> None:
+    turns = 64
+    found = counted("uring-4", pools, "slow", turns)
+    assert found["wakes"] > turns / 2, found
 
 
 @pytest.mark.parametrize("way", WAYS)

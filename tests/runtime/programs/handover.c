@@ -1090,81 +1090,111 @@ TEST_LIMIT(each_consumer_gets_items, 60)
 }
 
 /*
- * An owner of a lock computes with it, and takes it again at once. The thread that waits
- * for the lock gets it in between, on a carrier as well as from an owner on its host.
+ * An owner takes its lock again before the thread that was woken for it runs. That thread
+ * waits again, and is still the first one. Natively it is the last one.
  */
 
-#define TURNS		40
-#define HELD_NS		100000U
+#define ROUNDS		20
 
-static atomic_int turn;		/* the owner's */
-static atomic_int waiting;	/* the other thread waits for this turn's lock */
-static int got;			/* turns in which it got the lock, with the lock held */
-static int passed;		/* turns in which it got the lock in between */
+static atomic_int begun;
+static int got[2];	/* who got the lock, in this order */
+static int gotten;
 
-static void *follow(void *arg)
+static void *get_lock(void *arg)
 {
-	for (int i = 1; i <= TURNS; i++) {
-		while (turn < i)
-			sched_yield();
-		waiting = i;
-		lock(&pool.mutex);
-		got = i;
-		unlock(&pool.mutex);
+	begun++;
+	lock(&pool.mutex);
+	got[gotten++] = (int)(intptr_t)arg;
+	unlock(&pool.mutex);
+	return NULL;
+}
+
+static void let_wait(int n)
+{
+	while (begun < n)
+		sched_yield();
+	/* Threads whose last run was long run less often. */
+	for (int i = 0; i < 8; i++)
+		sched_yield();
+}
+
+static void *own_twice(void *arg)
+{
+	pthread_t waiters[2];
+
+	begun = gotten = 0;
+	usleep(1);	/* to a carrier */
+	lock(&pool.mutex);
+	for (intptr_t i = 0; i < 2; i++) {
+		waiters[i] = start(get_lock, (void *)i);
+		let_wait((int)i + 1);
 	}
+	unlock(&pool.mutex);
+	lock(&pool.mutex);
+	let_wait(2);
+	unlock(&pool.mutex);
+	join_all(waiters, 2);
 	return arg;
 }
 
-static void take_turn(bool yields)
+TEST_LIMIT(a_woken_thread_keeps_its_turn, 60)
 {
-	int mine;
+	int kept = 0;
 
-	lock(&pool.mutex);
-	mine = ++turn;
-	while (waiting < mine) {
-		compute(HELD_NS);
-		if (yields)
-			sched_yield();
+	for (int i = 0; i < ROUNDS; i++) {
+		join(start(own_twice, NULL));
+		kept += !got[0];
 	}
-	compute(HELD_NS);
-	unlock(&pool.mutex);
+	test_note("the first waiter got the lock first in %d of %d rounds", kept, ROUNDS);
+	CHECK(!one_decides() || kept >= ROUNDS / 2);
+}
+
+/*
+ * An owner computes on its host, since its start, and takes its lock again at once. The
+ * thread that waits for the lock gets it in between.
+ */
+
+static atomic_int waits;
+static bool passed;
+
+static void *follow(void *arg)
+{
+	waits = 1;
 	lock(&pool.mutex);
-	passed += got == mine;
+	passed = true;
 	unlock(&pool.mutex);
-	while (got < mine)
-		sched_yield();
+	return arg;
 }
 
 static void *own_again(void *arg)
 {
-	usleep(1);	/* to a carrier */
-	for (int i = 0; i < TURNS; i++)
-		take_turn(true);
+	pthread_t follower;
+	bool between;
+
+	lock(&pool.mutex);
+	follower = start(follow, NULL);
+	while (!waits)
+		;
+	compute(100000);
+	unlock(&pool.mutex);
+	lock(&pool.mutex);
+	between = passed;
+	unlock(&pool.mutex);
+	join(follower);
+	*(int *)arg += between;
 	return arg;
 }
 
-static void *own_once(void *arg)
+TEST_LIMIT(an_owner_on_its_host_passes_its_lock, 60)
 {
-	take_turn(false);
-	return arg;
-}
+	int between = 0;
 
-TEST_LIMIT(an_owner_passes_its_lock, 60)
-{
-	for (int fresh = 0; fresh < 2; fresh++) {
-		pthread_t follower;
-
-		turn = waiting = got = passed = 0;
-		follower = start(follow, NULL);
-		if (!fresh)
-			join(start(own_again, NULL));
-		for (int i = 0; fresh && i < TURNS; i++)
-			join(start(own_once, NULL));
-		join(follower);
-		test_note("%s: the lock was passed in %d of %d turns",
-			  fresh ? "on hosts" : "on carriers", passed, TURNS);
-		CHECK(!one_decides() || passed >= TURNS / 2);
+	for (int i = 0; i < ROUNDS; i++) {
+		waits = passed = 0;
+		join(start(own_again, &between));
 	}
+	test_note("another thread got the lock in %d of %d rounds", between, ROUNDS);
+	CHECK(!one_decides() || between >= ROUNDS / 2);
 }
 
 /*
