@@ -23,7 +23,7 @@
 
 #include <sys/socket.h>
 
-#define PIECES	8	/* most buffers; an answer with more isn't collected */
+#define PIECES	8	/* maximum of buffers; nginx itself sends more */
 #define MOST	(128 * 1024)
 
 enum state { FREE, POSTED, SENT, LEFT };
@@ -176,8 +176,8 @@ static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
 }
 
 /*
- * nginx sends the same answer again: return how much was sent. nginx sends the
- * rest itself, and gets the kernel's error for it.
+ * Called when nginx retries the answer: account for what was sent. nginx sends the rest
+ * itself, and so gets the kernel's error, if any.
  */
 static ngx_chain_t *answer_sent(struct answer *a, ngx_connection_t *c,
 				ngx_chain_t *in, off_t limit)

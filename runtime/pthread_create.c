@@ -64,7 +64,10 @@ static void *thread_main(void *arg)
 	pthread_cleanup_push(uthread_end, u);
 	flexsc__life_begin(u, birth.stack, birth.mask, birth.anchored,
 			   birth.filter);
-	/* Inside the runtime, so that no filter comes just before the call. */
+	/*
+	 * Inside the runtime, so that no other thread can install a seccomp filter
+	 * between filter_is_near() and the system call in has_priority().
+	 */
 	flexsc__enter(u);
 	u->host_only = birth.host_only || filter_is_near(u) ||
 		    has_priority();

@@ -42,7 +42,10 @@ struct http_request {
 
 void http_in_init(struct http_in *in);
 
-/* Room for the next bytes, at least one byte. Add their number to in->end. */
+/*
+ * Returns the number of free bytes at in->end, at least one. The caller receives there,
+ * and adds the number received to in->end.
+ */
 size_t http_room(struct http_in *in);
 
 /* Parse the next request. False: it is incomplete. */

@@ -12,7 +12,7 @@ void *flexsc__heap_realloc(void *memory, size_t bytes);
 void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes);
 void flexsc__heap_free(void *memory);
 
-/* In a forked child, which lacks the owner of the lock. */
+/* Reset the lock in a forked child: the thread that held it does not exist there. */
 void flexsc__heap_forked(void);
 
 #endif /* FLEXSC_RUNTIME_HEAP_H */

@@ -109,9 +109,9 @@ static long may_wait(struct uthread *u, const struct call_info *row,
 }
 
 /*
- * Make a call that may wait, but whose end poll(2) doesn't report. A terminal may stop
- * a process in the background, unless the user thread blocks the signal for that. The
- * kernel checks the mask of the host, so the call is made there.
+ * Make a call that may wait, but whose readiness poll(2) doesn't report, on u's host.
+ * For example, a background access to a terminal raises SIGTTIN or SIGTTOU, unless the
+ * calling kernel thread blocks it.
  */
 static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 {

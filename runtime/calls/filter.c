@@ -229,10 +229,10 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * Only one thread at a time installs a filter for all. It may wait until all others are
- * outside the runtime, except for those that "installs" marks, which wait for the lock.
- * u stays inside the runtime until the lock is released, so that no handler of the
- * program jumps away with it.
+ * Install a filter for all threads, one thread at a time. The installer may have to
+ * wait until all other threads are outside the runtime, except those with "installs"
+ * set, which wait for this lock. u stays inside the runtime while it holds the lock, so
+ * that no handler leaves with siglongjmp() and keeps it.
  */
 static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 		    const struct filter *filter)

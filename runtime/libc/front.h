@@ -3,10 +3,11 @@
  * Functions that make system calls in place of libc's: CALL, POINT and MADE of
  * base/symbols.def. Any thread.
  *
- * If another preloaded library defines such a function, too, the program gets that
- * library's, because it may refuse a connection, or omit a sync. The function's first
- * call decides. The other library usually calls libc's function, whose system call is
- * patched (libc/sites.c). So the hook still sees the call.
+ * If another preloaded library defines the same function, calls go to that library,
+ * because it may have semantics of its own, such as refusing a connection or skipping a
+ * sync. The choice is made at the function's first call. The other library usually
+ * calls libc's function, whose system call is patched (libc/sites.c). So the hook still
+ * sees the call.
  */
 #ifndef FLEXSC_RUNTIME_FRONT_H
 #define FLEXSC_RUNTIME_FRONT_H

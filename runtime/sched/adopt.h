@@ -54,8 +54,8 @@ void flexsc__adopt_gate(struct carrier *c);
 /* Carrier c, on its own stack, when c->attend is set: retire, come back, or adopt. */
 void flexsc__adopt_attend(struct carrier *c);
 /*
- * Carrier c, which has wards: run the callbacks of their loops, and return the loops
- * that wards want back.
+ * Carrier c, which has adopted stuck carriers (its wards): run the callbacks of their
+ * loops, and return the loops of those that run again.
  */
 void flexsc__adopt_serve(struct carrier *c);
 

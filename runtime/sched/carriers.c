@@ -293,7 +293,10 @@ void flexsc__carriers_end(void)
 
 void flexsc__carriers_forked(void)
 {
-	/* Up to "room": the fork may have come while a spare started. */
+	/*
+	 * All "room" elements, not only "count": the process may have forked while a
+	 * spare was being started.
+	 */
 	for (unsigned int i = 0; i < flexsc__runtime.room; i++)
 		flexsc__proc_close(&flexsc__runtime.carriers[i]);
 	forget_all();

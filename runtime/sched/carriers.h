@@ -20,8 +20,9 @@ int flexsc__carriers_start(unsigned int n, bool spare,
 			   size_t size);
 
 /*
- * End all carriers and spares, and wait until they have ended. They have no work, and
- * must not get any. The maker has ended.
+ * End all carriers and spares, and wait until they have ended. The caller guarantees
+ * that they have no work and get none, and that the maker, the thread that creates
+ * spares, has ended.
  */
 void flexsc__carriers_end(void);
 

@@ -26,9 +26,9 @@
 uint64_t flexsc__cputime_of(int32_t tid);
 
 /*
- * The calling carrier, while it runs u or right after: correct u's time by the
- * carrier's clock. now: the end of the run, in ticks; the carrier may be off its
- * processor before the reading.
+ * Called by carrier c while it runs u, or right after: correct u's processor time by
+ * c's clock. now: the end of the run, in ticks; c may be preempted between "now" and
+ * the reading of the clock.
  */
 void flexsc__cputime_look(struct carrier *c, struct uthread *u, uint64_t now);
 

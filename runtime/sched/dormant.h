@@ -14,9 +14,9 @@
 #include "uthread.h"
 
 /*
- * The calling thread is u, on its host and inside the runtime. True: the runtime is
- * dormant, and the process has one thread. False: there are other threads, or u has a
- * filter (calls/filter.h).
+ * Make the runtime dormant, if u is the only thread of the program and has no filter
+ * (calls/filter.h). Called by u on its host, inside the runtime. Returns whether the
+ * runtime is dormant.
  */
 bool flexsc__dormant_begin(struct uthread *u);
 

@@ -27,7 +27,7 @@ static void put_in_box(struct carrier *c, struct uthread *u)
 	notify(c);
 }
 
-/* Any carrier that is no spare, in turn. */
+/* The next carrier that is not a spare, round robin. */
 static struct carrier *any_carrier(void)
 {
 	static _Atomic unsigned int next;

@@ -20,7 +20,7 @@
 int flexsc__monitor_start(void);
 /* End the monitor, and wait for its thread. */
 void flexsc__monitor_end(void);
-/* The monitor's thread, which has cancellation disabled. */
+/* pthread_t of the monitor, which runs with cancellation disabled. */
 extern pthread_t flexsc__monitor;
 extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);

@@ -14,8 +14,9 @@ static int open_file(const struct carrier *c, const char *name)
 	char path[64];
 
 	/*
-	 * Without a floor the process may have few descriptors, and the program may use
-	 * any number.
+	 * The floor is 0 if RLIMIT_NOFILE is too low for a range of private
+	 * descriptors. A descriptor of the runtime could then take a number that the
+	 * program uses.
 	 */
 	if (!flexsc__private_fd_floor)
 		return -1;

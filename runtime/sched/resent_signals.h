@@ -20,8 +20,9 @@ void flexsc__resent_keep(struct uthread *u, int signo, siginfo_t *info);
 void flexsc__resent_give(struct uthread *u, int signo, siginfo_t *info);
 
 /*
- * Before u's host gets the program's mask: if it blocks the signal in host.first, the
- * token in the kernel's queue stands for itself again.
+ * Called before u's host gets the program's mask. If the mask blocks the signal of
+ * host.first, drop host.first: sigwaitinfo() may take the marked signal from the
+ * kernel's queue, which then counts as an ordinary one.
  */
 void flexsc__resent_unmask(struct uthread *u, sigmask_t mask);
 

@@ -125,7 +125,7 @@ struct uthread {
 	bool point;		/* its call is a cancellation point */
 	bool heavy;		/* its last run was long: carrier_run.c */
 	bool natively;		/* event loop, with native calls: sticky.h */
-	bool computes_on_host;	/* and not because of a wait: it may leave to compute */
+	bool computes_on_host;	/* no wait brought it there: it may leave to compute */
 	/*
 	 * UTHREAD_SLOW after a very long run (carrier_run.c). Each shorter run
 	 * subtracts one, because the last runs of a long job may be short.

@@ -51,8 +51,8 @@ void flexsc__want(struct uthread *u);
 void flexsc__wait_post(struct carrier *c, struct uthread *u);
 
 /*
- * Carriers only: end u's wait if u waits on c and is wanted on its host. Cancel an
- * accept() that has to poll.
+ * Carriers only: end u's wait if u waits on c and is wanted on its host. If u's
+ * accept() has to poll first now (poll_first.h), cancel it.
  */
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);
 

@@ -440,7 +440,10 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 		wait_for_events(crowd);
 	}
 	end_all(crowd);
-	/* After the last session has begun, the other sessions go on. */
+	/*
+	 * A trace without a length: measure until the last answer, because sessions are
+	 * still running when the last one has begun.
+	 */
 	if (crowd->trace && !crowd->length && tally->last > tally->until)
 		tally->until = tally->last;
 	return crowd->wrong;

@@ -31,7 +31,10 @@ struct bench_work {
 	uint64_t units;		/* units done since the work was made */
 };
 
-/* Make "tree" or "heap", and run a period. Returns 0, or 1 after a message. */
+/*
+ * Create the work "tree" or "heap", and run one period of it. Returns 0, or 1 after a
+ * message.
+ */
 int bench_work_init(struct bench_work *work, const char *name);
 void bench_work_fini(struct bench_work *work);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the lines of code of "flexsc study --raw footprint level=l1i". An
- * instruction that ends the process is put into a line, which shows whether the
- * line is executed.
+ * Tests the cache lines of code that "flexsc study --raw footprint level=l1i" executes.
+ * An int3 in a line shows whether the line is executed.
  */
 #include <errno.h>
 #include <signal.h>

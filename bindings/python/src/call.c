@@ -265,8 +265,8 @@ static int call_run(struct call *call, PyObject *callback, PyObject *context)
 
 	if (PyContext_Enter(context)) {
 		/*
-		 * Ignore an error: the code that runs the outer loop may be
-		 * using it.
+		 * Ignore an error: the code that runs the outer loop may have entered
+		 * the context already.
 		 */
 		PyErr_Clear();
 		call_run_later(call, callback, context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The module flexsc._flexsc: asyncio's file calls by libflexsc.
+ * The module flexsc._flexsc: file operations for asyncio, made by libflexsc.
  *
  *	loop	a loop inside an asyncio loop, and its turns
  *	turn	what a loop does when its outer loop calls it
@@ -11,7 +11,7 @@
  *	status	a file's attributes
  *
  * Everything runs on the thread of the asyncio loop and with the GIL, but for
- * the work of listdir(). A thread's loops are a list of its own.
+ * the work of listdir(). Each thread has its own list of loops.
  */
 #include "call.h"
 #include "file.h"
