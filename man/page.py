@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Makes manual pages of pages in Markdown.
 
-    page.py DATE OUTPUT-FOLDER HEADERS HEADERS PAGE.md...
+    page.py VERSION DATE OUTPUT-FOLDER HEADERS HEADERS PAGE.md...
 
 A page begins with a heading, "# NAME(SECTION) - description". A page of section 3
 lists its functions in the first paragraph; their declarations in the two folders of
@@ -27,6 +27,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 WIDTH = 78
+LICENSE = """.\\" SPDX-License-Identifier: MIT
+"""
 TABLES = """'\\" t\n"""  # for man(1): tbl is needed
 LIBRARY = "libflexsc; compile and link with `$(pkg-config --cflags --libs flexsc)`."
 # What <flexsc/flexsc.h> doesn't include.
@@ -167,13 +169,14 @@ def synopsis(names: list[str], headers: dict[str, str]) -> Iterator[str]:
     yield ".fi"
 
 
-def page(text: str, date: str, headers: dict[str, str]) -> str:
+def page(text: str, version: str, date: str, headers: dict[str, str]) -> str:
     found = re.match(r"<!--.*-->\n# ([\w-]+)\((\d)\) - (.*)\n\n", text)
     if not found:
         raise SystemExit("page.py: no heading")
     name, section, description = found.groups()
     text, names = text[found.end() :], [name]
-    parts = [f'.TH {escape(name.upper())} {section} {date} "FlexSC"', ".SH NAME"]
+    title = f'.TH {escape(name.upper())} {section} {date} "FlexSC {version}"'
+    parts = [title, ".SH NAME"]
     if section == "3":
         listed, text = text.split("\n\n", 1)
         names = listed.split()
@@ -190,17 +193,19 @@ def page(text: str, date: str, headers: dict[str, str]) -> str:
         if line != ".PP" or not before.startswith((".SH", ".SS"))
     ]
     tables = TABLES if ".TS" in kept else ""
-    return tables + '.\\" SPDX-License-Identifier: MIT\n' + "\n".join(kept) + "\n"
+    return tables + LICENSE + "\n".join(kept) + "\n"
 
 
-def main(date: str, output: str, ours: str, made: str, *sources: str) -> None:
+def main(
+    version: str, date: str, output: str, ours: str, made: str, *sources: str
+) -> None:
     headers = {
         path.name: re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
         for folder in (ours, made)
         for path in sorted(Path(folder).glob("*.h"))
     }
     for source in map(Path, sources):
-        text = page(source.read_text(), date, headers)
+        text = page(source.read_text(), version, date, headers)
         (Path(output) / source.stem).write_text(text)
 
 

@@ -295,7 +295,7 @@ def lint(step: Step) -> None:
         step.check(tool("mypy"), "--strict", folder, env=packages)
     step.check(tool("mypy"), "--strict", "tests/kmod/vm")
     step.check(tool("mypy"), "--strict", "runtime/counters/flexsc_gdb.py")
-    for name in ("floors", "imports", "arrows", "switches", "documents"):
+    for name in ("floors", "imports", "arrows", "switches", "documents", "versions"):
         step.check(tool("mypy"), "--strict", f"tests/lint/{name}.py")
     step.check(
         "python3",
@@ -313,6 +313,7 @@ def lint(step: Step) -> None:
     step.check("python3", "tests/lint/arrows.py")
     step.check("python3", "tests/lint/switches.py")
     step.check("python3", "tests/lint/documents.py")
+    step.check("python3", "tests/lint/versions.py")
     step.check(tool("mypy"), "--strict", "tests/runtime/suites/peers.py")
     package = {"MYPYPATH": "bindings/python/src"}
     bindings = [f"bindings/python/{name}" for name in ("src/flexsc", "tests")]

@@ -98,12 +98,14 @@ def test_markdown_becomes_roff(markdown: str, roff: str, tmp_path: Path) -> None
     source = tmp_path / "name.1.md"
     source.write_text(f"<!-- -->\n# name(1) - a page\n\n## TEXT\n\n{markdown}\n")
     script = ROOT / "man" / "page.py"
+    words = ["1.2.3", "2026-01-01", tmp_path, *[tmp_path] * 2, source]
     subprocess.run(
-        [sys.executable, "-B", script, "2026-01-01", tmp_path, *[tmp_path] * 2, source],
+        [sys.executable, "-B", script, *words],
         timeout=PATIENCE,
         check=True,
     )
     text = source.with_suffix("").read_text()
+    assert '.TH NAME 1 2026-01-01 "FlexSC 1.2.3"\n' in text
     assert text.split(".SH TEXT\n")[1] == roff + "\n"
 
 

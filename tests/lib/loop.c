@@ -680,6 +680,6 @@ TEST(the_library_has_the_version_of_its_headers)
 		 flexsc_version() >> 8 & 0xff, flexsc_version() & 0xff);
 	CHECK_EQ(strcmp(text, FLEXSC_VERSION_STRING), 0);
 	CHECK_EQ(flexsc_version(), FLEXSC_VERSION);
-	CHECK(FLEXSC_VERSION >= FLEXSC_VERSION_NUMBER(0, 1, 0));
+	CHECK(FLEXSC_VERSION >= FLEXSC_VERSION_NUMBER(0, 9, 0));
 	CHECK(FLEXSC_VERSION < FLEXSC_VERSION_NUMBER(255, 255, 255));
 }

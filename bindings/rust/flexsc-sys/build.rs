@@ -8,7 +8,11 @@ use std::path::Path;
 use std::process::{self, Command};
 use std::{env, fs};
 
-const VERSION: &str = "0.1";
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION_MAJOR"),
+    ".",
+    env!("CARGO_PKG_VERSION_MINOR")
+);
 /// Headers that declare more than inline functions; events have no declarations here.
 const HEADERS: [&str; 7] = [
     "call.h",

@@ -113,6 +113,6 @@ pub const fn FLEXSC_CHAIN_ARG(n: c_uint) -> c_uint {
 pub const FLEXSC_STATS_NAME: &str = "flexsc-stats";
 /// The library version that this crate was written for, as `FLEXSC_VERSION` in the
 /// headers.
-pub const FLEXSC_VERSION: c_uint = 0x100;
+pub const FLEXSC_VERSION: c_uint = 0x900;
 
 include!(concat!(env!("OUT_DIR"), "/headers.rs"));
