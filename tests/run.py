@@ -49,6 +49,7 @@ TREES: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 PYTHON_TOOLS = [
     *(ROOT / "docs" / "site" / "requirements.txt").read_text().split(),
     "codespell==2.4.3",
+    "reuse==6.2.0",
     "pytest==8.3.4",
     "ruff==0.8.4",
     "mypy==1.13.0",
@@ -276,6 +277,7 @@ def lint(step: Step) -> None:
         step.tally.failed += 1
         return
     step.check(tool("codespell"))
+    step.check(tool("reuse"), "lint", "--lines")
     python = [
         "docs/site",
         "lib/calls",
