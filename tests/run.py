@@ -7,9 +7,10 @@ Without a STEP every step runs, in the order of STEPS below. Without --all a ste
 leaves out what repeats other tests under other conditions, or takes long for what it
 finds: tests of the suite "long" in the meson.build files, the files and lists in
 chosen.py, and what Step.all decides here. A step builds what it needs under
-build-test/, in a directory of its own or in that of a step that builds alike. Output
-goes to build-test/STEP.log and is shown when a step fails. The last line printed is
-"N passed, N failed". --install permits changes of this machine: see scripts/fetch.
+build-test/, in a directory of its own or in that of a step that builds alike;
+scripts/root sets another folder than build-test. Output goes to build-test/STEP.log and
+is shown when a step fails. The last line printed is "N passed, N failed". --install
+permits changes of this machine: see scripts/fetch.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from chosen import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / "build-test"
+OUT = Path(os.environ.get("FLEXSC_TEST_OUT", ROOT / "build-test"))
 VENV = OUT / "venv"
 TOOLS = threading.Lock()
 TREES: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -92,6 +93,7 @@ class Step:
     install: bool = False  # --install was given
     tree: str = ""  # a step that builds alike, whose directory it shares
     nice: tuple[str, ...] = ()  # how it gives way to the steps beside it
+    root: tuple[str, ...] = ()  # runs a command in another release
     processor: float = 0.0  # seconds that its commands used, and their children
 
     @property
@@ -111,7 +113,7 @@ class Step:
         with self.log.open("a") as log:
             print("$", *command, file=log, flush=True)
             process = subprocess.Popen(
-                [*self.nice, *map(str, command)],
+                [*self.nice, *self.root, *map(str, command)],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -149,7 +151,8 @@ class Step:
     def built(self, *options: str, env: dict[str, str] | None, target: str) -> bool:
         if not (self.build / "build.ninja").exists():
             shutil.rmtree(self.build, ignore_errors=True)
-            if not self.run("meson", "setup", self.build, *options, env=env):
+            setup = ("meson", "setup", "--werror", self.build)
+            if not self.run(*setup, *options, env=env):
                 return False
         return self.run("ninja", "--quiet", "-C", self.build, target)
 
@@ -182,7 +185,6 @@ class Step:
             "-C",
             self.build,
             "--print-errorlogs",
-            "--no-rebuild",
             # They wait more than they compute.
             f"--num-processes={(os.cpu_count() or 1) + 1}",
             *([] if self.all else ["--no-suite=long", *without_oracle()]),
@@ -473,6 +475,17 @@ def python(step: Step) -> None:
         conclude(step, [future.result() for future in done])
 
 
+def trixie(step: Step) -> None:
+    """Another libc, which flexsc run patches."""
+    step.root = ("scripts/root", "trixie", "run", "--")
+    step.tree = "trixie/run"
+    step.built_and_tested(
+        "-Dstudy=disabled",
+        test=("--suite=run",),
+        target="runtime/libflexsc-runtime.so",  # meson test builds the programs
+    )
+
+
 def others(step: Step, *words: str | Path) -> None:
     """Others' tests, which pass natively, so as these words say."""
     begin = step.log.stat().st_size
@@ -727,6 +740,7 @@ STEPS: dict[str, Callable[[Step], None]] = {
     "lint": lint,
     "release": release,
     "python": python,
+    "trixie": trixie,
     "peers": peers,
     "qemu": qemu,
     "address": address,
@@ -746,7 +760,7 @@ BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE}
 
 # Behind these two that build much and measure nothing, and others' tests, which are
 # tried again: the first lane, where the tests with clocks are, takes the longest.
-SECOND = (*BESIDE, "address", "thread", "peers")
+SECOND = (*BESIDE, "address", "thread", "trixie", "peers")
 
 # How the tests' several languages say that something failed.
 FAILURE = re.compile(
