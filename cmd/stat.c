@@ -13,46 +13,16 @@
 #include <time.h>
 
 #include "runtime/counters/report.h"
+#include "serve/exposition.h"
 #include "command.h"
 #include "process.h"
 
 static const char usage[] =
-	"usage: flexsc stat PID\n"
+	"usage: flexsc stat [--prometheus] PID\n"
 	"\n"
 	"Prints the counters of a live process: those of its user threads and\n"
 	"their calls, if it is under flexsc run, and those of each loop, its own\n"
-	"and the carriers'.\n";
-
-static const struct {
-	size_t offset;
-	const char *name;
-	const char *meaning;
-} counters[] = {
-#define COUNTER(field, meaning) \
-	{ offsetof(struct flexsc_stats, field), #field, meaning }
-	COUNTER(posted, "calls posted"),
-	COUNTER(completed, "calls whose result was consumed"),
-	COUNTER(cancelled, "completed calls that were cancelled"),
-	COUNTER(failed_unseen, "calls without a callback that failed"),
-	COUNTER(waited, "calls that waited for an entry"),
-	COUNTER(by_inline, "calls run inline by the loop's thread"),
-	COUNTER(by_uring, "calls run by io_uring"),
-	COUNTER(by_thread, "calls run by a syscall thread"),
-	COUNTER(by_kmod, "calls run by the kernel module"),
-	COUNTER(batches, "batches"),
-	COUNTER(mode_switches, "system calls made by the library"),
-	COUNTER(timers, "timers and deadlines armed"),
-	COUNTER(wakeups, "times the loop slept"),
-	COUNTER(outstanding, "calls outstanding now"),
-	COUNTER(waiting, "calls waiting for an entry now"),
-	COUNTER(entries, "entries now"),
-	COUNTER(max_entries, "maximum number of entries"),
-	COUNTER(threads, "syscall threads now"),
-	COUNTER(max_threads, "maximum number of syscall threads"),
-	COUNTER(bytes, "bytes of memory for calls"),
-};
-
-#define COUNTERS	(sizeof(counters) / sizeof(counters[0]))
+	"and the carriers'. With --prometheus in that program's text format.\n";
 
 static double ratio(uint64_t a, uint64_t b)
 {
@@ -65,14 +35,10 @@ static void print(const struct flexsc_stats_page *page)
 
 	printf("loop of thread %d, engine %.*s\n", page->tid,
 	       (int)sizeof(page->engine), page->engine);
-	for (size_t i = 0; i < COUNTERS; i++) {
-		uint64_t value;
-
-		memcpy(&value, (const char *)stats + counters[i].offset,
-		       sizeof(value));
-		printf("  %-14s %16" PRIu64 "  %s\n", counters[i].name, value,
-		       counters[i].meaning);
-	}
+	for (size_t i = 0; i < LOOP_COUNTERS; i++)
+		printf("  %-14s %16" PRIu64 "  %s\n", loop_counters[i].name,
+		       loop_counter_value(&loop_counters[i], stats),
+		       loop_counters[i].meaning);
 	printf("  %-14s %16.2f  calls a batch\n", "mean batch",
 	       ratio(stats->batched, stats->batches));
 	printf("  %-14s %16.4f  system calls per completed call\n", "switches",
@@ -92,7 +58,100 @@ static void print_run(const struct process *process)
 	fputs(text, stdout);
 }
 
-static int stat_process(const char *name, pid_t pid)
+/* Remove the loops of spare carriers that have never run anything. */
+static void drop_unused(struct process *process)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < process->loops_count; i++)
+		if (!process_is_unused(process, &process->loops[i]))
+			process->loops[n++] = process->loops[i];
+	process->loops_count = n;
+}
+
+static void print_text(struct process *process)
+{
+	if (process->run)
+		print_run(process);
+	drop_unused(process);
+	for (unsigned int i = 0; i < process->loops_count; i++)
+		print(&process->loops[i]);
+}
+
+static void label(const struct run_page *page)
+{
+	exposition_label(stdout, "program", page->program,
+			 sizeof(page->program));
+}
+
+static void sample(const struct run_page *page, const char *name,
+		   const char *meaning, bool gauge, int64_t value)
+{
+	char full[64];
+
+	snprintf(full, sizeof(full), "flexsc_run_%s", name);
+	printf("%s%s{", full, exposition_family(stdout, full, meaning, gauge));
+	label(page);
+	printf("} %" PRId64 "\n", value);
+}
+
+static void expose_ways(const struct run_page *page,
+			const struct counters *total)
+{
+	static const char *const names[] = {
+#define WAY(name, text, meaning) text,
+		RUN_WAYS(WAY)
+#undef WAY
+	};
+
+	exposition_family(stdout, "flexsc_run_calls",
+			  "system calls of user threads, by how they were made",
+			  false);
+	for (unsigned int i = 0; i < WAYS; i++) {
+		fputs("flexsc_run_calls_total{", stdout);
+		label(page);
+		printf(",way=\"%s\"} %" PRIu64 "\n", names[i], total->ways[i]);
+	}
+}
+
+static void expose_run(const struct run_page *page, uint64_t loops)
+{
+	struct counters total = flexsc__report_total(page);
+
+	expose_ways(page, &total);
+	sample(page, "threads_made", "user threads made", false,
+	       (int64_t)total.started);
+	sample(page, "threads", "user threads alive now", true,
+	       (int64_t)(total.started - total.ended));
+	sample(page, "loop_calls", "system calls made by carriers' loops",
+	       false, (int64_t)loops);
+	sample(page, "mode_switches_avoided", "mode switches saved, compared "
+	       "with native calls", true,
+	       flexsc__report_avoided(page, &total, loops));
+#define COUNTER(name, meaning) \
+	sample(page, #name, meaning, false, (int64_t)total.name);
+	RUN_COUNTERS(COUNTER)
+#undef COUNTER
+	sample(page, "departures", "times a user thread left its own kernel "
+	       "thread", false, (int64_t)total.departures);
+	sample(page, "returns", "times one returned to it", false,
+	       (int64_t)flexsc__report_returns(page));
+	sample(page, "carriers", "carriers, without spares", true,
+	       page->carriers);
+	sample(page, "stuck", "carriers stuck in a call now", true,
+	       page->stuck);
+}
+
+static void print_exposition(struct process *process)
+{
+	if (process->run)
+		expose_run(process->run, process_loop_calls(process));
+	drop_unused(process);
+	exposition_loops(stdout, process->loops, process->loops_count);
+}
+
+static int stat_process(const char *name, pid_t pid,
+			void (*show)(struct process *process))
 {
 	struct process process;
 	int err = process_read(pid, &process);
@@ -105,11 +164,6 @@ static int stat_process(const char *name, pid_t pid)
 				strerror(-err));
 		return 1;
 	}
-	if (process.run)
-		print_run(&process);
-	for (unsigned int i = 0; i < process.loops_count; i++)
-		if (!process_is_unused(&process, &process.loops[i]))
-			print(&process.loops[i]);
 	err = !process.run && !process.loops_count;
 	if (err)
 		fprintf(stderr, process_has_runtime(pid) ?
@@ -117,15 +171,23 @@ static int stat_process(const char *name, pid_t pid)
 			"made no threads\n" :
 			"flexsc: process %s has no counters, because it isn't "
 			"under flexsc run and has no loop\n", name);
+	if (!err)
+		show(&process);
 	process_free(&process);
 	return err;
 }
 
 int command_stat(int argc, char **argv)
 {
+	void (*show)(struct process *process) = print_text;
 	char *end;
 	long pid;
 
+	if (argc == 3 && strcmp(argv[1], "--prometheus") == 0) {
+		show = print_exposition;
+		argv++;
+		argc--;
+	}
 	if (argc == 2 && (!strcmp(argv[1], "--help") ||
 			  !strcmp(argv[1], "-h"))) {
 		fputs(usage, stdout);
@@ -139,5 +201,5 @@ int command_stat(int argc, char **argv)
 	/* Process numbers fit in an int. */
 	if (pid > INT_MAX)
 		pid = INT_MAX;
-	return stat_process(argv[1], (pid_t)pid);
+	return stat_process(argv[1], (pid_t)pid, show);
 }

@@ -6,7 +6,7 @@
 #include "file.h"
 
 void file_describe(struct file *file, const struct statx *stx,
-		   struct mime mime)
+		   struct mime mime, const struct file_more *more)
 {
 	char *p = file->headers;
 
@@ -33,5 +33,7 @@ void file_describe(struct file *file, const struct statx *stx,
 	*p++ = '"';
 	file->etag_length = p - file_etag(file);
 	p = TEXT_PUT(p, "\r\nAccept-Ranges: bytes\r\n");
+	if (more)
+		p = text_put(p, more->text, more->length);
 	file->headers_length = p - file->headers;
 }

@@ -19,8 +19,12 @@ struct cached;
 /* The tag is a quoted string of three numbers. */
 #define FILE_ETAG_MAX	(3 * TEXT_HEX_MAX + 4)
 
+/* The most bytes of the headers that a server adds to its files. */
+#define FILE_MORE_MAX	192
+
 #define FILE_HEADERS_MAX						\
-	(sizeof("Content-Type: \r\nLast-Modified: \r\nETag: \r\n"	\
+	(FILE_MORE_MAX +						\
+	 sizeof("Content-Type: \r\nLast-Modified: \r\nETag: \r\n"	\
 		"Accept-Ranges: bytes\r\n") +				\
 	 MIME_TYPE_MAX + CLOCK_DATE_LEN + FILE_ETAG_MAX)
 
@@ -42,9 +46,15 @@ struct file {
 /* The statx() mask that file_describe() needs. */
 #define FILE_STATX	(STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_INO)
 
-/* Set all fields but fd and cached from stx. */
+/* Further headers, each with its line's end. */
+struct file_more {
+	size_t length;
+	char text[FILE_MORE_MAX];
+};
+
+/* Set all fields but fd and cached from stx. more may be NULL. */
 void file_describe(struct file *file, const struct statx *stx,
-		   struct mime mime);
+		   struct mime mime, const struct file_more *more);
 
 static inline const char *file_date(const struct file *file)
 {

@@ -22,7 +22,7 @@
 static const struct {
 	const char *name;
 	size_t length;
-} names[HEADERS] = {
+} names[HEADER_NAMES] = {
 #define NAME(text) { text, sizeof(text) - 1 }
 	[HEADER_HOST]			= NAME("Host"),
 	[HEADER_RANGE]			= NAME("Range"),
@@ -33,6 +33,7 @@ static const struct {
 	[HEADER_IF_UNMODIFIED_SINCE]	= NAME("If-Unmodified-Since"),
 	[HEADER_EXPECT]			= NAME("Expect"),
 	[HEADER_TRANSFER_ENCODING]	= NAME("Transfer-Encoding"),
+	[HEADER_ACCEPT_ENCODING]	= NAME("Accept-Encoding"),
 #undef NAME
 };
 

@@ -16,7 +16,11 @@ struct limits {
 	uint64_t body;
 };
 
-/* The headers that are interpreted. */
+/*
+ * The headers that are interpreted. Parsing finds those before HEADERS, and
+ * only request_next_header() finds the others, so that they cost other requests
+ * nothing.
+ */
 enum header {
 	HEADER_HOST,
 	HEADER_RANGE,
@@ -27,7 +31,9 @@ enum header {
 	HEADER_IF_UNMODIFIED_SINCE,
 	HEADER_EXPECT,
 	HEADER_TRANSFER_ENCODING,
-	HEADERS
+	HEADERS,
+	HEADER_ACCEPT_ENCODING = HEADERS,
+	HEADER_NAMES
 };
 
 /* A part of the head, by offset and length. */

@@ -15,7 +15,9 @@
  *	SEND		sendto, pread; sendfile	SENT
  *
  * Any stage but SEND may go to SEND with a message (404 ...) instead, and any
- * to CUT. A file that the cache keeps begins at LOAD.
+ * to CUT. A file that the cache keeps begins at LOAD. With --precompressed, OPEN
+ * and OPEN_INDEX are repeated for each encoding that the client accepts, until
+ * a file exists.
  *
  * A file of more parts is loaded and sent by transfer.c.
  */
@@ -24,6 +26,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include <sys/stat.h>
 
@@ -37,6 +40,7 @@
 #include "transfer.h"
 #include "http/beneath.h"
 #include "http/condition.h"
+#include "http/encoding.h"
 #include "http/request.h"
 
 /*
@@ -128,6 +132,67 @@ static void open_file(struct exchange *x, enum exchange_stage stage)
 				     env->settings->timeout);
 }
 
+/*
+ * Compressed files
+ *
+ * The compressed file's name is the plain one with a suffix. path.length
+ * excludes the suffix, so the type, a redirection and the cache's key follow
+ * from the plain name.
+ */
+
+#define SUFFIX_MAX	sizeof(".gz")
+
+static void put_suffix(struct exchange *x)
+{
+	static const char suffixes[ENCODINGS][SUFFIX_MAX] = {
+		[ENCODING_GZIP] = ".gz",
+		[ENCODING_BR] = ".br",
+	};
+
+	memcpy(x->path.name + x->path.length, suffixes[x->encoding],
+	       SUFFIX_MAX);
+}
+
+/* Choose the next encoding that the client accepts, the best one first. */
+static void next_encoding(struct exchange *x)
+{
+	do
+		x->encoding--;
+	while (x->encoding && !(x->accepts & 1 << x->encoding));
+}
+
+static void begin_encodings(struct exchange *x)
+{
+	x->accepts = encoding_accepted(x->request, x->request_head);
+	x->encoding = ENCODINGS;
+	next_encoding(x);
+}
+
+/* The compressed file can't be served: open another one, or the plain file. */
+static void open_next_encoding(struct exchange *x)
+{
+	exchange_release(x);
+	next_encoding(x);
+	put_suffix(x);
+	open_file(x, x->path.directory ? EXCHANGE_OPEN_INDEX : EXCHANGE_OPEN);
+}
+
+/*
+ * The length of the cache's key, which begins at path.name. Clients that accept
+ * different encodings may get different files, so the key ends in what they
+ * accept. No name contains the zero before it.
+ */
+static size_t key_length(struct exchange *x)
+{
+	struct path *path = &x->path;
+
+	if (!x->accepts)
+		return path->length;
+	path->name[path->length] = '\0';
+	path->name[path->length + 1] = (char)x->accepts;
+	return path->length + 2;
+}
+
 static void open_folder(struct exchange *x)
 {
 	exchange_release(x);
@@ -141,6 +206,10 @@ static void looked(struct exchange *x)
 	const struct path *path = &x->path;
 	struct file *kept = NULL;
 
+	if (x->encoding && (x->stat.ret < 0 || !S_ISREG(x->stx.stx_mode))) {
+		open_next_encoding(x);
+		return;
+	}
 	if (x->stat.ret < 0) {
 		message_send_error(x, -x->stat.ret);
 		return;
@@ -156,9 +225,10 @@ static void looked(struct exchange *x)
 		message_send(x, 403);
 		return;
 	}
-	file_describe(&x->own, &x->stx, mime_find(path->name, path->length));
+	file_describe(&x->own, &x->stx, mime_find(path->name, path->length),
+		      &x->env->settings->more[x->encoding]);
 	if (cache->limit)
-		kept = cache_insert(cache, path->name, path->length, &x->own);
+		kept = cache_insert(cache, path->name, key_length(x), &x->own);
 	if (kept)
 		x->file = kept;
 	answer_file(x);
@@ -182,8 +252,12 @@ static void not_opened(struct exchange *x, int error)
 		open_file(x, x->stage);
 		return;
 	}
+	if (x->encoding) {
+		open_next_encoding(x);
+		return;
+	}
 	if (cache->limit)
-		cache_forget(cache, x->path.name, x->path.length);
+		cache_forget(cache, x->path.name, key_length(x));
 	if (error == ENOENT && x->stage == EXCHANGE_OPEN_INDEX)
 		open_folder(x);
 	else
@@ -228,13 +302,17 @@ static void find(struct exchange *x)
 
 	if (path->directory)
 		path_push_index(path);
+	if (x->env->settings->precompressed)
+		begin_encodings(x);
 	if (cache->limit)
-		x->file = cache_find(cache, path->name, path->length);
-	if (x->file)
+		x->file = cache_find(cache, path->name, key_length(x));
+	if (x->file) {
 		answer_file(x);
-	else
-		open_file(x, path->directory ? EXCHANGE_OPEN_INDEX :
-					       EXCHANGE_OPEN);
+		return;
+	}
+	if (x->accepts)
+		put_suffix(x);
+	open_file(x, path->directory ? EXCHANGE_OPEN_INDEX : EXCHANGE_OPEN);
 }
 
 static void answer_find(struct exchange *x)
@@ -248,7 +326,8 @@ static void answer_find(struct exchange *x)
 	}
 	status = path_resolve(&x->path, x->request_head + r->target.at,
 			      r->target.length, x->buffer->path,
-			      sizeof(x->buffer->path), x->env->settings->all);
+			      sizeof(x->buffer->path) - SUFFIX_MAX,
+			      x->env->settings->all);
 	if (status)
 		message_send(x, status);
 	else

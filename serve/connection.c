@@ -361,6 +361,7 @@ static void connection_settle(struct connection *c)
 	c->next = all->unused;
 	all->unused = c;
 	all->count--;
+	counts_add(&all->env->counts.closed, 1);
 	all->refused -= c->refused;
 	all->left(all);
 }
@@ -466,7 +467,19 @@ static void set_peer(struct connection *c, const struct sockaddr_storage *peer)
 
 	if (peer->ss_family == AF_INET6)
 		address = &v6->sin6_addr;
-	inet_ntop(peer->ss_family, address, c->peer, sizeof(c->peer));
+	/* A client of a local socket has no address. */
+	if (!inet_ntop(peer->ss_family, address, c->peer, sizeof(c->peer)))
+		strcpy(c->peer, "-");
+}
+
+/*
+ * The worker stops: a client that has sent nothing keeps only the time for
+ * which it doesn't count as idle.
+ */
+static void limit_silence(struct connection *c)
+{
+	flexsc_loop_deadline(c->clients->env->loop, &c->receive,
+			     remaining(c->accepted, SILENCE));
 }
 
 static struct connection *allocate(struct clients *all)
@@ -497,7 +510,7 @@ static struct connection *allocate(struct clients *all)
 void connection_start(struct clients *all, int fd,
 		      const struct sockaddr_storage *peer, bool refused)
 {
-	struct connection *c = all->stopping ? NULL : allocate(all);
+	struct connection *c = allocate(all);
 
 	if (!c) {
 		flexsc_loop_close(all->env->loop, NULL, fd);
@@ -520,11 +533,14 @@ void connection_start(struct clients *all, int fd,
 	c->list = &all->fresh;
 	DL_APPEND(all->fresh, c);
 	all->count++;
+	counts_add(&all->env->counts.accepted, 1);
 	if (refused) {
 		count_refused(c);
 		refuse(c, 503);
 	} else {
 		receive_request(c);
+		if (all->stopping)
+			limit_silence(c);
 	}
 	connection_settle(c);
 }
@@ -609,7 +625,8 @@ void clients_stop(struct clients *all)
 	struct connection *c, *next;
 
 	all->stopping = true;
-	cut_list(&all->fresh);
+	DL_FOREACH(all->fresh, c)
+		limit_silence(c);
 	cut_list(&all->idle);
 	cut_list(&all->lingering);
 	DL_FOREACH_SAFE(all->busy, c, next)

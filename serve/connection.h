@@ -37,7 +37,7 @@ enum connection_op {
 /* The connections of a worker. */
 struct clients {
 	struct environment *env;
-	/* Called after a connection was freed. */
+	/* Called after a connection was freed, or after the last accept. */
 	void (*left)(struct clients *clients);
 	/*
 	 * Lists, each with the oldest connection first: connections that have
@@ -117,7 +117,10 @@ void clients_make_room(struct clients *clients);
  */
 void clients_shed(struct clients *clients);
 
-/* Drop connections that wait for a request; others finish their answer. */
+/*
+ * Drop connections that wait for a request, except for new ones; others finish
+ * their answer.
+ */
 void clients_stop(struct clients *clients);
 
 /* Drop all connections, whatever their state. */

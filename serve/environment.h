@@ -10,6 +10,7 @@
 
 #include <linux/openat2.h>
 
+#include "counts.h"
 #include "log.h"
 #include "settings.h"
 #include "http/buffer.h"
@@ -25,6 +26,7 @@ struct environment {
 	struct buffers buffers;
 	struct cache cache;
 	struct log log;
+	struct counts counts;
 	/*
 	 * Arguments of openat2(), for a file and for a folder. how[0] refuses
 	 * symbolic links: then a name can't lead out of the root, and the

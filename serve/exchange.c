@@ -69,12 +69,23 @@ static void exchange_log(struct exchange *x)
 	log_write(&x->env->log, &x->env->clock, &line);
 }
 
+static void exchange_count(const struct exchange *x)
+{
+	struct counts *counts = &x->env->counts;
+
+	counts_add(&counts->responses[x->response.status / 100 - 1], 1);
+	counts_add(&counts->sent, x->sent);
+}
+
 void exchange_give_back(struct exchange *x)
 {
 	struct buffers *buffers = &x->env->buffers;
 
-	if (x->response.status && log_enabled(&x->env->log))
-		exchange_log(x);
+	if (x->response.status) {
+		exchange_count(x);
+		if (log_enabled(&x->env->log))
+			exchange_log(x);
+	}
 	x->response.status = 0;
 	exchange_release(x);
 	directory_destroy(x->directory);

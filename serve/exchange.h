@@ -84,6 +84,9 @@ struct exchange {
 	unsigned int retries;
 	bool links;			/* open with symbolic links allowed */
 	int walk_flags;			/* flags of an open without openat2() */
+	/* Both are 0 without --precompressed. */
+	uint8_t accepts;		/* encodings that the client accepts, as bits */
+	uint8_t encoding;		/* of the file that is being opened */
 	struct buffer *buffer;		/* data, first loaded, then sent */
 	struct directory *directory;	/* while its names are being read */
 	char *page;			/* from malloc(); sent instead of "buffer" */

@@ -21,6 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/un.h>
+
 #include <flexsc/flexsc.h>
 
 #include "connection.h"
@@ -29,10 +31,10 @@
 #define PAUSE	(CLOCK_SECOND / 20)
 
 static void complain(const char *address, const char *port, const char *what,
-		     const char *advice)
+		     const char *advice, const char *option)
 {
-	fprintf(stderr, "flexsc: serve: %s port %s: %s%s\n", address, port,
-		what, advice);
+	fprintf(stderr, "flexsc: serve: %s port %s: %s%s%s\n", address, port,
+		what, advice, option);
 }
 
 /* The backlog is INT_MAX: the kernel limits it to net.core.somaxconn. */
@@ -57,7 +59,8 @@ static int listen_on(const struct addrinfo *info, bool shared)
 	return -error;
 }
 
-int listener_open(const char *address, const char *port, bool shared)
+int listener_open(const char *address, const char *port, bool shared,
+		  const char *option)
 {
 	struct addrinfo hints = {
 		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
@@ -67,7 +70,7 @@ int listener_open(const char *address, const char *port, bool shared)
 	int rc = getaddrinfo(address, port, &hints, &info), fd;
 
 	if (rc) {
-		complain(address, port, gai_strerror(rc), "");
+		complain(address, port, gai_strerror(rc), "", "");
 		return -1;
 	}
 	fd = listen_on(info, shared);
@@ -75,12 +78,27 @@ int listener_open(const char *address, const char *port, bool shared)
 	if (fd >= 0)
 		return fd;
 	complain(address, port, strerror(-fd),
-		 fd == -EADDRINUSE ? "; choose another one with -p" :
+		 fd == -EADDRINUSE ? "; choose another one with " :
 		 fd == -EACCES ? "; ports below 1024 need root or "
 				 "CAP_NET_BIND_SERVICE" :
 		 fd == -EADDRNOTAVAIL ? "; this machine doesn't have that "
-					"address" : "");
+					"address" : "",
+		 fd == -EADDRINUSE ? option : "");
 	return -1;
+}
+
+/* Write "unix:/run/name" if the socket is a local one. */
+static bool local_name(int fd, char *name, size_t size)
+{
+	struct sockaddr_un address = { 0 };
+	socklen_t length = sizeof(address);
+
+	getsockname(fd, (struct sockaddr *)&address, &length);
+	if (address.sun_family != AF_UNIX)
+		return false;
+	snprintf(name, size, "unix:%.*s", (int)sizeof(address.sun_path),
+		 address.sun_path);
+	return true;
 }
 
 static void names(int fd, char *host, size_t host_size, char *port,
@@ -103,6 +121,8 @@ void listener_name(int fd, char *name, size_t size)
 {
 	char host[64] = "?", port[8] = "?";
 
+	if (local_name(fd, name, size))
+		return;
 	names(fd, host, sizeof(host), port, sizeof(port));
 	snprintf(name, size, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host,
 		 port);
@@ -172,7 +192,10 @@ static void on_accept(struct flexsc_cb *cb)
 	a->posted = false;
 	l->posted--;
 	take_client(l, cb->ret, &a->peer);
-	listener_resume(l);
+	if (!l->closed)
+		listener_resume(l);
+	else if (!l->posted)
+		l->clients->left(l->clients);
 }
 
 static bool post(struct listener *l, struct listener_accept *a)
@@ -244,7 +267,9 @@ void listener_close(struct listener *l)
 	flexsc_loop_cancel(l->clients->env->loop, &l->pause);
 	for (i = 0; i < LISTENER_ACCEPTS; i++)
 		flexsc_loop_cancel(l->clients->env->loop, &l->accepts[i].cb);
-	shutdown(l->fd, SHUT_RDWR);
+	/* Clients of a passed socket wait for another server. */
+	if (!l->clients->env->settings->passed)
+		shutdown(l->fd, SHUT_RDWR);
 }
 
 void listener_fini(struct listener *l)

@@ -39,11 +39,15 @@ struct listener {
 /*
  * Return a socket that listens on address and port, or -1 after printing a
  * message. The port may be "0". shared: sockets of other loops will listen on
- * the same port.
+ * the same port. option sets the port, for the message.
  */
-int listener_open(const char *address, const char *port, bool shared);
+int listener_open(const char *address, const char *port, bool shared,
+		  const char *option);
 
-/* Write "127.0.0.1:8080", with the port that the kernel chose for 0. */
+/*
+ * Write "127.0.0.1:8080", with the port that the kernel chose for 0, or
+ * "unix:PATH".
+ */
 void listener_name(int fd, char *name, size_t size);
 
 /* Write the port alone. */

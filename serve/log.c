@@ -8,7 +8,8 @@
  * is tried again.
  *
  * Each worker has its own descriptor. After a reopen, the worker uses the new
- * descriptor as soon as no buffer is being written.
+ * descriptor as soon as no buffer is being written, and has reopened the file
+ * then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,6 +104,12 @@ static void schedule(struct log *log)
 						 LATENCY) == 0;
 }
 
+static void end_reopening(struct log *log)
+{
+	if (atomic_fetch_sub(&log->file->reopening, 1) == 1)
+		log->file->reopened(log->file->arg);
+}
+
 /* Switch to the reopened file, unless a write to the old one is pending. */
 static void use_next(struct log *log)
 {
@@ -111,6 +118,7 @@ static void use_next(struct log *log)
 	flexsc_loop_close(log->loop, NULL, log->fd);
 	log->fd = log->next;
 	log->next = -1;
+	end_reopening(log);
 }
 
 static void on_written(struct flexsc_cb *cb)
@@ -153,28 +161,21 @@ static void on_opened(struct flexsc_cb *cb)
 			fprintf(stderr, "flexsc: can't reopen access log %s: "
 					"%s; still writing to the old file\n",
 				log->file->name, strerror((int)-cb->ret));
+		end_reopening(log);
 	} else {
-		if (log->next >= 0)
-			flexsc_loop_close(log->loop, NULL, log->next);
 		log->next = (int)cb->ret;
 		use_next(log);
 	}
-	if (log->again)
-		log_reopen(log);
 }
 
 void log_reopen(struct log *log)
 {
-	/*
-	 * The pending open may find the file before it was renamed, so open it
-	 * once more after that.
-	 */
-	log->again = log->opening;
-	if (log->opening || log->closing || !log_has_name(log->file))
-		return;
-	log->opening = flexsc_loop_openat(log->loop, &log->open, AT_FDCWD,
-					  log->file->name, HOW_TO_OPEN,
-					  MODE) == 0;
+	if (!log->closing)
+		log->opening = flexsc_loop_openat(log->loop, &log->open,
+						  AT_FDCWD, log->file->name,
+						  HOW_TO_OPEN, MODE) == 0;
+	if (!log->opening)
+		end_reopening(log);
 }
 
 int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop)
@@ -272,7 +273,6 @@ void log_write(struct log *log, const struct clock *clock,
 void log_close(struct log *log)
 {
 	log->closing = true;
-	log->again = false;
 	if (log->opening)
 		flexsc_loop_cancel(log->loop, &log->open);
 	if (log->waiting)

@@ -24,6 +24,13 @@ struct log_file {
 	int fd;			/* open until all workers have their own; or -1 */
 	_Atomic bool told;	/* the loss of lines was reported */
 	_Atomic uint64_t dropped;
+	/*
+	 * How many workers have yet to reopen the file. The last one calls
+	 * reopened(), which may run on any worker's thread.
+	 */
+	_Atomic unsigned int reopening;
+	void (*reopened)(void *arg);
+	void *arg;
 };
 
 struct log {
@@ -35,7 +42,6 @@ struct log {
 	int fd;			/* the worker's descriptor; -1: no log */
 	int next;		/* the reopened file, to use after the pending write; or -1 */
 	bool opening;
-	bool again;		/* another open has to follow the pending one */
 	bool writing;
 	bool waiting;		/* the timer is pending */
 	bool closing;
@@ -79,7 +85,8 @@ static inline bool log_has_name(const struct log_file *file)
 
 /*
  * Open the file's name again, because the file was renamed, and continue there.
- * A buffer that is being written still goes to the renamed file.
+ * A buffer that is being written still goes to the renamed file. Not again
+ * before all workers have reopened it.
  */
 void log_reopen(struct log *log);
 

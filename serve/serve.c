@@ -21,6 +21,8 @@
 #include <flexsc/loop.h>
 
 #include "cmd/command.h"
+#include "metrics.h"
+#include "systemd.h"
 #include "worker.h"
 #include "http/mime.h"
 
@@ -83,7 +85,7 @@ static void *run_member(void *arg)
 	struct team_member *m = arg;
 
 	pin(m->core);
-	m->rc = worker_init(&m->worker, m->settings, m->socket);
+	m->rc = worker_init(&m->worker, m->settings, m->socket, false);
 	sem_post(&m->ready);
 	if (m->rc == 0) {
 		m->rc = worker_run(&m->worker);
@@ -99,6 +101,32 @@ static void *run_member(void *arg)
 	return NULL;
 }
 
+/*
+ * Use the service manager's sockets. A loop accepts from one of them, and loops
+ * may share one.
+ */
+static bool use_sockets(struct team_member *team, const struct settings *s,
+			const struct systemd_sockets *sockets)
+{
+	unsigned int i, n = sockets->count;
+
+	if (n > s->loops) {
+		fprintf(stderr, "flexsc: serve: %u sockets were passed, but "
+				"each needs a loop; use -j %u\n", n, n);
+		return false;
+	}
+	for (i = 0; i < s->loops; i++) {
+		team[i].socket = i < n ? sockets->fds[i] :
+				 fcntl(sockets->fds[i % n], F_DUPFD_CLOEXEC, 0);
+		if (team[i].socket < 0) {
+			fprintf(stderr, "flexsc: serve: can't duplicate a "
+					"socket: %s\n", strerror(errno));
+			return false;
+		}
+	}
+	return true;
+}
+
 /* Open all sockets. The first one determines the port. */
 static bool open_sockets(struct team_member *team, const struct settings *s)
 {
@@ -107,7 +135,8 @@ static bool open_sockets(struct team_member *team, const struct settings *s)
 	unsigned int i;
 
 	for (i = 0; i < s->loops; i++) {
-		team[i].socket = listener_open(s->address, port, s->loops > 1);
+		team[i].socket = listener_open(s->address, port, s->loops > 1,
+					       "-p");
 		if (team[i].socket < 0)
 			return false;
 		if (i == 0) {
@@ -148,7 +177,8 @@ static unsigned int start_others(struct team_member *team,
 	return i;
 }
 
-static void announce(const struct team_member *team, const struct settings *s)
+static void announce(const struct team_member *team, const struct settings *s,
+		     int metrics_fd)
 {
 	const struct flexsc_loop *loop = team->worker.env.loop;
 	const char *why = flexsc_loop_why(loop);
@@ -171,14 +201,23 @@ static void announce(const struct team_member *team, const struct settings *s)
 				"opening a file takes one call for each part "
 				"of its path\n",
 			strerror(team->worker.env.no_openat2));
+	if (metrics_fd >= 0) {
+		char place[80];
+
+		listener_name(metrics_fd, place, sizeof(place));
+		fprintf(stderr, "metrics on http://%s" METRICS_PATH "\n", place);
+	}
 	fprintf(stderr, "serving %s on http://%s/ with engine %s, %u loop%s\n",
 		s->root, name, flexsc_loop_engine(loop), s->loops,
 		s->loops > 1 ? "s" : "");
+	systemd_notify("READY=1");
 }
 
 /* Run all members; returns 0 or the first error. */
-static int run_team(struct team_member *team, const struct settings *s)
+static int run_team(struct team_member *team, const struct settings *s,
+		    int metrics_fd)
 {
+	struct metrics metrics;
 	unsigned int n, i;
 	int rc;
 
@@ -186,12 +225,17 @@ static int run_team(struct team_member *team, const struct settings *s)
 	rc = n < s->loops ? -EAGAIN : 0;
 	if (rc == 0) {
 		pin(team[0].core);
-		rc = worker_init(&team[0].worker, s, team[0].socket);
+		rc = worker_init(&team[0].worker, s, team[0].socket, true);
 	}
+	for (i = 1; i < n && rc == 0; i++)
+		team[i - 1].worker.next = &team[i].worker;
+	if (rc == 0 && !metrics_start(&metrics, metrics_fd, &team[0].worker))
+		rc = -EAGAIN;
 	if (rc == 0) {
 		log_file_close(s->log_file);
-		announce(team, s);
+		announce(team, s, metrics_fd);
 		rc = worker_run(&team[0].worker);
+		metrics_stop(&metrics);
 	}
 	for (i = 1; i < n; i++) {
 		if (rc)
@@ -205,11 +249,42 @@ static int run_team(struct team_member *team, const struct settings *s)
 	return rc;
 }
 
-static int serve(const struct settings *s)
+/* Open --metrics [ADDRESS:]PORT. False: after a message. */
+static bool open_metrics(const char *place, int *fd)
+{
+	const char *colon = strrchr(place, ':');
+	const char *port = colon ? colon + 1 : place;
+	char address[256] = "127.0.0.1", *end;
+	const char *from = place;
+	size_t length = colon ? (size_t)(colon - place) : 0;
+
+	if (strtoul(port, &end, 10) > 65535 || end == port || *end ||
+	    *port < '0' || *port > '9' || length >= sizeof(address) ||
+	    (colon && !length)) {
+		fprintf(stderr, "flexsc: serve: --metrics %s: give a port, such "
+				"as 9100, or an address and a port, such as "
+				"[::1]:9100\n", place);
+		return false;
+	}
+	/* An IPv6 address is in brackets. */
+	if (length > 2 && from[0] == '[' && from[length - 1] == ']') {
+		from++;
+		length -= 2;
+	}
+	if (length) {
+		memcpy(address, from, length);
+		address[length] = '\0';
+	}
+	*fd = listener_open(address, port, false, "--metrics");
+	return *fd >= 0;
+}
+
+static int serve(const struct settings *s,
+		 const struct systemd_sockets *sockets)
 {
 	struct team_member *team = calloc(s->loops, sizeof(*team));
+	int rc = -1, metrics_fd = sockets->metrics;
 	unsigned int i;
-	int rc = -1;
 
 	if (!team) {
 		fprintf(stderr, "flexsc: %s\n", strerror(ENOMEM));
@@ -219,8 +294,9 @@ static int serve(const struct settings *s)
 		team[i].settings = s;
 		team[i].core = s->loops > 1 ? nth_core(i) : -1;
 	}
-	if (open_sockets(team, s))
-		rc = run_team(team, s);
+	if ((!s->metrics || open_metrics(s->metrics, &metrics_fd)) &&
+	    (s->passed ? use_sockets(team, s, sockets) : open_sockets(team, s)))
+		rc = run_team(team, s, metrics_fd);
 	free(team);
 	return rc;
 }
@@ -285,6 +361,7 @@ static void close_files(struct settings *s)
 
 int command_serve(int argc, char **argv)
 {
+	struct systemd_sockets sockets;
 	struct log_file log_file;
 	struct settings settings;
 	int rc = settings_parse(&settings, argc, argv);
@@ -292,8 +369,9 @@ int command_serve(int argc, char **argv)
 	if (rc >= 0)
 		return rc;
 	settings.log_file = &log_file;
-	if (!open_files(&settings))
+	if (!systemd_sockets(&sockets) || !open_files(&settings))
 		return 1;
+	settings.passed = sockets.count > 0;
 	fit_descriptors(&settings);
 	mime_load();
 	/*
@@ -301,7 +379,7 @@ int command_serve(int argc, char **argv)
 	 * of ending the server.
 	 */
 	signal(SIGPIPE, SIG_IGN);
-	rc = serve(&settings);
+	rc = serve(&settings, &sockets);
 	close_files(&settings);
 	return rc ? 1 : 0;
 }

@@ -20,6 +20,9 @@ static const char help[] =
 "  -j, --loops N            loops, each with a thread and a core of its own (1)\n"
 "  -l, --log FILE           access log, \"-\" for standard output (none)\n"
 "  -a, --all                serve names that begin with a dot, too\n"
+"      --precompressed      send FILE.br or FILE.gz to clients that accept it\n"
+"      --cache-control TEXT the header's value for files (no header)\n"
+"      --metrics [ADDR:]PORT  serve counters for Prometheus at /metrics\n"
 "      --cache N            keep up to N files open between requests (0)\n"
 "      --engine NAME        uring, threads (tried in this order) or kmod\n"
 "      --cores LIST         cores of syscall threads, such as 2,4-6\n"
@@ -42,6 +45,9 @@ enum {
 	OPT_MAX_CONNECTIONS,
 	OPT_MAX_HEADER,
 	OPT_MAX_BODY,
+	OPT_METRICS,
+	OPT_PRECOMPRESSED,
+	OPT_CACHE_CONTROL,
 };
 
 static const struct option options[] = {
@@ -59,6 +65,9 @@ static const struct option options[] = {
 	{ "max-connections",	required_argument, NULL, OPT_MAX_CONNECTIONS },
 	{ "max-header",		required_argument,	NULL, OPT_MAX_HEADER },
 	{ "max-body",		required_argument,	NULL, OPT_MAX_BODY },
+	{ "metrics",		required_argument,	NULL, OPT_METRICS },
+	{ "precompressed",	no_argument,		NULL, OPT_PRECOMPRESSED },
+	{ "cache-control",	required_argument,	NULL, OPT_CACHE_CONTROL },
 	{ }
 };
 
@@ -116,6 +125,44 @@ static bool known_engine(const char *option, const char *name)
 	return false;
 }
 
+/* Longer values don't fit in struct file_more. */
+#define CACHE_CONTROL_MAX	127
+
+/* Is the text a header's value? A line's end in it would begin another header. */
+static bool is_value(const char *text)
+{
+	size_t i, length = strlen(text);
+
+	for (i = 0; i < length; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			break;
+	if (length && i == length && length <= CACHE_CONTROL_MAX)
+		return true;
+	fprintf(stderr, "flexsc: serve: --cache-control: give 1 to %d printable "
+			"ASCII characters, such as max-age=3600\n",
+		CACHE_CONTROL_MAX);
+	return false;
+}
+
+/* Format the headers that files get in addition to their own. */
+static void set_more(struct settings *s)
+{
+	static const char *const encodings[ENCODINGS] = {
+		[ENCODING_NONE] = "",
+		[ENCODING_GZIP] = "Content-Encoding: gzip\r\n",
+		[ENCODING_BR] = "Content-Encoding: br\r\n",
+	};
+	const char *control = s->cache_control;
+	unsigned int i;
+
+	for (i = 0; i < ENCODINGS; i++)
+		s->more[i].length = (size_t)snprintf(s->more[i].text,
+			sizeof(s->more[i].text), "%s%s%s%s%s", encodings[i],
+			s->precompressed ? "Vary: Accept-Encoding\r\n" : "",
+			control ? "Cache-Control: " : "", control ?: "",
+			control ? "\r\n" : "");
+}
+
 /* Are the values of the library's environment variables valid? */
 static bool known_environment(void)
 {
@@ -164,6 +211,15 @@ static bool set(struct settings *s, int option, const char *value)
 			return false;
 		s->limits.head = n;
 		return true;
+	case OPT_METRICS:
+		s->metrics = value;
+		return true;
+	case OPT_PRECOMPRESSED:
+		s->precompressed = true;
+		return true;
+	case OPT_CACHE_CONTROL:
+		s->cache_control = value;
+		return is_value(value);
 	case OPT_MAX_BODY:
 		return number("--max-body", value, 0, UINT32_MAX,
 			      &s->limits.body);
@@ -205,5 +261,6 @@ int settings_parse(struct settings *s, int argc, char **argv)
 		return 2;
 	}
 	s->root = argv[optind];
+	set_more(s);
 	return s->engine || known_environment() ? -1 : 2;
 }

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "log.h"
+#include "http/encoding.h"
+#include "http/file.h"
 #include "http/request.h"
 
 struct settings {
@@ -19,6 +21,9 @@ struct settings {
 	const char *engine;		/* NULL: the best engine that works */
 	const char *cores;
 	const char *log;
+	const char *metrics;		/* [ADDRESS:]PORT; NULL: no metrics */
+	const char *cache_control;	/* NULL: no such header */
+	bool precompressed;
 	bool all;			/* serve names that begin with a dot, too */
 	unsigned int loops;
 	unsigned int cache;
@@ -26,6 +31,7 @@ struct settings {
 	uint64_t timeout;		/* nanoseconds */
 	uint64_t grace;
 	struct limits limits;
+	struct file_more more[ENCODINGS];	/* headers for each encoding */
 	/*
 	 * Refused clients per loop, in addition to max_connections; limited by
 	 * descriptors.
@@ -34,6 +40,7 @@ struct settings {
 	/* Opened by command_serve(). */
 	int root_fd;
 	struct log_file *log_file;	/* shared by all workers */
+	bool passed;			/* the sockets are the service manager's */
 };
 
 /*

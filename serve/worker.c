@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of a worker; runs on its thread, except worker_ask_stop().
+ * The life of a worker; runs on its thread, except worker_ask_stop() and
+ * wake_first().
  *
- * 	running		until SIGTERM, SIGINT or worker_ask_stop(); SIGHUP and
- * 			SIGUSR1 reopen the log
+ * 	running		until SIGTERM, SIGINT or worker_ask_stop()
  * 	stopping	no client is accepted, idle ones are dropped, the others
  * 			get their answers; until the last one has left, "grace"
  * 			is over, or a second signal comes
  * 	closing		the log is written; the loop ends when nothing is
  * 			pending any more
+ *
+ * At SIGHUP and SIGUSR1 the first worker has all workers reopen the log. It
+ * begins the next round after the last one of them has done so: otherwise a
+ * worker could open the file before it was renamed again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,9 +22,12 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <flexsc/flexsc.h>
 
+#include "systemd.h"
 #include "worker.h"
 #include "http/beneath.h"
 
@@ -32,7 +39,15 @@ static const int signals[WORKER_SIGNALS] = { SIGTERM, SIGINT, SIGUSR1, SIGHUP };
  */
 static unsigned int signals_of(const struct worker *w)
 {
+	if (!w->first)
+		return 2;
 	return WORKER_SIGNALS - !log_has_name(w->env.settings->log_file);
+}
+
+/* Has the worker stopped, so that it only has to end its own calls? */
+static bool is_done(const struct worker *w)
+{
+	return w->clients.stopping && !w->clients.count && !w->listener.posted;
 }
 
 /*
@@ -42,6 +57,9 @@ static void close_worker(struct worker *w)
 {
 	unsigned int i;
 
+	if (w->closing)
+		return;
+	w->closing = true;
 	for (i = 0; i < signals_of(w); i++)
 		flexsc_loop_cancel(w->env.loop, &w->signals[i]);
 	flexsc_loop_cancel(w->env.loop, &w->grace);
@@ -66,14 +84,66 @@ static void stop(struct worker *w)
 		clients_cut(&w->clients);
 		return;
 	}
+	if (w->first)
+		systemd_notify("STOPPING=1");
 	listener_close(&w->listener);
 	clients_stop(&w->clients);
-	if (w->clients.count == 0) {
+	if (is_done(w)) {
 		close_worker(w);
 		return;
 	}
 	w->grace = (struct flexsc_cb){ .callback = on_grace, .arg = w };
 	flexsc_loop_timer(w->env.loop, &w->grace, w->env.settings->grace);
+}
+
+static void on_reopen(struct flexsc_cb *cb)
+{
+	struct worker *w = cb->arg;
+
+	log_reopen(&w->env.log);
+}
+
+static void reopen_all(struct worker *first)
+{
+	struct log_file *file = first->env.settings->log_file;
+	struct timespec now;
+	struct worker *w;
+	char message[80];
+
+	first->again = first->reopening;
+	if (first->reopening || first->clients.stopping || !log_has_name(file))
+		return;
+	first->reopening = true;
+	/* systemd compares the time with that of its own request. */
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(message, sizeof(message),
+		 "RELOADING=1\nMONOTONIC_USEC=%llu",
+		 now.tv_sec * 1000000ULL + (unsigned long long)now.tv_nsec / 1000);
+	systemd_notify(message);
+	file->reopening = first->env.settings->loops;
+	for (w = first->next; w; w = w->next)
+		flexsc_loop_wake(w->env.loop, &w->reopen);
+	log_reopen(&first->env.log);
+}
+
+static void on_reopened(struct flexsc_cb *cb)
+{
+	struct worker *first = cb->arg;
+
+	first->reopening = false;
+	if (first->clients.stopping)
+		return;
+	systemd_notify("READY=1");
+	if (first->again)
+		reopen_all(first);
+}
+
+/* Any worker's thread. */
+static void wake_first(void *arg)
+{
+	struct worker *first = arg;
+
+	flexsc_loop_wake(first->env.loop, &first->reopened);
 }
 
 static void on_signal(struct flexsc_cb *cb)
@@ -83,11 +153,11 @@ static void on_signal(struct flexsc_cb *cb)
 	if (cb->ret < 0)
 		return;
 	if (cb->ret == SIGHUP || cb->ret == SIGUSR1)
-		log_reopen(&w->env.log);
+		reopen_all(w);
 	else
 		stop(w);
 	/* Wait for the next signal, unless the worker has finished. */
-	if (w->clients.count || !w->clients.stopping)
+	if (!w->closing)
 		flexsc_loop_signal(w->env.loop, cb, cb->ret);
 }
 
@@ -108,7 +178,7 @@ static void worker_left(struct clients *clients)
 
 	if (!clients->stopping)
 		listener_freed(&w->listener);
-	else if (clients->count == 0)
+	else if (is_done(w))
 		close_worker(w);
 }
 
@@ -175,7 +245,7 @@ static void init_how(struct environment *env)
 	}
 }
 
-static void init(struct worker *w, const struct settings *s)
+static void init(struct worker *w, const struct settings *s, bool first)
 {
 	*w = (struct worker){
 		.env.settings = s,
@@ -186,7 +256,15 @@ static void init(struct worker *w, const struct settings *s)
 			.max_refused = s->max_refused,
 		},
 		.ask = { .callback = on_ask, .arg = w },
+		.reopen = { .callback = on_reopen, .arg = w },
+		.reopened = { .callback = on_reopened, .arg = w },
+		.tid = gettid(),
+		.first = first,
 	};
+	if (first) {
+		s->log_file->reopened = wake_first;
+		s->log_file->arg = w;
+	}
 	clock_update(&w->env.clock);
 }
 
@@ -195,12 +273,13 @@ static void close_posted(void *loop, int fd)
 	flexsc_loop_close(loop, NULL, fd);
 }
 
-int worker_init(struct worker *w, const struct settings *s, int socket)
+int worker_init(struct worker *w, const struct settings *s, int socket,
+		bool first)
 {
 	unsigned int i;
 	int rc;
 
-	init(w, s);
+	init(w, s, first);
 	listener_init(&w->listener, &w->clients, socket);
 	rc = create_loop(w);
 	if (rc)

@@ -6,13 +6,20 @@
 #ifndef SERVE_WORKER_H
 #define SERVE_WORKER_H
 
+#include <stdbool.h>
+
+#include <sys/types.h>
+
 #include <flexsc/call.h>
 
 #include "connection.h"
 #include "environment.h"
 #include "listener.h"
 
-/* SIGTERM, SIGINT, SIGUSR1, and SIGHUP if the log can be reopened. */
+/*
+ * SIGTERM and SIGINT; the first worker also handles SIGUSR1, and SIGHUP if the
+ * log can be reopened.
+ */
 #define WORKER_SIGNALS	4
 
 struct worker {
@@ -22,15 +29,26 @@ struct worker {
 	struct flexsc_cb signals[WORKER_SIGNALS];
 	struct flexsc_cb grace;
 	struct flexsc_cb ask;		/* posted by worker_ask_stop() */
+	struct flexsc_cb reopen;	/* posted by the first worker */
+	pid_t tid;
+	bool closing;
+	/* The list of all workers; set before the first one runs. */
+	struct worker *next;
+	/* The rest is for the first worker only. */
+	bool first;
+	bool reopening;		/* until all workers have reopened the log */
+	bool again;		/* another signal has come meanwhile */
+	struct flexsc_cb reopened;	/* posted by the last worker that did it */
 };
 
 /*
  * Make a loop for the calling thread, and begin to accept from socket. The
- * worker owns the socket from now on, even on failure. Returns 0, or -errno
- * after a message.
+ * worker owns the socket from now on, even on failure. first: this worker
+ * reopens the log for all, and reports to the service manager. Returns 0, or
+ * -errno after a message.
  */
 int worker_init(struct worker *worker, const struct settings *settings,
-		int socket);
+		int socket, bool first);
 
 /* Serve until stopped. Returns 0, or -errno after a message. */
 int worker_run(struct worker *worker);

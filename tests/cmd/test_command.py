@@ -149,10 +149,11 @@ def test_stat_tells_that_there_is_no_process() -> None:
     assert done.returncode == 1 and one_line(done.stderr)
 
 
+@pytest.mark.parametrize("words", [[], ["--prometheus"]])
 @pytest.mark.parametrize("word", ["", "0", "-1", "x", "1x", "../self"])
-def test_stat_takes_nothing_but_a_process(word: str) -> None:
-    done = flexsc("stat", word)
-    assert done.returncode == 2 and "usage: flexsc stat PID" in done.stderr
+def test_stat_takes_nothing_but_a_process(word: str, words: list[str]) -> None:
+    done = flexsc("stat", *words, word)
+    assert done.returncode == 2 and "usage: flexsc stat" in done.stderr
 
 
 # The engine of the environment

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -125,14 +125,19 @@ class Server:
         root: Path,
         *options: str,
         before: Callable[[], None] | None = None,
+        wrapper: Sequence[str] = (),
+        pass_fds: Sequence[int] = (),
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.process = subprocess.Popen(
-            [command(), "serve", str(root), "-p", "0", *options],
+            [*wrapper, command(), "serve", str(root), "-p", "0", *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=before,
+            pass_fds=pass_fds,
+            env=None if env is None else {**os.environ, **env},
         )
         self.messages: list[str] = []
         self.started = threading.Event()

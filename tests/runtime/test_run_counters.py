@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from exposition import samples
 from fixtures import PATIENCE, command, eventually
 from programs import CARRIED, Program, launcher, started
 from test_command import flexsc, one_line
@@ -471,6 +472,18 @@ def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
         assert report["threads"] == 8
         assert f"process {program.process.pid}:" in report.head
         assert eventually(lambda: seen()["posted"] > report["posted"] + 100)
+        done = flexsc("stat", "--prometheus", str(program.process.pid))
+        assert (done.returncode, done.stderr) == (0, "")
+        found = samples(done.stdout)
+
+        def value(name: str) -> int:
+            """Of a family with one sample for each way or loop."""
+            return sum(found[key] for key in found if re.match(name, key))
+
+        assert value("flexsc_run_threads{") == 7
+        assert value("flexsc_run_threads_made_total{") == 8
+        assert value('flexsc_run_calls_total{.*way="posted"') > report["posted"]
+        assert value("flexsc_loop_posted_total{") >= report["posted"]
 
 
 def test_stat_says_where_there_are_no_user_threads(tmp_path: Path) -> None:

@@ -314,7 +314,7 @@ static void looked(struct web_connection *c, int64_t ret)
 		answer_message(c, 403, NULL);
 	} else {
 		file_describe(&c->own, &c->stx,
-			      mime_find(c->path.name, c->path.length));
+			      mime_find(c->path.name, c->path.length), NULL);
 		answer_file(c);
 	}
 }

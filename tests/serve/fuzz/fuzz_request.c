@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "http/condition.h"
+#include "http/encoding.h"
 #include "http/path.h"
 #include "http/request.h"
 #include "http/response.h"
@@ -172,6 +173,7 @@ static void try_request(const struct request *r, const char *head,
 	check(r->target.at + r->target.length <= r->length);
 	note_number(record, r->keep_alive);
 	note_number(record, r->method);
+	note_number(record, encoding_accepted(r, head));
 	try_path(r, head, record);
 	try_file(r, head, 0, record);
 	try_file(r, head, 1024, record);
@@ -257,6 +259,8 @@ static const char *const pieces[] = {
 	"If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
 	"If-Modified-Since: Sunday, 06-Nov-94 08:49:36 GMT\r\n",
 	"If-Modified-Since: Sun Nov  6 08:49:37 1994\r\n",
+	"Accept-Encoding: br;q=0, gzip\r\n", "accept-encoding:*;q=0.",
+	"Accept-Encoding: ,", ";q=1", ", br",
 	"Expect: 100-continue\r\n", "Upgrade: h2c\r\n", "X: y\r\n z\r\n",
 	"X:\r\n", ":\r\n", "\t\r\n",
 	"X: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n",
