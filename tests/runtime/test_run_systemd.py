@@ -28,7 +28,7 @@ from test_run_mariadb import SETTINGS, as_user, new_folder
 
 PACKAGING = Path(__file__).resolve().parents[2] / "packaging/systemd"
 UNITS = Path("/lib/systemd/system")
-NAMES = ("apache2", "mariadb")
+NAMES = ("apache2", "mariadb", "tomcat10")
 # Every carrier's ring, in the way that programs.py calls it.
 CARRIERS = len(os.sched_getaffinity(0))
 
