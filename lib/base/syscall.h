@@ -35,6 +35,10 @@ static inline long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2,
 
 #elif defined(__aarch64__)
 
+/*
+ * The result replaces the first argument. x7 keeps it, so that a signal's handler can
+ * make the call again: runtime/arch/aarch64/frame.h reads these two instructions.
+ */
 static inline long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2,
 			       uint64_t a3, uint64_t a4, uint64_t a5)
 {
@@ -46,11 +50,11 @@ static inline long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2,
 	register uint64_t x4 __asm__("x4") = a4;
 	register uint64_t x5 __asm__("x5") = a5;
 
-	__asm__ volatile("svc #0"
+	__asm__ volatile("mov x7, x0\n\tsvc #0"
 			 : "+r"(x0)
 			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4),
 			   "r"(x5)
-			 : "memory");
+			 : "x7", "memory");
 	return (long)x0;
 }
 

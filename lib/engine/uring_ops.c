@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "lib/base/ask.h"
+#include "lib/base/poll.h"
 #include "lib/files/fds.h"
 #include "lib/loop/await.h"
 #include "lib/loop/multishot.h"
@@ -195,28 +196,40 @@ static bool prepare_xattr(struct io_uring_sqe *sqe, uint8_t op,
 SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
 							sqe_optional(entry, 4))
 
-#ifdef SYS_poll
 /*
  * A poll of one descriptor without a time limit. The kernel is queried first, unless
  * the poster did that. If the descriptor is ready or the memory isn't readable, the
  * plain call is made.
  */
-static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
-			 const struct flexsc_entry *entry, unsigned int known)
+static bool prepare_one(struct io_uring_sqe *sqe, uint8_t op, args_t a,
+			unsigned int known)
 {
-	args_t a = entry->args;
 	const struct pollfd *one = (const struct pollfd *)(uintptr_t)a[0];
 
-	if (a[1] != 1 || (int)a[2] >= 0)
-		return false;
-	if (!(known & URING_POLL_WAITS) &&
-	    ask(SYS_poll, a[0], 1, 0, 0, 0, 0) != 0)
+	if (!(known & URING_POLL_WAITS) && poll_now(a[0]) != 0)
 		return false;
 	if (one->fd < 0)
 		return false;
 	sqe_fill(sqe, op, (uint64_t)one->fd, 0, 0, 0, 0);
 	sqe->poll32_events = (uint16_t)one->events;
 	return true;
+}
+
+static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
+			 const struct flexsc_entry *entry, unsigned int known)
+{
+	args_t a = entry->args;
+
+	return a[1] == 1 && (int)a[2] < 0 && prepare_one(sqe, op, a, known);
+}
+
+/* With a signal mask, it is a plain call. */
+static bool prepare_ppoll(struct io_uring_sqe *sqe, uint8_t op,
+			  const struct flexsc_entry *entry, unsigned int known)
+{
+	args_t a = entry->args;
+
+	return a[1] == 1 && !a[2] && !a[3] && prepare_one(sqe, op, a, known);
 }
 
 /* The result of poll() if the operation returned res. */
@@ -229,7 +242,6 @@ static int64_t result_poll(args_t a, int32_t res)
 	one->revents = res < 0 ? POLLNVAL : (short)res;
 	return 1;
 }
-#endif
 
 /*
  * Is this the address of a time in readable memory? The kernel checks a futex's time
@@ -399,9 +411,8 @@ const uring_prepare_fn flexsc__uring_prepare[SHAPES] = {
 	[SHAPE_PIPE] = prepare_pipe,
 	[SHAPE_SPLICE] = prepare_splice,
 	[SHAPE_TEE] = prepare_tee,
-#ifdef SYS_poll
 	[SHAPE_POLL] = prepare_poll,
-#endif
+	[SHAPE_PPOLL] = prepare_ppoll,
 	[SHAPE_EPOLL_CTL] = prepare_epoll_ctl,
 	[SHAPE_EPOLL_WAIT] = prepare_epoll_wait,
 	[SHAPE_NANOSLEEP] = prepare_nanosleep,
@@ -429,9 +440,8 @@ const uring_prepare_fn flexsc__uring_prepare[SHAPES] = {
 };
 
 static int64_t (*const result[SHAPES])(args_t a, int32_t res) = {
-#ifdef SYS_poll
 	[SHAPE_POLL] = result_poll,
-#endif
+	[SHAPE_PPOLL] = result_poll,
 	[SHAPE_AWAIT] = result_await,
 	[SHAPE_NANOSLEEP] = result_sleep,
 	[SHAPE_CLOCK_SLEEP] = result_sleep,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/compiler.h"
+#include "lib/base/poll.h"
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
 #include "direct.h"
@@ -138,11 +139,10 @@ int flexsc__call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return loop->posts3[nr](loop, cb, nr, a0, a1, a2);
 }
 
-#ifdef SYS_poll
 int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one)
 {
-	int err = flexsc_loop_call(loop, cb, SYS_poll, PTR(one), 1, -1ULL, 0,
+	int err = flexsc_loop_call(loop, cb, POLL_NR, PTR(one), 1, POLL_FOREVER, 0,
 				   0, 0);
 
 	/*
@@ -154,7 +154,6 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			true;
 	return err;
 }
-#endif
 
 static bool chain_flags_known(unsigned int flags)
 {

@@ -147,7 +147,6 @@ static inline uint32_t queue_take(struct call_queue *queue)
 	return queue->head;
 }
 
-#ifdef SYS_poll
 /*
  * Post a poll() of one descriptor without a time limit. The record is readable memory,
  * and the caller doesn't need to know at once whether the descriptor is ready. So an
@@ -155,7 +154,6 @@ static inline uint32_t queue_take(struct call_queue *queue)
  */
 int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one);
-#endif
 
 /*
  * Post a staged call with a valid number and arguments, chained to "before". Errors:

@@ -60,17 +60,21 @@ flexsc__cancelpoint_cancelled:
 	.cfi_endproc
 	.size	flexsc__cancelpoint, . - flexsc__cancelpoint
 
-#if defined(__x86_64__)
 /* The signal handler's return address: rt_sigreturn. */
 	.globl	flexsc__cancel_restorer
 	.hidden	flexsc__cancel_restorer
 	.type	flexsc__cancel_restorer, %function
 flexsc__cancel_restorer:
+	/* A seccomp filter may make the call fail. */
+#if defined(__x86_64__)
 	movl	$15, %eax
 	syscall
-	/* A seccomp filter made the call fail. */
 	ud2
-	.size	flexsc__cancel_restorer, . - flexsc__cancel_restorer
+#elif defined(__aarch64__)
+	mov	x8, #139
+	svc	#0
+	brk	#0
 #endif
+	.size	flexsc__cancel_restorer, . - flexsc__cancel_restorer
 
 	.section .note.GNU-stack, "", %progbits

@@ -43,18 +43,15 @@ static void on_cancel(int signo, siginfo_t *info, void *context)
 
 static void choose_signal(void)
 {
-	struct kernel_sigaction mine = {
+	extern void flexsc__cancel_restorer(void);
+	const struct kernel_sigaction mine = {
 		.handler = (uintptr_t)on_cancel,
-		.flags = SA_SIGINFO,	/* without SA_RESTART */
+		.flags = SA_SIGINFO | SA_RESTORER,	/* without SA_RESTART */
+		.restorer = (uintptr_t)flexsc__cancel_restorer,
 		.mask = ~0ULL,
 	};
 	struct kernel_sigaction before;
-#if defined(__x86_64__)
-	extern void flexsc__cancel_restorer(void);
 
-	mine.restorer = (uintptr_t)flexsc__cancel_restorer;
-	mine.flags |= SA_RESTORER;
-#endif
 	for (int signo = SIGRTMAX; signo >= SIGRTMIN; signo--) {
 		if (kernel_sigaction(signo, NULL, &before) || before.handler)
 			continue;

@@ -65,6 +65,9 @@ static struct flexsc_entry arguments(unsigned int nr)
 		set_args(&entry, (uintptr_t)&never, 1, -1ULL, 0, 0, 0);
 		break;
 #endif
+	case SYS_ppoll:
+		set_args(&entry, (uintptr_t)&never, 1, 0, 0, 8, 0);
+		break;
 #ifdef SYS_epoll_wait
 	case SYS_epoll_wait:
 #endif
@@ -178,6 +181,7 @@ static const struct fields fields[] = {
 	{ "splice", "ccecfa-", 0 },
 	{ "tee", "b-c-da-", 0 },
 	{ "sync_file_range", "a-cbd--", 0 },
+	{ "ppoll", "p---b--", 0 },
 	{ "epoll_pwait", "abc----", 0 },
 	{ "fallocate", "adbc---", 0 },
 	{ "accept4", "ab-cd--", 0 },
@@ -202,6 +206,7 @@ static struct flexsc_entry distinct(unsigned int nr)
 #ifdef SYS_poll
 	case SYS_poll:
 #endif
+	case SYS_ppoll:
 		return entry;
 	case SYS_splice:
 		set_args(&entry, 0x20a, 0, 0x20c, 0, 0x20e, 0x20f);
@@ -370,11 +375,14 @@ TEST(what_isn_t_polled_is_left_to_the_plain_call)
 		{ SYS_preadv2, 5, RWF_NOWAIT },
 		{ SYS_preadv2, 5, RWF_HIPRI },
 		{ SYS_pwritev2, 5, RWF_NOWAIT },
+		{ SYS_ppoll, 1, 2 },
+		{ SYS_ppoll, 2, LOWER },
+		{ SYS_ppoll, 3, LOWER },
 	};
 	struct io_uring_sqe sqe;
 
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
-		struct flexsc_entry entry = plausible(plain[i].nr);
+		struct flexsc_entry entry = arguments(plain[i].nr);
 
 		CHECK(prepare(&entry, &sqe));
 		entry.args[plain[i].argument] = plain[i].value;
