@@ -62,8 +62,7 @@ static int check_events(const char *backend)
  * flexsc run depends on libc, on limits and on filters, so it is tried: it runs
  * this command again, which then makes a thread.
  */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && \
-	!defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #define MAKE_A_THREAD	"--make-a-thread"
 

@@ -51,6 +51,13 @@ static bool has_priority(void)
 	return policy > 0 && policy != SCHED_BATCH && policy != SCHED_IDLE;
 }
 
+/* For is_new() in signals/signals.c. */
+static void count_birth(uint32_t n)
+{
+	if (CONTEXT_SELF_IN_TLS)
+		atomic_fetch_add(&flexsc__runtime.births, n);
+}
+
 static void *thread_main(void *arg)
 {
 	struct birth birth = *(struct birth *)arg;
@@ -64,6 +71,7 @@ static void *thread_main(void *arg)
 	pthread_cleanup_push(uthread_end, u);
 	flexsc__life_begin(u, birth.stack, birth.mask, birth.anchored,
 			   birth.filter);
+	count_birth(-1U);
 	/*
 	 * Inside the runtime, so that no other thread can install a seccomp filter
 	 * between filter_is_near() and the system call in has_priority().
@@ -194,9 +202,12 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 				 flexsc__self.host_only,
 				 flexsc__self.anchored & ANCHORED_FILTER,
 				 flexsc__self.filter };
+	count_birth(1);
 	err = REAL(pthread_create)(thread, attr, thread_main, birth);
-	if (err)
+	if (err) {
+		count_birth(-1U);
 		put_park(stack);
+	}
 	return err;
 }
 

@@ -40,10 +40,6 @@
 #include "runtime/signals/actions.h"
 #include "runtime/signals/signals.h"
 
-#ifndef ARCH_SHSTK_STATUS
-#define ARCH_SHSTK_STATUS	0x5005
-#endif
-
 static void runtime_report(const char *what, const char *why)
 {
 	char line[400];
@@ -76,16 +72,6 @@ static unsigned int cores(void)
 	if (sched_getaffinity(0, sizeof(set), &set))
 		return 1;
 	return (unsigned int)CPU_COUNT(&set);
-}
-
-/* Each user thread would need a shadow stack, which the runtime can't switch. */
-static bool has_shadow_stack(void)
-{
-	uint64_t features = 0;
-
-	return !raw_syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, PTR(&features),
-			    0, 0, 0, 0) &&
-	       features & 1;
 }
 
 /* Number of carriers, also while the runtime is dormant. */
@@ -123,7 +109,7 @@ static void forked(void)
 	flexsc__stacks_forked();
 	flexsc__cpuclock_forked();
 	flexsc__filter_forked();
-	context_set_gs(NULL);
+	context_set_self(NULL);
 }
 
 __attribute__((destructor)) static void at_exit(void)
@@ -182,9 +168,7 @@ static bool patch(void)
 	at_quick_exit(flexsc__exit_begins);
 	if (is_off("FLEXSC_PATCH"))
 		return false;
-	patched = flexsc__decoder_loaded(why, sizeof(why)) &&
-		  flexsc__sites_patch(getenv("FLEXSC_DEEP"), why,
-				      sizeof(why)) >= 0;
+	patched = flexsc__sites_patch(getenv("FLEXSC_DEEP"), why, sizeof(why)) >= 0;
 	if (!patched)
 		runtime_report("libc can't be patched, so locks block kernel threads",
 			    why);
@@ -349,9 +333,14 @@ static bool start(void)
 			       "valgrind schedules threads itself");
 		return false;
 	}
-	if (has_shadow_stack()) {
+	/* Each user thread would need a shadow stack, which the runtime can't switch. */
+	if (context_has_shadow_stack()) {
 		runtime_report("running natively", "the program uses shadow stacks; "
 						   "link it with -z noshstk");
+		return false;
+	}
+	if (sysconf(_SC_PAGESIZE) != 4096) {
+		runtime_report("running natively", "the kernel's pages don't have 4096 bytes");
 		return false;
 	}
 	context_probe();

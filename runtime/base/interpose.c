@@ -41,7 +41,9 @@ __attribute__((constructor)) static void find_all(void)
 			foreign_calls[numbers[i] - 1] = true;
 	/* For nanosleep() and select(), libc makes these system calls. */
 	foreign_calls[SYS_clock_nanosleep] |= foreign_calls[SYS_nanosleep];
+#ifdef SYS_select
 	foreign_calls[SYS_pselect6] |= foreign_calls[SYS_select];
+#endif
 	known = true;
 }
 

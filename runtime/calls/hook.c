@@ -326,7 +326,7 @@ static long hook(long nr, const uint64_t a[6], bool site)
 	enum call_turn turn;
 	enum make_natively how;
 
-	if (!u->alive || u->busy || flexsc__is_asleep(u))
+	if (!u->alive || u->busy || kthread_is_asleep(u))
 		return outside_runtime(nr, a);
 	turn = call_turn(nr);
 	how = loop_call_how(u, turn, a);

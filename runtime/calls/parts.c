@@ -20,10 +20,10 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include "lib/base/poll.h"
 #include "lib/calls/call_info.h"
 #include "lib/calls/partial.h"
 #include "lib/files/fds.h"
@@ -133,8 +133,8 @@ static long await_turn(struct parts *p)
 		.events = receives(&p->rest) ? POLLIN : POLLOUT,
 	};
 	/* For the last argument see polling.c. */
-	const uint64_t args[6] = { PTR(&fd), 1, -1ULL, 0, p->rest.args[0] };
-	const long ret = flexsc__perform_post_part(p->u, SYS_poll, args);
+	const uint64_t args[6] = { PTR(&fd), 1, POLL_FOREVER, 0, 0, p->rest.args[0] };
+	const long ret = flexsc__perform_post_part(p->u, POLL_NR, args);
 
 	return ret > 0 ? (fd.revents & RESET) != RESET : ret;
 }

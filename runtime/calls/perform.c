@@ -2,7 +2,6 @@
 #include "perform.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/poll.h"
 #include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
 #include "lib/files/kinds.h"
@@ -49,7 +49,7 @@ long flexsc__perform_point(long nr, const uint64_t a[6])
 long flexsc__perform_of_other(long nr, const uint64_t a[6])
 {
 	const struct uthread *u = &flexsc__self;
-	bool own = u->alive && (u->busy || flexsc__is_asleep(u));
+	bool own = u->alive && (u->busy || kthread_is_asleep(u));
 
 	return u->point && !own ? flexsc__perform_point(nr, a) :
 				  flexsc__perform_plainly(nr, a);
@@ -143,10 +143,16 @@ static bool restarts(long nr)
 	return !(flexsc__call_info((unsigned int)nr)->traits & CALL_NORESTART);
 }
 
-bool flexsc__perform_interrupted(struct uthread *u, long nr)
+bool flexsc__perform_handled(struct uthread *u)
 {
 	flexsc__wait_test_cancel(u);
-	return u->handled == HANDLED_RESTART ? !restarts(nr) : u->handled;
+	return u->handled;
+}
+
+bool flexsc__perform_interrupted(struct uthread *u, long nr)
+{
+	return flexsc__perform_handled(u) &&
+	       (u->handled != HANDLED_RESTART || !restarts(nr));
 }
 
 static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
@@ -186,7 +192,7 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 		return false;
 	if (row->traits & CALL_SYNC)
 		return true;
-	return poll != POLL_NONE && raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0) > 0;
+	return poll != POLL_NONE && poll_now(PTR(&fd)) > 0;
 }
 
 /*

@@ -48,15 +48,6 @@ static inline bool call_awaits_any(long nr, const uint64_t a[6])
 long flexsc__perform_plainly(long nr, const uint64_t a[6]);
 
 /*
- * Is the caller a signal handler on a sleeping host? It has the user thread's TLS, but
- * the user thread is elsewhere.
- */
-static inline bool flexsc__is_asleep(const struct uthread *u)
-{
-	return on_host() && u->host.away;
-}
-
-/*
  * Any thread outside the runtime: make a call inline. A call of the program is a
  * cancellation point if u->point is set; a call of the runtime never is.
  */
@@ -100,6 +91,9 @@ long flexsc__perform_post(struct uthread *u, long nr, const uint64_t a[6]);
  * handler, because the call has already had an effect.
  */
 long flexsc__perform_post_part(struct uthread *u, long nr, const uint64_t a[6]);
+
+/* Did a signal handler end the wait? For calls that are never restarted. */
+bool flexsc__perform_handled(struct uthread *u);
 
 /*
  * Did a signal handler end the wait so that the program must see EINTR? If not, a call

@@ -2,10 +2,11 @@
 #include "polling.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <string.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/poll.h"
 #include "lib/calls/call_info.h"
 #include "lib/files/fds.h"
 #include "lib/files/guard.h"
@@ -94,10 +95,11 @@ static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)
 static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 {
 	/*
-	 * poll() has three arguments. The last one here is for sched/exit.c: the
-	 * descriptor that the user thread waits for.
+	 * The last argument isn't poll()'s. It is for sched/closings.h: the descriptor
+	 * that the user thread waits for.
 	 */
-	const uint64_t args[6] = { PTR(&p->fd), 1, -1ULL, 0, (uint64_t)p->fd.fd };
+	const uint64_t args[6] = { PTR(&p->fd), 1, POLL_FOREVER, 0, 0,
+				   (uint64_t)p->fd.fd };
 	uint64_t time = 0;
 
 	if (p->ns >= 0) {
@@ -105,7 +107,7 @@ static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 		if (time >= until)
 			return -ETIME;
 	}
-	return flexsc__wait_call(u, SYS_poll, args, p->ns < 0 ? 0 : until - time);
+	return flexsc__wait_call(u, POLL_NR, args, p->ns < 0 ? 0 : until - time);
 }
 
 /*
@@ -115,7 +117,7 @@ static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 static long poll_look_again(const struct time_limit *p, long ret)
 {
 	struct pollfd fd = p->fd;
-	long n = raw_syscall(SYS_poll, PTR(&fd), 1, 0, 0, 0, 0);
+	long n = poll_now(PTR(&fd));
 
 	p->one->revents = fd.revents;
 	return n || ret == -ETIME ? n : -EAGAIN;
@@ -204,7 +206,7 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 		if (n)
 			return n;
 		if (ended) {
-			if (flexsc__perform_interrupted(u, SYS_pause))
+			if (flexsc__perform_handled(u))
 				return -EINTR;
 			/*
 			 * A lack of memory for the time limit ended the wait, not a

@@ -44,7 +44,7 @@ static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 	while (time < until) {
 		sleep_once(u, clock, until, time);
 		time = time_now(clock);
-		if (time < until && flexsc__perform_interrupted(u, SYS_pause))
+		if (time < until && flexsc__perform_handled(u))
 			break;
 	}
 	return time < until ? until - time : 0;

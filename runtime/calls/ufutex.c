@@ -595,7 +595,7 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 /* Can this be the address of a word? The kernel refuses others. */
 static bool is_plausible(uint64_t address)
 {
-	return address >= 4096 && address < 1ULL << 47 && address % 4 == 0;
+	return address >= 4096 && address < CONTEXT_ADDRESSES && address % 4 == 0;
 }
 
 static bool has_second(uint64_t op)

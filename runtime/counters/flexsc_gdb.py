@@ -21,14 +21,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import gdb  # type: ignore[import-untyped]
 import gdb.unwinder  # type: ignore[import-untyped]
 
 LIBRARY = "libflexsc-runtime"
-# Offsets from a saved stack pointer: arch/x86_64/context_switch.S.
-SAVED = {"r15": 8, "r14": 16, "r13": 24, "r12": 32, "rbx": 40, "rbp": 48, "rip": 56}
-SAVED_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How flexsc__switch saves registers: context_switch.S in arch/."""
+
+    sp: str  # the stack pointer's name
+    pc: str
+    saved: dict[str, int]  # offsets from a saved stack pointer
+    size: int  # of all that is saved, in bytes
+
+
+X86_64 = Machine(
+    "rsp",
+    "rip",
+    {"r15": 8, "r14": 16, "r13": 24, "r12": 32, "rbx": 40, "rbp": 48, "rip": 56},
+    64,
+)
+AARCH64 = Machine(
+    "sp",
+    "pc",
+    {f"x{19 + i}": 8 * i for i in range(11)} | {"x30": 88, "pc": 88},
+    176,
+)
 FRAMES = 50  # searched for a user thread's function
 LIBC = re.compile(r"/(libc|libpthread|ld-linux[^/]*)[-.]")
 
@@ -57,6 +79,11 @@ def value_of(name: str) -> gdb.Value:
     )
 
 
+def machine() -> Machine:
+    name = gdb.selected_inferior().architecture().name()
+    return AARCH64 if name.startswith("aarch64") else X86_64
+
+
 def carriers() -> list[gdb.Value]:
     count = int(value_of("flexsc__runtime")["count"])
     first = value_of("flexsc__runtime")["carriers"]
@@ -72,13 +99,20 @@ def call_name(nr: int) -> str:
         return str(nr)
 
 
+def pthread_offset(all_carriers: list[gdb.Value]) -> int:
+    """From a thread pointer to the pthread_t; the same for all threads."""
+    for carrier in all_carriers:
+        return int(carrier["thread"]) - int(carrier["k"]["tp"])
+    return 0
+
+
 class Uthread:
     """A user thread, as it is while the process is stopped."""
 
     def __init__(self, value: gdb.Value, all_carriers: list[gdb.Value]) -> None:
         self.value = value
         self.tid = int(value["host"]["k"]["tid"])
-        self.pthread = int(value["fs"])
+        self.pthread = int(value["tp"]) + pthread_offset(all_carriers)
         self.runs_on = 0  # the kernel thread; 0: none
         self.state = self._find(all_carriers)
 
@@ -155,23 +189,24 @@ class Saved(gdb.unwinder.Unwinder):  # type: ignore[misc]
             gdb.invalidate_cached_frames()
 
     def __call__(self, pending: gdb.PendingFrame) -> gdb.UnwindInfo | None:
-        if not self.sp or int(pending.read_register("rsp")) != self.innermost:
+        at = machine()
+        if not self.sp or int(pending.read_register(at.sp)) != self.innermost:
             return None
         word = pending.architecture().integer_type(64, False)
         saved = {
             name: gdb.Value(self.sp + offset).cast(word.pointer()).dereference()
-            for name, offset in SAVED.items()
+            for name, offset in at.saved.items()
         }
         top = gdb.Value(self.sp).cast(word)
-        info = pending.create_unwind_info(FrameId(top, saved["rip"]))
+        info = pending.create_unwind_info(FrameId(top, saved[at.pc]))
         for name, value in saved.items():
             info.add_saved_register(name, value)
-        info.add_saved_register("rsp", top + SAVED_BYTES)
+        info.add_saved_register(at.sp, top + at.size)
         return info
 
 
 def stack_pointer(frame: gdb.Frame) -> int:
-    return int(frame.read_register("rsp"))
+    return int(frame.read_register(machine().sp))
 
 
 def older(level: int) -> gdb.Frame:

@@ -17,6 +17,13 @@
 #include "host_stub.h"
 #include "libc_call.h"
 
+/* aarch64 has no fork(2). */
+#ifdef SYS_fork
+#define FORK	SYS_fork
+#else
+#define FORK	(-1)
+#endif
+
 /* Return to the host before a child is created. */
 static void go_to_host(void)
 {
@@ -37,13 +44,13 @@ static void forked(bool shares_files)
 
 bool flexsc__forks_makes_child(long nr)
 {
-	return nr == SYS_fork || nr == SYS_clone || nr == SYS_clone3;
+	return nr == FORK || nr == SYS_clone || nr == SYS_clone3;
 }
 
 /* The flags of such a call; CLONE_VM if they can't be read. */
 static uint64_t flags_of(long nr, const uint64_t args[6])
 {
-	if (nr == SYS_fork)
+	if (nr == FORK)
 		return 0;
 	if (nr == SYS_clone)
 		return args[0];

@@ -14,7 +14,7 @@
 
 #include "host_stub.h"
 
-/* The exported function jumps to "target", with the address of this record in r11. */
+/* The exported function jumps to "target", as host_stub.h defines. */
 struct front {
 	enum real which;
 	const void *target;	/* at first flexsc__front_jump, then the function found */
@@ -34,6 +34,6 @@ const void *flexsc__front_target(struct front *front);
 		REAL_##symbol, flexsc__front_jump,			\
 		(const void *)function					\
 	};								\
-	STUB_TEXT(symbol, front_##symbol, "jmpq *8(%r11)")
+	STUB_TEXT(symbol, front_##symbol, STUB_JUMP_TARGET)
 
 #endif /* FLEXSC_RUNTIME_FRONT_H */

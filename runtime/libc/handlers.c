@@ -15,15 +15,16 @@
 #include "front.h"
 #include "libc_call.h"
 
-#define RESTORER	0x04000000U	/* the kernel's SA_RESTORER */
-
 static struct kernel_sigaction to_kernel(const struct sigaction *from)
 {
 	struct kernel_sigaction action = {
 		.handler = (uintptr_t)from->sa_handler,
-		.flags = (uint32_t)from->sa_flags | RESTORER,
+		.flags = (uint32_t)from->sa_flags,
 		.restorer = flexsc__signal_restorer(),
 	};
+
+	if (action.restorer)
+		action.flags |= SA_RESTORER;
 
 	memcpy(&action.mask, &from->sa_mask, sizeof(action.mask));
 	return action;

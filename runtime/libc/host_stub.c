@@ -186,24 +186,12 @@ void flexsc__stayed_on_host(uint64_t outermost)
 }
 
 /*
- * The stack pointer that a jump continues with. Its place in a jmp_buf and its mangling
- * are the same in all versions of libc, because debuggers rely on them.
- */
-static uintptr_t target_of(jmp_buf env)
-{
-	uintptr_t sp = (uintptr_t)env->__jmpbuf[6], guard;
-
-	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
-	return (sp >> 17 | sp << 47) ^ guard;
-}
-
-/*
  * A jump may leave handlers, and functions of libc that keep the user thread on its
  * host.
  */
 static void leave_for(struct uthread *u, jmp_buf env)
 {
-	flexsc__stay_left(u, target_of(env));
+	flexsc__stay_left(u, context_jump_target(env));
 	/* The jump may leave a handler that interrupted a cancellation point. */
 	u->point = false;
 	if (!flexsc__runtime.unpatched || !env->__mask_was_saved || u->busy)

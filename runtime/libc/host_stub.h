@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wrappers that return the calling thread to its host, and then run the real function
- * with all arguments unchanged, whatever their types: libc/x86_64/host_stub.S. They run
- * on the program's threads.
+ * with all arguments unchanged, whatever their types: x86_64/host_stub.S and
+ * aarch64/host_stub.S. They run on the program's threads.
  */
 #ifndef FLEXSC_RUNTIME_HOST_STUB_H
 #define FLEXSC_RUNTIME_HOST_STUB_H
@@ -37,19 +37,32 @@ void flexsc__stayed_on_host(uint64_t outermost);
  */
 void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6]);
 
+/* Load the address of a record into r11 or x16. Jump to code, or to a record's target. */
+#if defined(__x86_64__)
+#define STUB_LOAD(record)	"leaq " #record "(%rip), %r11\n"
+#define STUB_JUMP(code)		"jmp " #code "\n"
+#define STUB_JUMP_TARGET	"jmpq *8(%r11)\n"
+#elif defined(__aarch64__)
+#define STUB_LOAD(record)	"adrp x16, " #record "\n"		\
+				"add x16, x16, :lo12:" #record "\n"
+#define STUB_JUMP(code)		"b " #code "\n"
+#define STUB_JUMP_TARGET	"ldr x17, [x16, #8]\n"			\
+				"br x17\n"
+#endif
+
 /*
- * Defines the function "symbol", which loads the record's address into r11 and executes
- * the instruction "jump".
+ * Defines the function "symbol", which loads the record's address and executes the
+ * instruction "jump".
  */
 #define STUB_TEXT(symbol, record, jump)					\
 	__asm__(".text\n"						\
 		".globl " #symbol "\n"					\
-		".type " #symbol ", @function\n"			\
+		".type " #symbol ", %function\n"			\
 		".p2align 4\n"						\
 		#symbol ":\n"						\
 		".cfi_startproc\n"					\
-		"leaq " #record "(%rip), %r11\n"			\
-		jump "\n"						\
+		STUB_LOAD(record)					\
+		jump							\
 		".cfi_endproc\n"					\
 		".size " #symbol ", . - " #symbol "\n");
 
@@ -57,6 +70,6 @@ void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6]);
 	__attribute__((used)) static const struct stub stub_##symbol = { \
 		REAL_##symbol, CAUSE_##symbol, forks			\
 	};								\
-	STUB_TEXT(symbol, stub_##symbol, "jmp " #entry)
+	STUB_TEXT(symbol, stub_##symbol, STUB_JUMP(entry))
 
 #endif /* FLEXSC_RUNTIME_HOST_STUB_H */

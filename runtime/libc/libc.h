@@ -11,9 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* decoder.c: was Zydis found? If not, "why" receives the reason. */
-bool flexsc__decoder_loaded(char *why, size_t size);
-
 /*
  * sites.c: patch libc. Places that may make a futex call, end a thread or set a signal
  * handler are patched all or not at all, because a wake-up that misses a waiter is

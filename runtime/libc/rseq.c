@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <sys/rseq.h>
 
-#include "runtime/arch/x86_64/context.h"
+#include "runtime/arch/context.h"
 #include "runtime/base/interpose.h"
 
 #define PAGE	4096UL
@@ -68,7 +68,7 @@ static void set_none(const unsigned int *size)
 
 __attribute__((constructor)) static void have_none(void)
 {
-	struct rseq *area = (struct rseq *)(context_fs() +
+	struct rseq *area = (struct rseq *)(context_tp() +
 					    (uint64_t)__rseq_offset);
 	const unsigned int *loader_s = dlsym(RTLD_NEXT, "__rseq_size");
 

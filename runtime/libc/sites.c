@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The places inside libc and the dynamic loader that make system calls. They are found
- * by decoding the functions that contain them, and patched in memory so that their
- * calls reach the hook. Only the instructions before a "syscall" are replaced, by a
- * jump to a trampoline (x86_64/trampolines.S); the "syscall" itself stays. Runs before
- * there are threads, except for flexsc__site_hook().
+ * by the unwinder's table of functions, and patched in memory so that their calls reach
+ * the hook: each jumps to a trampoline (code.h). Runs before there are threads, except
+ * for flexsc__site_hook().
  */
 #include "libc.h"
 
-#include <Zydis/Zydis.h>
 #include <gnu/libc-version.h>
 #include <link.h>
 #include <stdint.h>
@@ -19,23 +17,16 @@
 
 #include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
-#include "runtime/arch/x86_64/length.h"
-#include "runtime/arch/x86_64/vectors.h"
 #include "runtime/base/interpose.h"
 #include "runtime/base/objects.h"
 #include "runtime/calls/hook.h"
 #include "runtime/calls/perform.h"
 #include "runtime/sched/uthread.h"
+#include "code.h"
 
-#define JUMP		5U	/* bytes of a jump instruction */
-#define TRAMPOLINE	32U	/* bytes */
-#define TRAMPOLINES	(4096U * 6 / TRAMPOLINE)
-#define UNKNOWN		(-1L)	/* the code doesn't show the call's number */
-#define FUNCTION_MAX	8192U	/* instructions of a function */
-#define TARGETS_MAX	4096U
 #define OBJECTS_MAX	4U	/* libc and the loader */
 
-/* Used by libc/x86_64/trampolines.S. */
+/* The processor's trampolines.S, and what it uses. */
 extern uint8_t flexsc__trampolines[];
 void flexsc__trampoline_common(void);
 long flexsc__site_hook(long nr, const uint64_t args[6], uint32_t site);
@@ -114,32 +105,8 @@ struct object {
 	uint32_t count;
 };
 
-/* The function that was decoded last. It may have several places. */
-struct function {
-	const uint8_t *begin, *end;
-	uint32_t starts[FUNCTION_MAX];	/* offsets of its instructions */
-	const uint8_t *targets[TARGETS_MAX];
-	unsigned int count, jumps;
-	bool whole;
-};
-
-/* An instruction as Zydis sees it. */
-struct view {
-	ZydisDecodedInstruction in;
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-};
-
-/* A place to be patched. */
-struct site {
-	uint8_t *jump;		/* address that the jump is written to */
-	uint8_t *syscall;
-	uint8_t *relative;	/* a displacement to be adapted, or NULL */
-	bool point;		/* it is libc's place for cancellation points */
-};
-
 struct patch {
-	ZydisDecoder decoder;
-	struct function function;
+	struct code code;
 	struct site sites[TRAMPOLINES];
 	struct object objects[OBJECTS_MAX];
 	unsigned int count, objects_count;
@@ -152,55 +119,6 @@ static bool fail(struct patch *patch, const char *what, const void *where)
 {
 	snprintf(patch->why, patch->size, "%s at %p", what, where);
 	return false;
-}
-
-/* Decoding. */
-
-static bool look_at(const struct patch *patch, const uint8_t *at,
-		    struct view *view)
-{
-	const size_t size = (size_t)(patch->function.end - at);
-
-	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&patch->decoder, at, size,
-						   &view->in, view->ops));
-}
-
-static void note_target(struct function *f, const uint8_t *target)
-{
-	if (f->jumps < TARGETS_MAX)
-		f->targets[f->jumps++] = target;
-	else
-		f->whole = false;
-}
-
-/* The length of an instruction that isn't in flexsc__length()'s table. */
-static unsigned int decode_rare(struct patch *patch, const uint8_t *at)
-{
-	struct view view;
-
-	if (!look_at(patch, at, &view))
-		return 1;
-	for (unsigned int i = 0; i < view.in.operand_count; i++)
-		if (view.ops[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-		    view.ops[i].imm.is_relative)
-			note_target(&patch->function,
-				    at + view.in.length + view.ops[i].imm.value.s);
-	return view.in.length;
-}
-
-static const uint8_t *decode_one(struct patch *patch, const uint8_t *at,
-				 const uint8_t *end)
-{
-	struct function *f = &patch->function;
-	const uint8_t *target = NULL;
-	unsigned int length = flexsc__length(at, end, &target);
-
-	f->starts[f->count++] = (uint32_t)(at - f->begin);
-	if (!length || length > (size_t)(f->end - at))
-		return at + decode_rare(patch, at);
-	if (target)
-		note_target(f, target);
-	return at + length;
 }
 
 /* The row of the function that contains "place". "row": a row at or before it. */
@@ -228,220 +146,19 @@ static bool is_signal_frame(const struct object *object, uint32_t row)
 	return strchr((const char *)(description + 4 - back + 9), 'S');
 }
 
-static void decode(struct patch *patch, const struct object *object, uint32_t row)
+/*
+ * Does the row's description cover the place? What it doesn't cover isn't code, or begins
+ * a child.
+ */
+static bool covers(const struct object *object, uint32_t row, const uint8_t *place)
 {
-	struct function *f = &patch->function;
 	const uint8_t *begin = object->header + object->starts[row].function;
-	const uint8_t *at = begin;
+	uint32_t bytes;
 
-	if (f->begin == begin)
-		return;
-	f->begin = begin;
-	f->end = row + 1 < object->count ?
-			 object->header + object->starts[row + 1].function :
-			 object->end;
-	f->count = 0;
-	f->jumps = 0;
-	f->whole = true;
-	while (at < f->end && f->count < FUNCTION_MAX)
-		at = decode_one(patch, at, object->end);
-	f->whole = f->whole && at >= f->end;
-}
-
-/* Finding. */
-
-static const uint8_t *start_of(const struct function *f, unsigned int i)
-{
-	return f->begin + f->starts[i];
-}
-
-/* The index of the instruction at a place, or f->count if none begins there. */
-static unsigned int index_of(const struct function *f, const uint8_t *at)
-{
-	unsigned int low = 0, high = f->count;
-
-	while (high - low > 1) {
-		unsigned int middle = (low + high) / 2;
-
-		if (start_of(f, middle) <= at)
-			low = middle;
-		else
-			high = middle;
-	}
-	return high && start_of(f, low) == at ? low : f->count;
-}
-
-static bool writes(const ZydisDecodedOperand *operand, ZydisRegister reg)
-{
-	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
-	       ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
-						operand->reg.value) == reg;
-}
-
-static bool view_writes(const struct view *view, ZydisRegister reg)
-{
-	for (unsigned int i = 0; i < view->in.operand_count; i++)
-		if (writes(&view->ops[i], reg))
-			return true;
-	return false;
-}
-
-static bool is_zero(const struct view *view)
-{
-	return view->in.mnemonic == ZYDIS_MNEMONIC_XOR &&
-	       view->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       view->ops[0].reg.value == view->ops[1].reg.value;
-}
-
-/* The value that this instruction, which writes eax, leaves there. */
-static long value_set(const struct view *view)
-{
-	if (view->in.mnemonic == ZYDIS_MNEMONIC_MOV &&
-	    view->ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-		return (long)view->ops[1].imm.value.u;
-	return is_zero(view) ? 0 : UNKNOWN;
-}
-
-/*
- * mov $value, %eax: this instruction sets the number of nearly every call, often right
- * before the "syscall". It is recognised without Zydis, which would take longer.
- */
-static bool is_mov_eax(const uint8_t *at)
-{
-	return *at == 0xb8;
-}
-
-/* Does instruction i write eax? *nr becomes the value, or UNKNOWN. */
-static bool sets_number(const struct patch *patch, unsigned int i, long *nr)
-{
-	const uint8_t *at = start_of(&patch->function, i);
-	struct view view;
-	int32_t value;
-
-	if (is_mov_eax(at)) {
-		memcpy(&value, at + 1, sizeof(value));
-		*nr = value;
-		return true;
-	}
-	*nr = UNKNOWN;
-	if (!look_at(patch, at, &view))
-		return true;
-	if (!view_writes(&view, ZYDIS_REGISTER_RAX))
-		return false;
-	*nr = value_set(&view);
-	return true;
-}
-
-/*
- * The number of the call that instruction i makes. UNKNOWN if a jump to an instruction
- * in between may bring another number.
- */
-static long number_of(const struct patch *patch, unsigned int i)
-{
-	const struct function *f = &patch->function;
-	const uint8_t *call = start_of(f, i);
-	long nr;
-
-	do {
-		if (!i--)
-			return UNKNOWN;
-	} while (!sets_number(patch, i, &nr));
-	for (unsigned int j = 0; j < f->jumps; j++)
-		if (f->targets[j] > start_of(f, i) && f->targets[j] <= call)
-			return UNKNOWN;
-	return nr;
-}
-
-static bool is_branch(const struct view *view)
-{
-	switch (view->in.meta.category) {
-	case ZYDIS_CATEGORY_CALL:
-	case ZYDIS_CATEGORY_COND_BR:
-	case ZYDIS_CATEGORY_UNCOND_BR:
-	case ZYDIS_CATEGORY_RET:
-	case ZYDIS_CATEGORY_SYSCALL:
-	case ZYDIS_CATEGORY_INTERRUPT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/*
- * Does the instruction also work at another address? *relative: the offset of a
- * displacement in it that must be adapted, or 0.
- */
-static bool moves(const struct patch *patch, const uint8_t *at, uint8_t *relative)
-{
-	struct view view;
-	bool is_relative;
-
-	*relative = 0;
-	if (is_mov_eax(at))
-		return true;
-	if (!look_at(patch, at, &view) || is_branch(&view))
-		return false;
-	is_relative = view.in.attributes & ZYDIS_ATTRIB_IS_RELATIVE;
-	if (is_relative)
-		*relative = view.in.raw.disp.offset;
-	return is_relative == (*relative != 0) &&
-	       (view.in.mnemonic == ZYDIS_MNEMONIC_SUB ||
-		!view_writes(&view, ZYDIS_REGISTER_RSP));
-}
-
-/*
- * Is there room for a jump before the "syscall"? The instructions there must work in a
- * trampoline, and no jump may lead to them.
- */
-static bool room(const struct patch *patch, unsigned int i, struct site *site)
-{
-	const struct function *f = &patch->function;
-	uint8_t *place = (uint8_t *)(uintptr_t)start_of(f, i);
-
-	*site = (struct site){ .syscall = place, .jump = place };
-	while ((size_t)(place - site->jump) < JUMP) {
-		uint8_t relative;
-
-		if (!i)
-			return false;
-		site->jump = (uint8_t *)(uintptr_t)start_of(f, --i);
-		if (!moves(patch, site->jump, &relative) ||
-		    (relative && site->relative))
-			return false;
-		if (relative)
-			site->relative = site->jump + relative;
-	}
-	for (unsigned int j = 0; j < f->jumps; j++)
-		if (f->targets[j] > site->jump && f->targets[j] < place + 2)
-			return false;
-	return true;
-}
-
-/* Does the function begin by reading the word that rdi points to? */
-static bool reads_first(const struct patch *patch)
-{
-	struct view view;
-
-	return look_at(patch, patch->function.begin, &view) &&
-	       view.in.mnemonic == ZYDIS_MNEMONIC_MOV &&
-	       view.ops[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-	       view.ops[1].mem.base == ZYDIS_REGISTER_RDI &&
-	       !view.ops[1].mem.disp.value;
-}
-
-/*
- * Is this __syscall_cancel_arch()? That function makes one call, whose number is an
- * argument. It reads its first argument, the state of the thread's cancellation, and
- * jumps to another function if the thread is cancelled.
- */
-static bool is_point(const struct patch *patch, long nr)
-{
-	const struct function *f = &patch->function;
-
-	return nr == UNKNOWN && f->jumps == 1 &&
-	       (f->targets[0] < f->begin || f->targets[0] >= f->end) &&
-	       reads_first(patch);
+	/* Length, common entry and beginning come first, with 4 bytes each. */
+	memcpy(&bytes, object->header + object->starts[row].description + 12,
+	       sizeof(bytes));
+	return (size_t)(place - begin) < bytes;
 }
 
 static bool must_patch(const struct patch *patch, long nr)
@@ -455,27 +172,27 @@ static bool must_patch(const struct patch *patch, long nr)
 }
 
 static bool find_one(struct patch *patch, const struct object *object,
-		     uint32_t row, uint8_t *place)
+		     uint32_t row, const uint8_t *place)
 {
-	struct function *f = &patch->function;
+	const uint8_t *end = object->end;
+	struct code *code = &patch->code;
 	struct site site;
-	unsigned int i;
 	long nr;
 
-	if (is_signal_frame(object, row))
+	if (is_signal_frame(object, row) || !covers(object, row, place))
 		return true;
-	decode(patch, object, row);
-	i = index_of(f, place);
-	/* The two bytes are part of another instruction. */
-	if (i == f->count)
+	if (row + 1 < object->count)
+		end = object->header + object->starts[row + 1].function;
+	if (!flexsc__code_look(code, object->header + object->starts[row].function, end,
+			       object->end, place))
 		return true;
-	nr = number_of(patch, i);
+	nr = flexsc__code_number(code);
 	if (!must_patch(patch, nr))
 		return true;
-	if (f->whole && room(patch, i, &site)) {
+	if (flexsc__code_room(code, &site)) {
 		if (patch->count == TRAMPOLINES)
 			return fail(patch, "too many system calls", place);
-		site.point = is_point(patch, nr);
+		site.point = nr == UNKNOWN && flexsc__code_is_point(code);
 		patch->sites[patch->count++] = site;
 		return true;
 	}
@@ -486,32 +203,16 @@ static bool find_one(struct patch *patch, const struct object *object,
 	return true;
 }
 
-/*
- * The next two bytes of a "syscall", or NULL. Searches for the second byte, which is
- * rare in code, so that memchr() takes a seventh of memmem()'s time.
- */
-static const uint8_t *next_place(const uint8_t *at, const uint8_t *end)
-{
-	while (++at < end) {
-		at = memchr(at, 0x05, (size_t)(end - at));
-		if (!at)
-			return NULL;
-		if (at[-1] == 0x0f)
-			return at - 1;
-	}
-	return NULL;
-}
-
 static bool site_find(struct patch *patch, const struct object *object)
 {
 	const uint8_t *at = object->text;
 	uint32_t row = 0;
 
-	while ((at = next_place(at, object->end))) {
+	while ((at = flexsc__code_next(at, object->end))) {
 		row = row_of(object, row, at);
-		if (!find_one(patch, object, row, (uint8_t *)(uintptr_t)at))
+		if (!find_one(patch, object, row, at))
 			return false;
-		at += 2;
+		at += CODE_CALL;
 	}
 	return true;
 }
@@ -561,64 +262,18 @@ static int find_in(struct dl_phdr_info *info, size_t size, void *arg)
 
 /* Patching. */
 
-static bool reachable(const uint8_t *from, const uint8_t *to)
-{
-	int64_t distance = to - from;
-
-	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
-}
-
-/* Can the trampoline, too, reach the operand of a relative instruction? */
-static bool can_move(const struct site *site)
-{
-	int32_t distance = 0;
-
-	if (site->relative)
-		memcpy(&distance, site->relative, sizeof(distance));
-	return reachable(site->jump + distance, flexsc__trampolines);
-}
-
-/* Write a jump at "at". Returns the jump's end. */
-static uint8_t *put_jump(uint8_t *at, const uint8_t *to)
-{
-	int32_t distance = (int32_t)(to - (at + JUMP));
-
-	*at = 0xe9;
-	memcpy(at + 1, &distance, sizeof(distance));
-	return at + JUMP;
-}
-
-static void move_distance(uint8_t *at, ptrdiff_t by)
-{
-	int32_t distance;
-
-	memcpy(&distance, at, sizeof(distance));
-	distance += (int32_t)by;
-	memcpy(at, &distance, sizeof(distance));
-}
-
 static uint8_t *trampoline_of(uint32_t i)
 {
 	return flexsc__trampolines + (size_t)i * TRAMPOLINE;
 }
 
-static void fill_trampoline(uint32_t i, const struct site *site)
+static void fill_trampoline(const struct site *site, uint32_t i)
 {
-	uint8_t *trampoline = trampoline_of(i), *at = trampoline;
-	size_t moved = (size_t)(site->syscall - site->jump);
-
-	memcpy(at, site->jump, moved);
-	if (site->relative)
-		move_distance(at + (site->relative - site->jump),
-			      site->jump - trampoline);
-	at += moved;
-	*at++ = 0xb9;
-	memcpy(at, &i, sizeof(i));
-	at += sizeof(i);
-	put_jump(at, (const uint8_t *)(uintptr_t)flexsc__trampoline_common);
-	flexsc__trampoline_returns[i] = site->syscall + 2;
+	flexsc__trampoline_returns[i] = site->end;
 	if (site->point)
 		point_site = i;
+	flexsc__code_fill(site, i, trampoline_of(i),
+			  (const uint8_t *)(uintptr_t)flexsc__trampoline_common);
 }
 
 static bool protect(const uint8_t *from, const uint8_t *to, int access)
@@ -627,14 +282,6 @@ static bool protect(const uint8_t *from, const uint8_t *to, int access)
 	uintptr_t begin = (uintptr_t)from & ~(page - 1);
 
 	return !mprotect((void *)begin, (uintptr_t)to - begin, access);
-}
-
-static void fill_site(uint32_t i, const struct site *site)
-{
-	uint8_t *end = put_jump(site->jump, trampoline_of(i));
-
-	/* Never executed; nops keep disassemblies readable. */
-	memset(end, 0x90, (size_t)(site->syscall - end));
 }
 
 /*
@@ -659,20 +306,19 @@ static bool write_sites(struct patch *patch)
 	bool opened;
 
 	for (unsigned int i = 0; i < patch->count; i++)
-		if (!reachable(patch->sites[i].jump, flexsc__trampolines) ||
-		    !can_move(&patch->sites[i]))
+		if (!flexsc__code_reaches(&patch->sites[i], flexsc__trampolines))
 			return fail(patch, "libc is too far away",
 				    patch->sites[i].jump);
 	if (!protect(flexsc__trampolines, end, open))
 		return fail(patch, "text can't be made writable",
 			    flexsc__trampolines);
 	for (unsigned int i = 0; i < patch->count; i++)
-		fill_trampoline(i, &patch->sites[i]);
+		fill_trampoline(&patch->sites[i], i);
 	protect(flexsc__trampolines, end, shut);
 	/* No place is written unless all can be. */
 	opened = protect_texts(patch, open);
 	for (unsigned int i = 0; opened && i < patch->count; i++)
-		fill_site(i, &patch->sites[i]);
+		flexsc__code_patch(&patch->sites[i], trampoline_of(i));
 	protect_texts(patch, shut);
 	return opened;
 }
@@ -710,12 +356,8 @@ int flexsc__sites_patch(bool deep, char *why, size_t size)
 	patch->size = size;
 	all_calls = deep;
 	all_masks = true;
-	ZydisDecoderInit(&patch->decoder, ZYDIS_MACHINE_MODE_LONG_64,
-			 ZYDIS_STACK_WIDTH_64);
-	if (!flexsc__vectors_probe())
-		snprintf(why, size, "the processor has no XSAVE");
-	else if (!dl_iterate_phdr(find_in, patch) && has_points(patch) &&
-		 write_sites(patch))
+	if (flexsc__code_begin(&patch->code, why, size) &&
+	    !dl_iterate_phdr(find_in, patch) && has_points(patch) && write_sites(patch))
 		count = (int)patch->count;
 	munmap(patch, sizeof(*patch));
 	return count;

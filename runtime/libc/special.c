@@ -215,6 +215,76 @@ static int own_epoll_ctl(int set, int op, int fd, struct epoll_event *event)
 }
 FRONT(epoll_ctl, own_epoll_ctl)
 
+/* Calls that aarch64 lacks. */
+
+#if defined(__x86_64__)
+
+static int own_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	const uint64_t args[6] = { PTR(fds), n, (uint64_t)timeout };
+
+	return (int)flexsc__libc_call(true, SYS_poll, args);
+}
+
+#else
+
+static int own_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct timespec limit = { .tv_sec = timeout / 1000,
+				  .tv_nsec = timeout % 1000 * 1000000L };
+
+	return own_ppoll(fds, n, timeout < 0 ? NULL : &limit, NULL);
+}
+FRONT(poll, own_poll)
+
+static int own_epoll_wait(int set, struct epoll_event *events, int n, int timeout)
+{
+	const uint64_t args[6] = { (uint64_t)set, PTR(events), (uint64_t)n,
+				   (uint64_t)timeout, 0, sizeof(sigmask_t) };
+
+	return (int)flexsc__libc_call(true, SYS_epoll_pwait, args);
+}
+FRONT(epoll_wait, own_epoll_wait)
+
+/* Stores the remaining time, as the kernel's select(2) does. */
+static int own_select(int end, fd_set *in, fd_set *out, fd_set *except,
+		      struct timeval *timeout)
+{
+	struct timespec limit = { 0 };
+	const uint64_t args[6] = { (uint64_t)end, PTR(in), PTR(out),
+				   PTR(except), timeout ? PTR(&limit) : 0 };
+	int ret;
+
+	if (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (timeout) {
+		limit.tv_sec = timeout->tv_sec + timeout->tv_usec / 1000000;
+		limit.tv_nsec = timeout->tv_usec % 1000000 * 1000;
+	}
+	ret = (int)flexsc__libc_call(true, SYS_pselect6, args);
+	if (timeout) {
+		timeout->tv_sec = limit.tv_sec;
+		timeout->tv_usec = limit.tv_nsec / 1000;
+	}
+	return ret;
+}
+FRONT(select, own_select)
+
+/* dup3(2) refuses equal descriptors. */
+static int own_dup2(int from, int to)
+{
+	const uint64_t args[6] = { (uint64_t)from, (uint64_t)to };
+
+	if (from == to)
+		return own_fcntl(from, F_GETFL) < 0 ? -1 : to;
+	return (int)flexsc__libc_call(false, SYS_dup3, args);
+}
+FRONT(dup2, own_dup2)
+
+#endif
+
 /* Functions of _FORTIFY_SOURCE, which check the buffer's size. */
 
 static void check(size_t needed, size_t size)
@@ -264,10 +334,8 @@ FRONT(__recv_chk, own_recv_chk)
 
 static int own_poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
 {
-	const uint64_t args[6] = { PTR(fds), n, (uint64_t)timeout };
-
 	check(n * sizeof(*fds), size);
-	return (int)flexsc__libc_call(true, SYS_poll, args);
+	return own_poll(fds, n, timeout);
 }
 FRONT(__poll_chk, own_poll_chk)
 

@@ -35,7 +35,7 @@
 #include "runtime/sched/state.h"
 #include "host_stub.h"
 
-/* The code at "target" gets the address of this record in r11. */
+/* The code at "target" gets the address of this record in r11 or x16. */
 struct wait_front {
 	struct stub stub;
 	const void *target;	/* libc's function, or this library's */
@@ -54,7 +54,7 @@ extern const char flexsc__host_jump[];
 		{ REAL_##symbol, CAUSE_##symbol, false },		\
 		flexsc__host_jump					\
 	};								\
-	STUB_TEXT(symbol, front_##symbol, "jmpq *8(%r11)")
+	STUB_TEXT(symbol, front_##symbol, STUB_JUMP_TARGET)
 #define TRY(symbol)	WAIT(symbol)
 #include "runtime/base/symbols.def"
 

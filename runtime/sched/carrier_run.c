@@ -227,7 +227,8 @@ static void run(struct carrier *c, struct uthread *u)
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
 		flexsc__signal_unblock(c, u->host.sleep_mask);
-	flexsc__switch(&c->k.sp, u->sp, u->fs);
+	context_lend_self(u->tp, &c->k);
+	flexsc__switch(&c->k.sp, u->sp, u->tp);
 	c->k.current = NULL;
 	now = context_ticks();
 	ticks = now - c->began;

@@ -92,13 +92,13 @@ static void begin_thread(struct carrier *c)
 	c->thread = pthread_self();
 	c->k = (struct kthread){
 		.self = &c->k,
-		.fs = context_fs(),
+		.tp = context_tp(),
 		.carrier = c,
 		.counters = counters_of_carrier(c->number),
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 	};
 	atomic_store(&c->blocked, runtime_raised());
-	context_set_gs(&c->k);
+	context_set_self(&c->k);
 	flexsc__signal_stack(c);
 	flexsc__signal_unblock(c, SIGNAL_FAULTS);
 }

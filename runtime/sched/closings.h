@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#include "lib/base/poll.h"
 #include "uthread.h"
 
 #define CLOSINGS	(1U << 16)	/* counts, by a descriptor's low bits */
@@ -48,7 +49,7 @@ static inline uint32_t closings_of(uint64_t fd)
 /* The descriptor that u's call waits for. */
 static inline uint64_t closings_fd(const struct uthread *u)
 {
-	return u->args[u->nr == SYS_poll ? 4 : 0];
+	return u->args[u->nr == POLL_NR ? 5 : 0];
 }
 
 /* Note the count of u's descriptor, before u posts its call. */

@@ -36,7 +36,7 @@ void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask)
 {
 	struct host *host = &u->host;
 
-	u->fs = context_fs();
+	u->tp = context_tp();
 	u->computes_on_host = true;
 	u->natively = flexsc__runtime.loops;
 	u->sticky.loop_needs = STICKY_LOOP_WAITS;
@@ -44,14 +44,14 @@ void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask)
 	host->mask = mask;
 	host->k = (struct kthread){
 		.self = &host->k,
-		.fs = u->fs,
+		.tp = u->tp,
 		.current = u,
 		.tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 		.sp = context_init(stack_top(&flexsc__small, stack), host_main, u),
 	};
 	host->k.counters = counters_of_host(host->k.tid);
 	COUNT(&host->k, started, 1);
-	context_set_gs(&host->k);
+	context_set_self(&host->k);
 	signal_mask(SIG_SETMASK, &host->mask, NULL);
 }
 
@@ -199,7 +199,7 @@ static bool is_left(const struct uthread *u, uintptr_t sp)
 	 * A thread's TLS is above its stack, so an address beyond the TLS is on another
 	 * stack. The first thread's TLS is elsewhere.
 	 */
-	return sp > frame && (sp < u->fs || u->fs < frame);
+	return sp > frame && (sp < u->tp || u->tp < frame);
 }
 
 void flexsc__stay_left(struct uthread *u, uintptr_t sp)

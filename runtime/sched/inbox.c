@@ -60,7 +60,7 @@ void flexsc__inbox_give(struct uthread *u)
 
 void flexsc__inbox_ready(struct uthread *u)
 {
-	const struct kthread *k = kthread_known();
+	const struct kthread *k = kthread_near();
 
 	if (k && k->carrier)
 		flexsc__runqueue_put_shared(k->carrier, u);

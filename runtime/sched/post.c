@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "post.h"
 
+#include "lib/base/poll.h"
 #include "lib/loop/loop.h"
 #include "carrier.h"
 #include "runqueue.h"
@@ -40,7 +41,7 @@ static int post(struct flexsc_loop *loop, struct uthread *u)
 {
 	const uint64_t *args = u->args;
 
-	if (u->nr == SYS_poll)
+	if (u->nr == POLL_NR)
 		return flexsc__call_poll(loop, &u->cb,
 					 (struct pollfd *)(uintptr_t)args[0]);
 	return flexsc_loop_call(loop, &u->cb, u->nr, args[0], args[1], args[2],

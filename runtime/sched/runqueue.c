@@ -31,9 +31,9 @@ static bool wake_idle(void)
 /* If at least this many user threads are queued, wake an idle carrier. */
 static inline void share(const struct carrier *c, uint32_t least)
 {
-	if (runqueue_waiting(c) < least ||
-	    !atomic_load_explicit(&idle_count, memory_order_relaxed) ||
-	    atomic_load_explicit(&searching, memory_order_relaxed))
+	/* Q1 */
+	if (runqueue_waiting(c) < least || !atomic_load(&idle_count) ||
+	    atomic_load(&searching))
 		return;
 	if (!atomic_exchange(&searching, true) && wake_idle())
 		COUNT_HERE(wakes, 1);

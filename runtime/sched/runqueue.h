@@ -13,9 +13,8 @@
  *	Q2	a carrier that goes to sleep sets "idle", raises idle_count and
  *		clears "searching", then reads the lengths of all queues
  *
- * All of these are sequentially consistent except the reads in share(), and the store
- * of a length is a full barrier. So share() sees the idle carrier, or that carrier sees
- * the queue.
+ * All of these are sequentially consistent. So share() sees the idle carrier, or that
+ * carrier sees the queue.
  *
  * If a carrier is searching already, share() leaves the queue to it. That carrier
  * steals from the queue, or clears "searching" as in Q2 before it sleeps. If no carrier
@@ -55,10 +54,7 @@ static inline void runqueue_count(struct runqueue *queue, uint32_t n)
 
 	if (!flexsc__runtime.alone)
 		lock_assert_held(&queue->lock);
-	/*
-	 * Q1: on x86 the relaxed loads in share() come after this store, which is a
-	 * full barrier; pairs with Q2.
-	 */
+	/* Q1: before the loads in share(); pairs with Q2. */
 	if (flexsc__runtime.alone)
 		atomic_store_explicit(&queue->count, count,
 				      memory_order_relaxed);

@@ -71,6 +71,8 @@ struct runtime {
 	 * calls/filter.h.
 	 */
 	atomic_bool filtered;
+	/* Any thread, if CONTEXT_SELF_IN_TLS: threads that don't have their mask yet. */
+	_Atomic uint32_t births;
 	/* System calls that the loops of ended carriers made. */
 	_Atomic uint64_t ended_calls;
 };

@@ -43,8 +43,8 @@
 
 #include "lib/base/checks.h"
 #include "lib/base/compiler.h"
-#include "runtime/arch/x86_64/context.h"
-#include "runtime/arch/x86_64/vectors.h"
+#include "runtime/arch/context.h"
+#include "runtime/arch/vectors.h"
 #include "runtime/base/sigset.h"
 
 struct uthread;
@@ -56,9 +56,9 @@ struct counters;
 #define UTHREAD_SLOW	4U	/* value of uthread.slow after a very long run */
 
 struct kthread {
-	struct kthread *self;	/* at the GS base: kthread_self() */
+	struct kthread *self;	/* arch/context.h */
 	void *sp;		/* stack pointer, while a user thread runs */
-	uint64_t fs;		/* FS base: its own TLS */
+	uint64_t tp;		/* thread pointer: its own TLS */
 	struct uthread *current;	/* the user thread that it runs, or NULL */
 	struct carrier *carrier;	/* the carrier that it is; NULL: a host */
 	struct counters *counters;	/* counters/counters.h */
@@ -79,6 +79,7 @@ struct host {
 	sigmask_t mask;
 	bool masked;
 	bool away;		/* u is away, or about to leave; for handlers */
+	atomic_bool handles;	/* asleep, it runs libc's handler: kthread_near() */
 	/*
 	 * The mask of the sleeping kernel thread, until a signal calls u to its host.
 	 */
@@ -117,7 +118,7 @@ enum forks {
 struct uthread {
 	struct flexsc_cb cb;
 	void *sp;		/* stack pointer, while it doesn't run */
-	uint64_t fs;
+	uint64_t tp;
 	struct uthread *next;	/* next in a queue, inbox or list of woken threads */
 	bool alive;		/* false: the thread is no user thread */
 	_Atomic uint8_t anchored;	/* enum anchor: why it computes on its host */
@@ -231,21 +232,57 @@ extern __thread struct uthread flexsc__self
  */
 static inline struct kthread *kthread_self(void)
 {
-	return context_gs_word();
+	return context_self();
+}
+
+/*
+ * As kthread_known(), where the self is in the TLS: a host may sleep while a carrier runs
+ * its user thread, and a child of vfork() has its parent's TLS.
+ */
+static inline struct kthread *kthread_by_id(struct kthread *self)
+{
+	const int32_t tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+
+	if (flexsc__self.host.k.tid == tid)
+		return &flexsc__self.host.k;
+	return self && self->tid == tid ? self : NULL;
 }
 
 /*
  * Any thread: the kernel thread that the caller is or runs on, or NULL if the runtime
- * doesn't know it. A new thread inherits its creator's GS base, but not its FS base.
+ * doesn't know it. A new thread inherits x86-64's self, but not the thread pointer.
  */
 static inline struct kthread *kthread_known(void)
 {
-	struct kthread *k = context_gs() ? kthread_self() : NULL;
-	uint64_t fs = context_fs();
+	struct kthread *k = context_self_if_any();
+	uint64_t tp = context_tp();
 
-	if (k && k->fs != fs && (!k->current || k->current->fs != fs))
+	if (CONTEXT_SELF_IN_TLS)
+		return kthread_by_id(k);
+	if (k && k->tp != tp && (!k->current || k->current->tp != tp))
 		return NULL;
 	return k;
+}
+
+/* As kthread_known(), without a system call. Not on a new thread. */
+static inline struct kthread *kthread_near(void)
+{
+	if (CONTEXT_SELF_IN_TLS &&
+	    !atomic_load_explicit(&flexsc__self.host.handles, memory_order_relaxed))
+		return context_self_if_any();
+	return kthread_known();
+}
+
+/*
+ * Is the caller a signal handler on u's sleeping host? It has the TLS of u, which is
+ * elsewhere.
+ */
+static inline bool kthread_is_asleep(const struct uthread *u)
+{
+	if (!CONTEXT_SELF_IN_TLS)
+		return !kthread_self()->carrier && u->host.away;
+	return atomic_load_explicit(&u->host.handles, memory_order_relaxed) &&
+	       u->host.away && kthread_known() == &u->host.k;
 }
 
 static inline bool on_host(void)
@@ -259,7 +296,7 @@ static inline void uthread_switch_out(void *arg)
 	const struct kthread *k = kthread_self();
 	struct uthread *u = arg;
 
-	flexsc__switch(&u->sp, k->sp, k->fs);
+	flexsc__switch(&u->sp, k->sp, k->tp);
 }
 
 /*
@@ -282,7 +319,8 @@ static inline void flexsc__suspend(struct uthread *u,
 static inline void flexsc__resume(struct kthread *k, struct uthread *u)
 {
 	k->current = u;
-	flexsc__switch(&k->sp, u->sp, u->fs);
+	context_lend_self(u->tp, k);
+	flexsc__switch(&k->sp, u->sp, u->tp);
 	k->current = NULL;
 	u->then(k, u);
 }

@@ -80,7 +80,7 @@ struct uthread *flexsc__uthreads_first(void)
 struct uthread *flexsc__uthread_of(pthread_t thread)
 {
 	/* flexsc__self is at the same offset in every thread's TLS. */
-	ptrdiff_t offset = (char *)&flexsc__self - (char *)context_fs();
+	ptrdiff_t offset = (char *)&flexsc__self - (char *)pthread_self();
 	struct uthread *u = (struct uthread *)((char *)thread + offset);
 
 	lock_assert_held(&all_lock);

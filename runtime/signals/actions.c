@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/futex.h"
+#include "runtime/arch/frame.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
 
@@ -16,7 +17,7 @@ static bool ours[SIGNALS + 1];
 static struct lock actions_lock;
 /*
  * Address that handlers return to: libc's function, which libc passes to the kernel
- * with every action.
+ * with every action. 0 on aarch64, where the kernel has such a function.
  */
 static uint64_t restorer;
 /*
@@ -62,8 +63,8 @@ static const struct kernel_sigaction normal = { .handler = (uintptr_t)SIG_DFL };
 
 /*
  * A fault happens again when the runtime's handler returns, now with the default
- * action. SIGTRAP and SIGSYS, which come after their instruction, and signals that were
- * sent don't, so they are sent again.
+ * action. Signals that come after their instruction or were sent don't, so they are
+ * sent again.
  */
 void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context)
 {
@@ -73,7 +74,7 @@ void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context)
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
 	mask &= ~SIGNAL_BIT(signo);
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
-	if (!signal_is_fault(signo, info) || signo == SIGTRAP || signo == SIGSYS)
+	if (!signal_is_fault(signo, info) || frame_is_past(signo))
 		signal_queue((int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
 			     signo, info);
 }
@@ -132,7 +133,7 @@ instead_of(int signo, const struct kernel_sigaction *action)
 	struct kernel_sigaction own = *action;
 
 	own.handler = (uintptr_t)handler;
-	if (!(own.flags & SA_RESTORER)) {
+	if (restorer && !(own.flags & SA_RESTORER)) {
 		own.flags |= SA_RESTORER;
 		own.restorer = restorer;
 	}

@@ -21,7 +21,7 @@ void flexsc__actions_forked(void);
 /* rt_sigaction(2) for the program. */
 long flexsc__signal_action(const uint64_t args[6]);
 
-/* Address of the libc function to which signal handlers return. */
+/* Address of the libc function to which signal handlers return; 0: the kernel's. */
 uint64_t flexsc__signal_restorer(void);
 
 /* Replace a handler that libc has set without the runtime seeing it. */

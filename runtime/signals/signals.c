@@ -8,6 +8,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "runtime/arch/frame.h"
 #include "runtime/counters/counters.h"
 #include "runtime/sched/adopt.h"
 #include "runtime/sched/anchored.h"
@@ -22,10 +23,6 @@
 #include "runtime/sched/wait.h"
 #include "actions.h"
 #include "identity.h"
-
-/* Bytes of the syscall instruction. */
-#define SYSCALL_BYTES	2
-#define MOV_BYTES	5	/* bytes of mov $NUMBER, %eax */
 
 /* Signals that arrive. */
 
@@ -64,11 +61,11 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	 * The frame restores this kernel thread's mask and signal stack, so the user
 	 * thread stays on its host until the handler has ended.
 	 */
-	flexsc__stay_left(u, (uintptr_t)context->uc_mcontext.gregs[REG_RSP]);
+	flexsc__stay_left(u, frame_sp(context));
 	stay = flexsc__stay_begin(u, low, low + context->uc_stack.ss_size);
 	flexsc__resent_give(u, signo, info);
 	if (signo == SIGTRAP && signal_is_fault(signo, info) && u->host.trap)
-		context->uc_mcontext.gregs[REG_TRAPNO] = u->host.trap;
+		frame_set_trap(context, u->host.trap);
 	u->host.trap = 0;
 	/*
 	 * The handler runs outside the runtime. A handler that jumps away leaves the
@@ -115,17 +112,17 @@ static struct uthread *user_of(struct kthread *k)
 }
 
 /*
- * libc's handler finds its thread's data by the FS base. While a user thread runs here,
- * that is the user thread's, so the carrier's is set meanwhile.
+ * libc's handler finds its thread's data by the thread pointer. While a user thread runs
+ * here, that is the user thread's, so the carrier's is set meanwhile.
  */
 static void setxid(const struct kthread *k, int signo, siginfo_t *info,
 		   ucontext_t *context)
 {
-	uint64_t fs = context_fs();
+	uint64_t tp = context_tp();
 
-	context_set_fs(k->fs);
+	context_set_tp(k->tp);
 	flexsc__action_run(signo, info, context);
-	context_set_fs(fs);
+	context_set_tp(tp);
 	flexsc__identity_changed(k->carrier);
 }
 
@@ -154,33 +151,10 @@ static void signal_go_to_host(struct kthread *k, struct uthread *u)
 }
 
 /* Is the interrupted call the one that the monitor found? */
-static bool call_is_noted(const struct stuck *stuck, const greg_t *regs)
+static bool call_is_noted(const struct stuck *stuck, const ucontext_t *context)
 {
-	const uint64_t *args = stuck->args;
-
-	return stuck->nr >= 0 && (uint64_t)regs[REG_RIP] == stuck->pc &&
-	       (uint64_t)regs[REG_RSP] == stuck->sp &&
-	       (uint64_t)regs[REG_RDI] == args[0] &&
-	       (uint64_t)regs[REG_RSI] == args[1] &&
-	       (uint64_t)regs[REG_RDX] == args[2];
-}
-
-/*
- * Number of an interrupted call that the monitor hasn't seen. As in most places of
- * libc, the instruction before the "syscall" must set it; else -1.
- */
-static long number_at(uint64_t pc)
-{
-	const uint8_t *code = (const uint8_t *)pc - MOV_BYTES - SYSCALL_BYTES;
-	int32_t nr;
-
-	/* The preceding page may not be readable. */
-	if ((pc & 4095) < MOV_BYTES + SYSCALL_BYTES ||
-	    code[0] != 0xb8 || code[MOV_BYTES] != 0x0f ||
-	    code[MOV_BYTES + 1] != 0x05)
-		return -1;
-	memcpy(&nr, code + 1, sizeof(nr));
-	return nr;
+	return stuck->nr >= 0 &&
+	       frame_is_in(context, stuck->sp, stuck->pc, stuck->args);
 }
 
 /*
@@ -191,19 +165,16 @@ static long number_at(uint64_t pc)
  */
 static void restart_call(const struct stuck *stuck, ucontext_t *context)
 {
-	greg_t *regs = context->uc_mcontext.gregs;
-	long nr;
+	long nr = stuck->nr;
+	uint64_t first = stuck->args[0];
 
-	if (regs[REG_RAX] != -EINTR)
+	if (frame_result(context) != -EINTR ||
+	    (!call_is_noted(stuck, context) && !frame_call(context, &nr, &first)))
 		return;
-	nr = call_is_noted(stuck, regs) ? stuck->nr :
-				     number_at((uint64_t)regs[REG_RIP]);
 	if (nr == SYS_close)
-		regs[REG_RAX] = 0;
-	if (nr < 0 || nr == SYS_close)
-		return;
-	regs[REG_RAX] = nr;
-	regs[REG_RIP] -= SYSCALL_BYTES;
+		frame_set_result(context, 0);
+	else
+		frame_make_again(context, nr, first);
 }
 
 static void move_to_host(struct kthread *k, struct uthread *u,
@@ -255,9 +226,9 @@ static void called_to_host(struct kthread *k, const siginfo_t *info,
 
 /*
  * A fault of the program happens again on the host, where mask and signal stack are as
- * natively and where a handler may jump away. SIGTRAP and SIGSYS come after their
- * instruction and don't happen again, so they are sent to the host. So is the SIGABRT
- * of an abort() that libc calls itself.
+ * natively and where a handler may jump away. Signals that come after their instruction
+ * (arch/frame.h) don't happen again, so they are sent to the host. So is the SIGABRT of
+ * an abort() that libc calls itself.
  */
 static void fault(struct kthread *k, int signo, siginfo_t *info,
 		  ucontext_t *context)
@@ -268,10 +239,10 @@ static void fault(struct kthread *k, int signo, siginfo_t *info,
 		flexsc__action_run(signo, info, context);
 		return;
 	}
-	u->host.trap = context->uc_mcontext.gregs[REG_TRAPNO];
+	u->host.trap = frame_trap(context);
 	u->cause = CAUSE_FAULT;
 	move_to_host(k, u, context, NULL);
-	if (signo == SIGTRAP || signo == SIGSYS || signo == SIGABRT)
+	if (frame_is_past(signo) || signo == SIGABRT)
 		signal_queue(u->host.k.tid, signo, info);
 }
 
@@ -352,7 +323,7 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 			flexsc_loop_wake(k->carrier->loop, NULL);
 		return;
 	}
-	if (context->uc_mcontext.gregs[REG_RAX] != -EPIPE) {
+	if (frame_result(context) != -EPIPE) {
 		pass_on(k, SIGPIPE, info, context);
 		return;
 	}
@@ -394,13 +365,15 @@ static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 static void setxid_on_host(struct uthread *u, int signo, siginfo_t *info,
 			   ucontext_t *context)
 {
-	const bool outside = !u->busy && !u->host.away;
+	const bool asleep = u->host.away, outside = !u->busy && !asleep;
 
 	if (!filter_is_near(u))
 		flexsc__identity_await();
 	if (outside)
 		flexsc__enter(u);
+	atomic_store(&u->host.handles, asleep);
 	flexsc__action_run(signo, info, context);
+	atomic_store(&u->host.handles, false);
 	if (outside)
 		flexsc__exit(u);
 }
@@ -422,12 +395,17 @@ static void on_a_host(struct kthread *k, int signo, siginfo_t *info,
 
 /*
  * Is the calling thread new, and was it made on a carrier? Such a thread has the
- * carrier's GS base and mask until it sets its own.
+ * carrier's mask until it sets its own.
  */
 static bool is_new(int signo)
 {
-	return runtime_raised() & SIGNAL_BIT(signo) && context_gs() &&
-	       kthread_self()->carrier;
+	const struct kthread *creator = context_self_if_any();
+
+	if (!(runtime_raised() & SIGNAL_BIT(signo)))
+		return false;
+	if (CONTEXT_SELF_IN_TLS)
+		return !flexsc__self.alive && atomic_load(&flexsc__runtime.births);
+	return creator && creator->carrier;
 }
 
 static void signal_arrive(int signo, siginfo_t *info, void *frame)

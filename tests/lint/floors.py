@@ -11,7 +11,7 @@ is an interface, whose functions files of higher floors define. Wrong is
 - a file that uses a function of a higher floor,
 - a circle of headers,
 - a header that declares another file's functions: a.h declares those of a.c and a_*.c,
-  folder/folder.h those of all files in the folder,
+  there or in a folder of a processor's, folder/folder.h those of all files in the folder,
 - a circle of more files than LARGEST that use each other's functions; FLOORS may
   give a lower number, in a line "circles N".
 
@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LARGEST = 2
+MACHINES = ("aarch64", "x86_64")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 NOT_CODE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 HEAD = r"^(?!typedef\b|extern\b)([A-Za-z_][\w \t\*\n]*?)\b(\w+)\([^;{}]*\)"
@@ -195,7 +196,8 @@ def upwards(house: House, arrows: Mapping[Path, set[Path]], verb: str) -> Iterat
 
 def is_its(header: Path, home: Path) -> bool:
     """May the header declare what that file defines?"""
-    if header.parent != home.parent:
+    folder = home.parent.parent if home.parent.name in MACHINES else home.parent
+    if header.parent not in (folder, home.parent):
         return False
     name = header.stem
     return name in (home.stem, header.parent.name) or home.stem.startswith(f"{name}_")

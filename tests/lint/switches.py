@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = "bench cmd events http kmod lib nginx runtime serve".split()
 SWITCHES = 3  # lower it with each switch that goes
-COMPARISONS = 25  # likewise
+COMPARISONS = 20  # likewise
 FILES = 2  # that compare one call's number
 
 NUMBER = re.compile(r"\bcase (?:SYS_|__NR_|FUTEX2_)\w+")

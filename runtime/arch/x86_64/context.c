@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "context.h"
+#include "runtime/arch/context.h"
 
 bool flexsc__fsgsbase;

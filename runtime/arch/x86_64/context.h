@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Context switching on x86-64. The FS base points to a thread's TLS. Programs don't use
- * the GS base, so it points to the current kernel thread's struct kthread.
- * context_switch.S has the switch itself. Any thread.
+ * The functions of arch/context.h on x86-64. The thread pointer is the FS base. Programs
+ * don't use the GS base, so it points to a kernel thread's record, which begins with a
+ * pointer to itself.
  */
-#ifndef FLEXSC_RUNTIME_CONTEXT_H
-#define FLEXSC_RUNTIME_CONTEXT_H
+#ifndef FLEXSC_RUNTIME_X86_64_CONTEXT_H
+#define FLEXSC_RUNTIME_X86_64_CONTEXT_H
 
 #include <asm/prctl.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,13 +16,8 @@
 
 #include "lib/base/syscall.h"
 
-/*
- * Save this stack's pointer in *from, and continue with the stack pointer "to" and this
- * FS base. Returns when this stack is switched back to.
- */
-void flexsc__switch(void **from, void *to, uint64_t fs);
-/* The first code on a fresh stack, which context_init() prepares. */
-void flexsc__begin(void);
+#define CONTEXT_SELF_IN_TLS	false
+#define CONTEXT_ADDRESSES	(1ULL << 47)
 
 /* May user mode write the FS and GS bases? Set once, before the first switch. */
 extern bool flexsc__fsgsbase;
@@ -35,39 +31,44 @@ static inline void context_probe(void)
 	flexsc__fsgsbase = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
 }
 
-/* A count that only has to grow with time, by 1 to 5 per nanosecond. */
 static inline uint64_t context_ticks(void)
 {
 	return __builtin_ia32_rdtsc();
 }
 
-static inline uint64_t context_fs(void)
+static inline uint64_t context_tp(void)
 {
-	uint64_t fs;
+	uint64_t tp;
 
 	/* glibc's TCB begins with a pointer to itself. */
-	__asm__("mov %%fs:0, %0" : "=r"(fs));
-	return fs;
+	__asm__("mov %%fs:0, %0" : "=r"(tp));
+	return tp;
 }
 
-static inline void context_set_fs(uint64_t fs)
+static inline void context_set_tp(uint64_t tp)
 {
 	if (flexsc__fsgsbase)
-		__asm__ volatile("wrfsbase %0" : : "r"(fs));
+		__asm__ volatile("wrfsbase %0" : : "r"(tp));
 	else
-		raw_syscall(SYS_arch_prctl, ARCH_SET_FS, fs, 0, 0, 0, 0);
+		raw_syscall(SYS_arch_prctl, ARCH_SET_FS, tp, 0, 0, 0, 0);
 }
 
-static inline void context_set_gs(void *base)
+static inline void context_set_self(void *self)
 {
 	if (flexsc__fsgsbase)
-		__asm__ volatile("wrgsbase %0" : : "r"(base));
+		__asm__ volatile("wrgsbase %0" : : "r"(self));
 	else
-		raw_syscall(SYS_arch_prctl, ARCH_SET_GS, (uintptr_t)base, 0, 0,
+		raw_syscall(SYS_arch_prctl, ARCH_SET_GS, (uintptr_t)self, 0, 0,
 			    0, 0);
 }
 
-static inline void *context_gs(void)
+static inline void context_lend_self(uint64_t tp, void *self)
+{
+	(void)tp;
+	(void)self;
+}
+
+static inline void *context_self_if_any(void)
 {
 	uint64_t base = 0;
 
@@ -79,22 +80,36 @@ static inline void *context_gs(void)
 	return (void *)base;
 }
 
-/*
- * The word that the GS base points to. The base must not be null. Don't keep the word
- * across a switch.
- */
-static inline void *context_gs_word(void)
+static inline void *context_self(void)
 {
-	void *word;
+	void *self;
 
-	__asm__ volatile("mov %%gs:0, %0" : "=r"(word));
-	return word;
+	__asm__ volatile("mov %%gs:0, %0" : "=r"(self));
+	return self;
 }
 
-/*
- * Prepare the stack that ends at "top". A switch to the returned stack pointer calls
- * fn(arg).
- */
+#ifndef ARCH_SHSTK_STATUS
+#define ARCH_SHSTK_STATUS	0x5005
+#endif
+
+static inline bool context_has_shadow_stack(void)
+{
+	uint64_t features = 0;
+
+	return !raw_syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, PTR(&features),
+			    0, 0, 0, 0) &&
+	       features & 1;
+}
+
+/* libc mangles the stack pointer. Debuggers rely on this, so no version differs. */
+static inline uintptr_t context_jump_target(jmp_buf env)
+{
+	uintptr_t sp = (uintptr_t)env->__jmpbuf[6], guard;
+
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	return (sp >> 17 | sp << 47) ^ guard;
+}
+
 static inline void *context_init(void *top, void (*fn)(void *), void *arg)
 {
 	uint64_t *sp = (uint64_t *)((uintptr_t)top & ~(uintptr_t)15);
@@ -110,4 +125,4 @@ static inline void *context_init(void *top, void (*fn)(void *), void *arg)
 	return sp;
 }
 
-#endif /* FLEXSC_RUNTIME_CONTEXT_H */
+#endif /* FLEXSC_RUNTIME_X86_64_CONTEXT_H */

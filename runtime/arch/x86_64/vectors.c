@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "vectors.h"
+#include "runtime/arch/vectors.h"
 
 #include <cpuid.h>
 #include <stdint.h>

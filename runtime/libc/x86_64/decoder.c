@@ -5,7 +5,7 @@
  * of the root folder. Without Zydis, libc isn't patched. The functions here call Zydis'
  * functions of the same names. They run before there are threads.
  */
-#include "libc.h"
+#include "decoder.h"
 
 #include <Zydis/Zydis.h>
 #include <dlfcn.h>

@@ -12,7 +12,9 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/fsuid.h>
+#if defined(__x86_64__)
 #include <sys/io.h>
+#endif
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -140,10 +142,12 @@ static void has_a_personality(void)
 	personality(0);
 }
 
+#if defined(__x86_64__)
 static void has_ports(void)
 {
 	ioperm(0x80, 1, 0);
 }
+#endif
 
 static void has_an_identity(void)
 {
@@ -171,7 +175,9 @@ static const struct {
 	{ "unshare, FILES", has_descriptors },
 	{ "close_range, UNSHARE", closes_descriptors_of_its_own },
 	{ "personality", has_a_personality },
+#if defined(__x86_64__)
 	{ "ioperm", has_ports },
+#endif
 	{ "setfsuid", has_an_identity },
 };
 

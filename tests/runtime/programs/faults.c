@@ -287,7 +287,7 @@ static void *meet_trap(void *arg)
 	if (arg)
 		block(SIG_BLOCK, SIGTRAP);
 	usleep(100);
-	__asm__ volatile("int3");
+	trap();
 	return arg;
 }
 

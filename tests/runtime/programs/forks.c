@@ -146,10 +146,12 @@ static int by_clone_that_shares(void)
 			       CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
 }
 
+#ifdef SYS_fork
 static int by_number(void)
 {
 	return end_of((pid_t)syscall(SYS_fork));
 }
+#endif
 
 static int by_number_of_clone(void)
 {
@@ -285,7 +287,9 @@ static const struct way {
 	{ "vfork()", by_vfork, NULL },
 	{ "clone()", by_clone, NULL },
 	{ "clone(CLONE_VM)", by_clone_that_shares, NULL },
+#ifdef SYS_fork
 	{ "SYS_fork", by_number, NULL },
+#endif
 	{ "SYS_clone", by_number_of_clone, NULL },
 	{ "SYS_clone3", by_number_of_clone3, NULL },
 	{ "posix_spawn()", by_spawn, NULL },

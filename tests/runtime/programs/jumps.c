@@ -123,11 +123,7 @@ static void count(int signo)
 /* The kernel thread that runs this: a user thread's is its own on its host only. */
 static bool is_on_host(void)
 {
-	long tid;
-
-	__asm__ volatile("syscall" : "=a"(tid) : "a"(SYS_gettid)
-			 : "rcx", "r11", "memory");
-	return tid == gettid();
+	return kernel_thread() == gettid();
 }
 
 static void *return_it(void *arg)
@@ -284,6 +280,14 @@ static void permit(int signo, siginfo_t *info, void *context)
 	CHECK_EQ(mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
 }
 
+static void count_trap(int signo, siginfo_t *info, void *context)
+{
+	(void)signo;
+	(void)info;
+	handled++;
+	pass_trap(context);
+}
+
 static void *fault_and_go_on(void *arg)
 {
 	page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -295,7 +299,7 @@ static void *fault_and_go_on(void *arg)
 		CHECK_EQ(page[5], 7);
 		CHECK_EQ(handled, 2 * i + 1);
 		usleep(100);
-		__asm__ volatile("int3");
+		trap();
 		CHECK_EQ(handled, 2 * i + 2);
 		CHECK(!is_blocked(SIGSEGV) && !is_blocked(SIGTERM));
 	}
@@ -309,7 +313,8 @@ TEST(a_fault_that_is_put_right_goes_on)
 				    .sa_flags = SA_SIGINFO };
 
 	CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
-	handle(SIGTRAP, count, 0);
+	action.sa_sigaction = count_trap;
+	CHECK_EQ(sigaction(SIGTRAP, &action, NULL), 0);
 	run_numbered(4, fault_and_go_on);
 }
 

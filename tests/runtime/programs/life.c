@@ -45,7 +45,7 @@ static void *use_most_of_stack(void *arg)
 
 TEST(a_stack_is_as_large_as_asked_for)
 {
-	static const size_t sizes[] = { 65536, 1 << 20, 64 << 20 };
+	const size_t sizes[] = { (size_t)PTHREAD_STACK_MIN + 49152, 1 << 20, 64 << 20 };
 
 	for (size_t i = 0; i < 3; i++) {
 		pthread_attr_t attr;
@@ -203,6 +203,30 @@ TEST(locals_stay_with_their_thread)
 	CHECK_EQ(local, 5);
 }
 
+#if defined(__aarch64__)
+
+static unsigned long rounding(void)
+{
+	unsigned long fpcr;
+
+	__asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+	return fpcr;
+}
+
+static void *round_as_told(void *arg)
+{
+	const unsigned long mode = ((unsigned long)arg & 3) << 22;
+
+	__asm__ volatile("msr fpcr, %0" : : "r"(mode));
+	for (int i = 0; i < 200; i++) {
+		CHECK_EQ(rounding(), mode);
+		usleep(10);
+	}
+	return NULL;
+}
+
+#else
+
 static unsigned int rounding(void)
 {
 	unsigned int mxcsr;
@@ -227,6 +251,8 @@ static void *round_as_told(void *arg)
 	}
 	return NULL;
 }
+
+#endif
 
 TEST(floating_point_modes_stay_with_their_thread)
 {

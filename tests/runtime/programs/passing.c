@@ -5,20 +5,36 @@
 
 #include "passing.h"
 
+/* Jump to the record's next function; if it is marked, return 0x4242. */
+#if defined(__x86_64__)
+#define PASS_TEXT(record)						\
+		"	leaq	" record "(%rip), %r11\n"		\
+		"	cmpq	$0, 8(%r11)\n"				\
+		"	jne	1f\n"					\
+		"	jmpq	*(%r11)\n"				\
+		"1:	movl	$0x4242, %eax\n"			\
+		"	ret\n"
+#else
+#define PASS_TEXT(record)						\
+		"	adrp	x16, " record "\n"			\
+		"	add	x16, x16, :lo12:" record "\n"		\
+		"	ldr	x17, [x16, #8]\n"			\
+		"	cbnz	x17, 1f\n"				\
+		"	ldr	x17, [x16]\n"				\
+		"	br	x17\n"					\
+		"1:	mov	w0, #0x4242\n"				\
+		"	ret\n"
+#endif
+
 #define PASS(symbol)						\
 	__attribute__((used)) static struct passing passing_##symbol = { \
 		.name = #symbol,					\
 	};								\
 	__asm__(".text\n"						\
 		".globl " #symbol "\n"					\
-		".type " #symbol ", @function\n"			\
+		".type " #symbol ", %function\n"			\
 		#symbol ":\n"						\
-		"	leaq	passing_" #symbol "(%rip), %r11\n"	\
-		"	cmpq	$0, 8(%r11)\n"				\
-		"	jne	1f\n"					\
-		"	jmpq	*(%r11)\n"				\
-		"1:	movl	$0x4242, %eax\n"			\
-		"	ret\n"						\
+		PASS_TEXT("passing_" #symbol)				\
 		".size " #symbol ", . - " #symbol "\n");
 
 #define SYMBOL(symbol)	PASS(symbol)

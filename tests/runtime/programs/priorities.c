@@ -56,11 +56,7 @@ static void check_own(struct schedule wanted)
 /* Made by nobody in between: of the kernel thread that runs this. */
 static long policy_here(void)
 {
-	long ret = SYS_sched_getscheduler;
-
-	__asm__ volatile("syscall" : "+a"(ret) : "D"(0)
-			 : "rcx", "r11", "memory");
-	return ret;
+	return raw_syscall(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
 }
 
 /* Who is made with a priority runs with it, always. */

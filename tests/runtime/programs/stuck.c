@@ -63,6 +63,33 @@ static void hang_child(struct hang *hang)
 	raw_syscall(SYS_exit, 0, 0, 0, 0, 0, 0);
 }
 
+#if defined(__aarch64__)
+
+/* As vfork() does, but from a place that nobody intercepts. */
+static long vfork_for(struct hang *hang)
+{
+	register uint64_t nr __asm__("x8") = SYS_clone;
+	register uint64_t flags __asm__("x0") = CLONE_VM | CLONE_VFORK | SIGCHLD;
+	register void *stack __asm__("x1") = hang->stack + sizeof(hang->stack);
+	register uint64_t parent __asm__("x2") = 0, tls __asm__("x3") = 0;
+	register uint64_t tid __asm__("x4") = 0;
+	register struct hang *kept __asm__("x19") = hang;
+	register void (*child)(struct hang *) __asm__("x20") = hang_child;
+
+	__asm__ volatile("svc #0\n\t"
+			 "cbnz x0, 1f\n\t"
+			 "mov x0, x19\n\t"
+			 "blr x20\n"
+			 "1:"
+			 : "+r"(flags)
+			 : "r"(nr), "r"(stack), "r"(parent), "r"(tls), "r"(tid),
+			   "r"(kept), "r"(child)
+			 : "x30", "memory");
+	return (long)flags;
+}
+
+#else
+
 /* As vfork() does, but from a place that nobody intercepts. */
 static long vfork_for(struct hang *hang)
 {
@@ -84,6 +111,8 @@ static long vfork_for(struct hang *hang)
 			 : "rcx", "r11", "memory");
 	return ret;
 }
+
+#endif
 
 static void hang_here(struct hang *hang)
 {
@@ -1338,11 +1367,14 @@ static const int permitted[] = {
 #define RING_CALL		OWN_CALL
 #include "runtime/calls/own_calls.def"
 	/* The program's, and libc's for it. */
-	SYS_read, SYS_write, SYS_recvfrom, SYS_accept, SYS_poll,
+	SYS_read, SYS_write, SYS_recvfrom, SYS_accept, SYS_ppoll,
 	SYS_clock_nanosleep, SYS_shutdown, SYS_exit, SYS_exit_group,
 	SYS_rt_sigreturn, SYS_rseq, SYS_seccomp,
 	/* The harness's. */
-	SYS_getdents64, SYS_readlink, SYS_lseek, SYS_fstat, SYS_kill,
+#ifdef SYS_readlink
+	SYS_readlink,
+#endif
+	SYS_getdents64, SYS_lseek, SYS_fstat, SYS_kill,
 };
 
 static void *be_carried(void *arg)

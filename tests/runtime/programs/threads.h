@@ -11,8 +11,10 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#include "lib/base/syscall.h"
 #include "tests/harness/harness.h"
 
 static inline pthread_t start(void *(*run)(void *), void *arg)
@@ -116,13 +118,26 @@ static inline bool preloaded(void)
  */
 static inline pid_t kernel_thread(void)
 {
-	long ret;
+	return (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
 
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(SYS_gettid)
-			 : "rcx", "r11", "memory");
-	return (pid_t)ret;
+/* A breakpoint, and in its handler: continue after it, which x86-64 does anyway. */
+static inline void trap(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("int3");
+#else
+	__asm__ volatile("brk #0");
+#endif
+}
+
+static inline void pass_trap(void *frame)
+{
+#if defined(__aarch64__)
+	((ucontext_t *)frame)->uc_mcontext.pc += 4;
+#else
+	(void)frame;
+#endif
 }
 
 /*

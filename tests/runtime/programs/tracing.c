@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread that traces a process: to the kernel that is one kernel thread. */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 
 #include "threads.h"
+
+#if defined(__x86_64__)
+#define PC	rip
+#else
+#define PC	pc
+#endif
 
 enum { TIMES = 20 };
 
@@ -58,7 +66,8 @@ static void ends_with(pid_t pid, int wanted)
 /* From wherever it is: it has waited before each request. */
 static void look_into(pid_t pid, long value)
 {
-	struct user_regs_struct regs;
+	struct user_regs_struct regs = { 0 };
+	struct iovec all = { &regs, sizeof(regs) };
 
 	for (int i = 0; i < TIMES; i++) {
 		usleep(100);
@@ -68,8 +77,8 @@ static void look_into(pid_t pid, long value)
 		CHECK_EQ(ptrace(PTRACE_POKEDATA, pid, &word, 6 + i), 0);
 	}
 	usleep(100);
-	CHECK_EQ(ptrace(PTRACE_GETREGS, pid, NULL, &regs), 0);
-	CHECK(regs.rip != 0);
+	CHECK_EQ(ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &all), 0);
+	CHECK(regs.PC != 0);
 	CHECK_EQ(ptrace(PTRACE_POKEDATA, pid, &word, value), 0);
 	CHECK_EQ(syscall(SYS_ptrace, PTRACE_POKEDATA, pid, &word, value), 0);
 }
