@@ -16,6 +16,7 @@
 #include "events/backend/notifier.h"
 #include "events/event/backend.h"
 #include "events/event/critical.h"
+#include "lib/base/options.h"
 #include "owner.h"
 
 #define EVENTS	4096U
@@ -113,12 +114,19 @@ static void ecb_remove(struct flexsc_ecb *ecb)
 /* Making. */
 
 static int ecb_take_options(struct flexsc_ecb *ecb,
-			    const struct flexsc_ecb_options *options)
+			    const struct flexsc_ecb_options *options,
+			    const char **backend)
 {
-	ecb->events = options->events ? options->events : EVENTS;
-	ecb->flags = options->flags;
-	if (options->size != sizeof(*options) ||
-	    ecb->events > FLEXSC_ECB_EVENTS_MAX || ecb->flags & ~FLAGS)
+	struct flexsc_ecb_options own = { 0 };
+	int err = options_copy(&own, sizeof(own), options,
+			       offsetof(struct flexsc_ecb_options, events));
+
+	if (err)
+		return err;
+	*backend = own.backend;
+	ecb->events = own.events ? own.events : EVENTS;
+	ecb->flags = own.flags;
+	if (ecb->events > FLEXSC_ECB_EVENTS_MAX || ecb->flags & ~FLAGS)
 		return -EINVAL;
 	return 0;
 }
@@ -149,7 +157,8 @@ static int ecb_open_chosen(struct flexsc_ecb *ecb, const char *name)
 static int ecb_make(struct flexsc_ecb *ecb,
 		    const struct flexsc_ecb_options *options)
 {
-	int err = options ? ecb_take_options(ecb, options) : 0;
+	const char *backend = NULL;
+	int err = options ? ecb_take_options(ecb, options, &backend) : 0;
 
 	if (err)
 		return err;
@@ -159,7 +168,7 @@ static int ecb_make(struct flexsc_ecb *ecb,
 	err = flexsc__notifier_get();
 	if (err)
 		return err;
-	err = ecb_open_chosen(ecb, options ? options->backend : NULL);
+	err = ecb_open_chosen(ecb, backend);
 	if (err)
 		flexsc__notifier_put();
 	return err;

@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/cores.h"
+#include "lib/base/options.h"
 #include "lib/files/fds.h"
 #include "lib/files/plan.h"
 #include "lib/engine/engine.h"
@@ -27,38 +28,18 @@
 #define MAX_THREADS	64
 #define MAX_THREADS_MAX	4096
 
-static bool is_zero(const void *memory, size_t size)
-{
-	const char *byte = memory;
-
-	while (size && !*byte) {
-		byte++;
-		size--;
-	}
-	return !size;
-}
-
-/*
- * An older program has fewer options, and a newer one more: the additional ones must be
- * unused.
- */
 static int take_options(struct flexsc_loop *loop,
 			const struct flexsc_options *options)
 {
 	struct flexsc_options *own = &loop->options;
-	size_t known = sizeof(*own);
 	cpu_set_t cores;
+	int err = 0;
 
-	if (options) {
-		if (options->size < offsetof(struct flexsc_options, kernel_cores))
-			return -EINVAL;
-		if (options->size < known)
-			known = options->size;
-		if (!is_zero((const char *)options + known,
-			     options->size - known))
-			return -EINVAL;
-		memcpy(own, options, known);
-	}
+	if (options)
+		err = options_copy(own, sizeof(*own), options,
+				   offsetof(struct flexsc_options, kernel_cores));
+	if (err)
+		return err;
 	if (own->flags)
 		return -EINVAL;
 	/* The list is checked here, because an engine may need it later or never. */

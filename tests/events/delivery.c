@@ -652,6 +652,27 @@ TEST(descriptors_are_the_programs_again)
 	}
 }
 
+/* A newer program's options work as far as they are zero. */
+TEST(the_size_of_the_options_is_checked)
+{
+	struct {
+		struct flexsc_ecb_options options;
+		uint64_t later[2];
+	} newer = { { sizeof(newer), NULL, 0, 0 }, { 0, 0 } };
+
+	CHECK_EQ(flexsc_ecb_create(&ecb, &newer.options), 0);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	newer.later[1] = 1;
+	CHECK_EQ(flexsc_ecb_create(&ecb, &newer.options), -EINVAL);
+	/* An older program has neither "events" nor "flags". */
+	newer.options.size = offsetof(struct flexsc_ecb_options, events);
+	newer.options.flags = UINT32_MAX;
+	CHECK_EQ(flexsc_ecb_create(&ecb, &newer.options), 0);
+	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
+	newer.options.size--;
+	CHECK_EQ(flexsc_ecb_create(&ecb, &newer.options), -EINVAL);
+}
+
 TEST(bad_arguments_are_refused)
 {
 	struct flexsc_ecb_options options = FLEXSC_ECB_OPTIONS_INIT;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options that a program passes begin with their size, a size_t, because later releases
+ * append fields. A program of an older release passes fewer, and one of a newer release
+ * may pass more if they are zero, their default.
+ */
+#ifndef FLEXSC_OPTIONS_H
+#define FLEXSC_OPTIONS_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+/*
+ * Copy options to own, which is zero and has "known" bytes. Options of fewer than
+ * "least" bytes are invalid.
+ */
+static inline int options_copy(void *own, size_t known, const void *options,
+			       size_t least)
+{
+	const char *bytes = options;
+	size_t size;
+
+	memcpy(&size, options, sizeof(size));
+	if (size < least)
+		return -EINVAL;
+	for (size_t i = known; i < size; i++)
+		if (bytes[i])
+			return -EINVAL;
+	memcpy(own, options, size < known ? size : known);
+	return 0;
+}
+
+#endif /* FLEXSC_OPTIONS_H */
