@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from abi import versions
 from fixtures import PATIENCE, command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,11 +61,6 @@ def exported() -> set[str]:
     return {line.split()[-1] for line in lines.splitlines()}
 
 
-def promised() -> set[str]:
-    text = (ROOT / "lib" / "libflexsc.map").read_text()
-    return set(re.findall(r"^\t\t(flexsc_\w+);$", text, re.MULTILINE))
-
-
 def declared() -> set[str]:
     """What the headers declare without defining it."""
     names: set[str] = set()
@@ -76,12 +72,13 @@ def declared() -> set[str]:
 
 
 def test_the_library_exports_what_it_promises_with_its_version() -> None:
-    wanted = {f"{name}@@FLEXSC_0.1" for name in promised()} | {"FLEXSC_0.1"}
-    assert exported() == wanted
+    functions = versions()
+    wanted = {f"{name}@@{version}" for name, version in functions.items()}
+    assert exported() == wanted | set(functions.values())
 
 
 def test_the_headers_declare_what_the_library_exports() -> None:
-    assert declared() == promised()
+    assert declared() == set(versions())
 
 
 def test_the_runtime_answers_no_call_of_the_library() -> None:
