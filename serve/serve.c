@@ -56,7 +56,7 @@ static int nth_core(unsigned int n)
 
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -1;
-	for (core = 0; core < CPU_SETSIZE; core++)
+	for (core = 0; core < 8 * (int)sizeof(set); core++)
 		if (CPU_ISSET(core, &set) && n-- == 0)
 			return core;
 	return -1;

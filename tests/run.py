@@ -668,6 +668,24 @@ def without_oracle() -> list[str]:
     return []
 
 
+def musl(step: Step) -> None:
+    """Another libc: all but flexsc run builds, and the library's tests pass."""
+    # Headers of the kernel and of liburing, which needs no libc if linked statically.
+    headers = ("/usr/include", "/usr/include/x86_64-linux-gnu")
+    built = step.setup(
+        f"-Dc_args={' '.join(f'-idirafter{folder}' for folder in headers)}",
+        "-Dprefer_static=true",
+        "-Dnginx=disabled",
+        "-Dstudy=disabled",
+        env={"CC": "musl-gcc", "CXX": "musl-g++"},
+    )
+    if not built:
+        step.tally.failed += 1
+        return
+    few = [] if step.all else ["--no-suite=sync", "--no-suite=threads"]
+    step.meson_test("--suite=conformance", *few)
+
+
 def clang(step: Step) -> None:
     """The other compiler's warnings, and clang-tidy's.
 
@@ -755,6 +773,7 @@ STEPS: dict[str, Callable[[Step], None]] = {
     "address": address,
     "thread": thread,
     "fuzz": fuzz,
+    "musl": musl,
     "clang": clang,
     "aarch64": aarch64,
 }
@@ -767,9 +786,9 @@ PATIENT = ("lint", "clang", "fuzz")
 # others, but not any.
 BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE}
 
-# Behind these two that build much and measure nothing, and others' tests, which are
+# Behind these some that build much and measure nothing, and others' tests, which are
 # tried again: the first lane, where the tests with clocks are, takes the longest.
-SECOND = (*BESIDE, "address", "thread", "trixie", "peers")
+SECOND = (*BESIDE, "address", "thread", "trixie", "peers", "musl")
 
 # How the tests' several languages say that something failed.
 FAILURE = re.compile(

@@ -21,7 +21,7 @@ int bench_pin(long core)
 	if (core < 0)
 		return 0;
 	CPU_ZERO(&set);
-	if (core < CPU_SETSIZE)
+	if (core < 8 * (long)sizeof(set))
 		CPU_SET((size_t)core, &set);
 	if (!sched_setaffinity(0, sizeof(set), &set))
 		return 0;

@@ -83,8 +83,15 @@ struct flexsc_ecb {
 	char why[192];
 };
 
-/* The calling thread's ECB, or NULL. Any signal handler. */
+/*
+ * The calling thread's ECB, or NULL. Any signal handler: glibc would otherwise allocate it
+ * at the first use. musl does so in dlopen(), and can't load a library that uses static
+ * thread-local storage.
+ */
 extern _Thread_local struct flexsc_ecb *flexsc__ecb_self
-	__attribute__((tls_model("initial-exec")));
+#ifdef __GLIBC__
+	__attribute__((tls_model("initial-exec")))
+#endif
+	;
 
 #endif /* FLEXSC_EVENTS_ECB_H */

@@ -13,7 +13,7 @@ static int cores_number(const char **at)
 		return -EINVAL;
 	n = strtoul(*at, &end, 10);
 	*at = end;
-	return n < CPU_SETSIZE ? (int)n : -EINVAL;
+	return n < (unsigned long)CORES_MAX ? (int)n : -EINVAL;
 }
 
 static int cores_read(const char *list, cpu_set_t *cores)

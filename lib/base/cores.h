@@ -5,6 +5,9 @@
 
 #include <sched.h>
 
+/* The cores of a cpu_set_t. musl's CPU_SETSIZE is the number of its bytes. */
+#define CORES_MAX	(8 * (int)sizeof(cpu_set_t))
+
 /*
  * Parses a list of cores. -EINVAL: the list is malformed, or the process may use none
  * of its cores.

@@ -425,7 +425,7 @@ static int set_policy(struct kmod *kmod)
 		if (err)
 			return err;
 		kmod->pinned = true;
-		for (int i = 0; i < CPU_SETSIZE; i++)
+		for (int i = 0; i < CORES_MAX; i++)
 			if (CPU_ISSET(i, &kmod->cores) &&
 			    policy.cores < FLEXSC_CORES_MAX)
 				policy.core[policy.cores++] = (__u16)i;

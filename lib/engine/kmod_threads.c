@@ -27,6 +27,7 @@
 #include "lib/pool/own_thread.h"
 #include "lib/pool/pool.h"
 #include "lib/base/ask.h"
+#include "lib/base/cores.h"
 #include "lib/calls/call_info.h"
 #include "lib/files/closing.h"
 #include "kmod.h"
@@ -94,7 +95,7 @@ static bool server_move(int32_t core)
 {
 	cpu_set_t set;
 
-	if (core < 0 || core >= CPU_SETSIZE)
+	if (core < 0 || core >= CORES_MAX)
 		return false;
 	CPU_ZERO(&set);
 	CPU_SET((size_t)core, &set);

@@ -57,7 +57,7 @@ static int sysctl_disabled(void)
 	return value;
 }
 
-static bool limited(__rlimit_resource_t resource)
+static bool limited(int resource)
 {
 	struct rlimit limit;
 

@@ -8,6 +8,12 @@
 #include "fds.h"
 #include "kinds.h"
 
+/* musl lacks these. */
+#ifndef SO_RCVTIMEO_NEW
+#define SO_RCVTIMEO_NEW	66
+#define SO_SNDTIMEO_NEW	67
+#endif
+
 /* Facts that stay when a descriptor's flags change. */
 #define FLAGS_KEEP \
 	(LIMITS | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
@@ -66,9 +72,9 @@ static void fds_note_option(uint32_t fd, uint64_t option)
 		fds_learn(fd, FD_LOWAT);
 		fds_keep(fd, ~(uint32_t)FD_NO_LOWAT);
 		/* fall through */
-	case SO_RCVTIMEO_OLD:
+	case SO_RCVTIMEO:
 	case SO_RCVTIMEO_NEW:
-	case SO_SNDTIMEO_OLD:
+	case SO_SNDTIMEO:
 	case SO_SNDTIMEO_NEW:
 		fds_learn(fd, FD_TIMEOUT);
 		fds_keep(fd, ~(uint32_t)(FD_WAITS | FD_NO_LIMITS));

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "lib/base/ask.h"
+#include "lib/base/statx.h"
 #include "fds.h"
 #include "probe.h"
 

@@ -8,9 +8,9 @@
 #include "local_stat.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "lib/base/ask.h"
+#include "lib/base/statx.h"
 #include "effects.h"
 #include "fds.h"
 #include "mounts.h"

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "lib/base/ask.h"
+#include "lib/base/statx.h"
 
 #define KEPT		64U	/* cached mounts, a power of two */
 #define ID_BITS		30

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -2,7 +2,9 @@
 #include "own_thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/base/syscall.h"
@@ -23,18 +25,49 @@ static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
 	 */
 	pthread_attr_setstacksize(attr, STACK);
 #endif
+#ifdef __GLIBC__
 	if (cores)
 		pthread_attr_setaffinity_np(attr, sizeof(*cores), cores);
+#endif
 	return 0;
 }
 
+#ifndef __GLIBC__
+static long own_cores(long nr, const cpu_set_t *cores)
+{
+	return raw_syscall(nr, 0, sizeof(*cores), PTR(cores), 0, 0, 0);
+}
+#endif
+
 /*
- * A new thread blocks all signals except 32 and 33, which libc uses between threads:
- * setuid() waits for every thread's answer.
+ * musl has no such attribute: a thread inherits its creator's cores, which are restored
+ * afterwards.
+ */
+static int own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
+			     void *(*run)(void *), void *arg,
+			     const cpu_set_t *cores)
+{
+#ifdef __GLIBC__
+	return pthread_create(thread, attr, run, arg);
+#else
+	cpu_set_t before = { 0 };
+	bool moved = cores && own_cores(SYS_sched_getaffinity, &before) > 0 &&
+		     !own_cores(SYS_sched_setaffinity, cores);
+	int err = pthread_create(thread, attr, run, arg);
+
+	if (moved)
+		own_cores(SYS_sched_setaffinity, &before);
+	return err;
+#endif
+}
+
+/*
+ * A new thread blocks all signals except those from 32 to SIGRTMIN, which libc uses
+ * between threads: setuid() waits for every thread's answer.
  */
 static void block_signals(uint64_t *before)
 {
-	uint64_t most = ~(1ULL << 31 | 1ULL << 32);
+	uint64_t most = ~(((1ULL << (SIGRTMIN - 32)) - 1) << 31);
 
 	raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, PTR(&most), PTR(before),
 		    sizeof(most), 0, 0);
@@ -56,9 +89,9 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 	if (err)
 		return -err;
 	block_signals(&before);
-	err = pthread_create(thread, &attr, run, arg);
+	err = own_thread_create(thread, &attr, run, arg, cores);
 	if (err == EINVAL)
-		err = pthread_create(thread, NULL, run, arg);
+		err = own_thread_create(thread, NULL, run, arg, cores);
 	restore_signals(&before);
 	pthread_attr_destroy(&attr);
 	return -err;

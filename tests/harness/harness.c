@@ -5,6 +5,7 @@
  * is forked from a single-threaded process.
  */
 #include "harness.h"
+#include "errors.h"
 
 #include <dirent.h>
 #include <linux/filter.h>
@@ -86,7 +87,7 @@ static const char *value_text(char *text, size_t size, int64_t value)
 	const char *name = NULL;
 
 	if (value < 0 && value > -4096)
-		name = strerrorname_np((int)-value);
+		name = error_name((int)-value);
 	snprintf(text, size, name ? "%lld (%s)" : "%lld", (long long)value,
 		 name);
 	return text;

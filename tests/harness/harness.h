@@ -55,7 +55,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -66,6 +65,8 @@
 #endif
 
 #include <flexsc/default.h>
+
+#include "lib/base/statx.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define UNDER_TSAN 1

@@ -4,6 +4,10 @@
  */
 #include "tests/harness/harness.h"
 
+#ifndef SO_RCVTIMEO_NEW
+#define SO_RCVTIMEO_NEW	66
+#endif
+
 static uint64_t switches(void)
 {
 	struct flexsc_stats stats;
@@ -60,7 +64,7 @@ static void close_all(const int pair[2], int copy)
 /* What one descriptor changes, all descriptors of the same socket have. */
 LOOP_TEST(an_option_that_a_duplicate_sets_is_noticed)
 {
-	static const int names[] = { SO_RCVTIMEO_OLD, SO_RCVTIMEO_NEW };
+	static const int names[] = { SO_RCVTIMEO, SO_RCVTIMEO_NEW };
 	const int64_t soon[2] = { 0, 20000 };
 	int pair[2], copy;
 

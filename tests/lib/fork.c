@@ -297,7 +297,9 @@ TEST_LIMIT(a_thousand_loops_leave_nothing, 60)
 	unsigned int fds, maps;
 
 	/* Else its memory is in as many places as threads ever met in it. */
+#ifdef __GLIBC__
 	mallopt(M_ARENA_MAX, 1);
+#endif
 	for (unsigned int i = 0; i < 20; i++)
 		come_and_go();
 	fds = count_fds();

@@ -6,8 +6,6 @@
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
 
-#include <linux/prctl.h>
-
 LOOP_TEST(the_callback_runs_once_and_never_inside_the_post)
 {
 	static struct call calls[1000];

@@ -290,8 +290,7 @@ TEST(io_uring_disabled_for_most_is_named)
 
 static void set_limit(int what, rlim_t value)
 {
-	CHECK_EQ(setrlimit((__rlimit_resource_t)what,
-			   &(struct rlimit){ value, value }), 0);
+	CHECK_EQ(setrlimit(what, &(struct rlimit){ value, value }), 0);
 }
 
 /* Some kernels count rings against it; then it is said why there are none. */
@@ -552,7 +551,7 @@ TEST(the_choice_goes_on_without_descriptors)
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 3, 64 }), 0);
 	CHECK_EQ(flexsc_loop_create(&loop, NULL), 0);
 	CHECK_EQ(strcmp(flexsc_loop_engine(loop), "threads"), 0);
-	CHECK(strstr(flexsc_loop_why(loop), "open files"));
+	CHECK(strstr(flexsc_loop_why(loop), strerror(EMFILE)));
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 64, 64 }), 0);

@@ -5,7 +5,7 @@
  */
 #include "trial.h"
 
-#include <linux/stat.h>
+#include <linux/fs.h>
 #include <sys/file.h>
 
 #define CREATE	(O_CREAT | O_RDWR | O_CLOEXEC)

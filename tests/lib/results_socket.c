@@ -125,7 +125,9 @@ TRIAL(messages_carry_addresses_and_descriptors)
 	memset(control, 0, sizeof(control));
 	msg.msg_control = control;
 	msg.msg_controllen = CMSG_SPACE(sizeof(int));
-	*c = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+			       .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_RIGHTS };
 	memcpy(CMSG_DATA(c), pair, sizeof(int));
 	RET(SYS_sendmsg, pair[0], &msg, 0);
 	memset(control, 0, sizeof(control));

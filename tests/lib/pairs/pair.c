@@ -34,6 +34,7 @@
 
 #include <flexsc/flexsc.h>
 
+#include "tests/harness/errors.h"
 #include "quiet.h"
 
 /*
@@ -380,7 +381,7 @@ static const char *result(int64_t ret)
 	if (posts && ret == (limited ? -ETIME : -ECANCELED))
 		ret = -EINTR;
 	if (ret < 0)
-		return strerrorname_np((int)-ret);
+		return error_name((int)-ret);
 	if (length)
 		return (size_t)ret == length ? "all" : ret ? "part" : "none";
 	return ret ? "number" : "zero";

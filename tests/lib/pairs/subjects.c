@@ -5,8 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <flexsc/syscalls.h>
 #include <linux/bpf.h>
-#include <linux/errqueue.h>
 #include <linux/if_alg.h>
 #include <linux/if_packet.h>
 #include <linux/io_uring.h>
@@ -34,6 +34,7 @@
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Needs sys/socket.h before it. */
@@ -110,7 +111,7 @@ MADE(directory, add(f, open("/", O_RDONLY | O_DIRECTORY)))
 MADE(path, add(f, open("/proc/version", O_PATH)))
 MADE(memfd, add(f, memfd_create("subject", 0)) &&
      pwrite(subject_of(f), TEXT, sizeof(TEXT), 0) == sizeof(TEXT))
-MADE(secret, add(f, syscall(SYS_memfd_secret, 0)))
+MADE(secret, add(f, syscall(FLEXSC_NR_memfd_secret, 0)))
 
 #define OPENED(name, path, flags)	MADE(name, add(f, open(path, flags)))
 

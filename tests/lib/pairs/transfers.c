@@ -4,6 +4,7 @@
 #include "waits.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>

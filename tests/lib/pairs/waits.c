@@ -35,6 +35,8 @@
 
 #include <flexsc/flexsc.h>
 
+#include "tests/harness/errors.h"
+
 #define BATCH		1024U
 #define QUIET_MS	50	/* no call ended: those that are left wait */
 #define END_MS		5000	/* then a call hangs */
@@ -251,7 +253,7 @@ static void describe(const struct trial *t, char text[64])
 	else if (t->subject->races)
 		strcpy(text, "returns");
 	else if (t->ret < 0)
-		snprintf(text, 64, "%s", strerrorname_np((int)-t->ret));
+		snprintf(text, 64, "%s", error_name((int)-t->ret));
 	else if (t->transfer->nr == SYS_accept ||
 		 t->transfer->nr == SYS_accept4)
 		strcpy(text, "accepted");

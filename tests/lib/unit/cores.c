@@ -16,7 +16,7 @@ static int find_usable(void)
 
 	CHECK_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
 	CPU_ZERO(&usable);
-	for (int core = 0; core < CPU_SETSIZE; core++) {
+	for (int core = 0; core < CORES_MAX; core++) {
 		CPU_ZERO(&one);
 		CPU_SET(core, &one);
 		if (sched_setaffinity(0, sizeof(one), &one))
@@ -37,7 +37,7 @@ static void check_list(const char *list, int first, int last, int also)
 
 	if (flexsc__cores_parse(list, &cores))
 		test_fail(__FILE__, __LINE__, "\"%s\" was refused", list);
-	for (int core = 0; core < CPU_SETSIZE; core++) {
+	for (int core = 0; core < CORES_MAX; core++) {
 		bool in = CPU_ISSET(core, &usable) &&
 			  ((core >= first && core <= last) || core == also);
 
@@ -99,10 +99,10 @@ TEST(the_callers_own_affinity_is_no_limit)
 	int core = find_usable(), other;
 	char list[16];
 
-	for (other = core + 1; other < CPU_SETSIZE; other++)
+	for (other = core + 1; other < CORES_MAX; other++)
 		if (CPU_ISSET(other, &usable))
 			break;
-	if (other == CPU_SETSIZE)
+	if (other == CORES_MAX)
 		SKIP("needs two cores");
 	CPU_ZERO(&only);
 	CPU_SET(core, &only);

@@ -12,8 +12,9 @@ static enum mount_kind kind_at(const char *path, unsigned long *id)
 	struct statx file;
 
 	*id = 0;
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_SYMLINK_NOFOLLOW,
-		  STATX_TYPE | STATX_MNT_ID, &file))
+	if (syscall(SYS_statx, AT_FDCWD, path,
+		    AT_STATX_DONT_SYNC | AT_SYMLINK_NOFOLLOW,
+		    STATX_TYPE | STATX_MNT_ID, &file))
 		return MOUNT_UNKNOWN;
 	*id = file.stx_mnt_id;
 	return flexsc__mount_kind(&file);
