@@ -12,9 +12,8 @@
 #include <unistd.h>
 
 /*
- * The folders of the commands' packages. "beside" is relative to the installed
- * command, wherever that was moved. The others are the folder that the command
- * was built from, and the configured install folder.
+ * The packages, and their folders in the sources, relative to a built command.
+ * Absolute folders would make each build's command a different file.
  */
 static const struct package {
 	const char *name;
@@ -35,25 +34,31 @@ static bool has(const char *folder, const char *package)
 }
 
 /*
- * Find the folder that contains the package. If FLEXBENCH_DIR is set, it is the
- * only candidate. Returns NULL after a message on stderr.
+ * Find the folder that contains the package: beside the installed command,
+ * wherever that was moved, in the sources, or where it was configured. If
+ * FLEXBENCH_DIR is set, it is the only candidate. "here" is the command's
+ * folder. Prints a message if no folder has the package.
  */
-static const char *find(const char *who, const struct package *package,
-			const char *beside)
+static bool find(const char *who, const struct package *package,
+		 const char *here, char path[PATH_MAX])
 {
 	const char *asked = getenv("FLEXBENCH_DIR");
+	char beside[PATH_MAX + 32], source[PATH_MAX + 32];
 	const char *folders[] = {
-		asked, beside, package->source, FLEXSC_PACKAGES_INSTALLED,
+		asked, beside, source, FLEXSC_PACKAGES_INSTALLED,
 	};
 	size_t first = asked ? 0 : 1, end = asked ? 1 : 4;
 
+	snprintf(beside, sizeof(beside), "%s/../share/flexsc", here);
+	snprintf(source, sizeof(source), "%s/%s", here, package->source);
 	for (size_t i = first; i < end; i++)
-		if (has(folders[i], package->name))
-			return folders[i];
+		if (has(folders[i], package->name) &&
+		    realpath(folders[i], path))
+			return true;
 	fprintf(stderr, "%s: the Python package %s isn't in %s; set "
 		"FLEXBENCH_DIR to the folder that has it\n", who,
 		package->name, folders[end - 1]);
-	return NULL;
+	return false;
 }
 
 static int failed(const char *who, int error)
@@ -78,16 +83,15 @@ static int add_path(const char *who, const char *folder)
 }
 
 /* flexstudy imports flexbench, so its module takes both packages. */
-static int add_paths(const char *who, const char *module, const char *beside)
+static int add_paths(const char *who, const char *module, const char *here)
 {
 	size_t end = strncmp(module, "flexstudy", 9) ? 1 : PACKAGES;
+	char folder[PATH_MAX];
 
-	for (size_t i = 0; i < end; i++) {
-		const char *folder = find(who, &packages[i], beside);
-
-		if (!folder || add_path(who, folder))
+	for (size_t i = 0; i < end; i++)
+		if (!find(who, &packages[i], here, folder) ||
+		    add_path(who, folder))
 			return 1;
-	}
 	return 0;
 }
 
@@ -102,7 +106,7 @@ static size_t count(char **argv)
 
 int python_run(const char *who, const char *module, char **argv)
 {
-	char self[PATH_MAX], beside[PATH_MAX + 32];
+	char self[PATH_MAX], here[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *args[count(argv) + 8];
 	int i = 0;
@@ -110,9 +114,9 @@ int python_run(const char *who, const char *module, char **argv)
 	if (n < 0)
 		return failed(who, errno);
 	self[n] = '\0';
-	snprintf(beside, sizeof(beside), "%.*s/../share/flexsc",
-		 (int)(strrchr(self, '/') - self), self);
-	if (add_paths(who, module, beside))
+	snprintf(here, sizeof(here), "%.*s", (int)(strrchr(self, '/') - self),
+		 self);
+	if (add_paths(who, module, here))
 		return 1;
 	args[i++] = (char *)"python3";
 	/*
