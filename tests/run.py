@@ -3,11 +3,11 @@
 
     tests/run.py [--install] [--all] [STEP...]
 
-Without a STEP every step runs, in the order of STEPS below. Without --all a step
-leaves out what repeats other tests under other conditions, or takes long for what it
-finds: tests of the suite "long" in the meson.build files, the files and lists in
-chosen.py, and what Step.all decides here. A step builds what it needs under
-build-test/, in a directory of its own or in that of a step that builds alike;
+Without a STEP every step runs, in the order of STEPS below; those of LONG only with
+--all. Without --all a step leaves out what repeats other tests under other conditions,
+or takes long for what it finds: tests of the suite "long" in the meson.build files, the
+files and lists in chosen.py, and what Step.all decides here. A step builds what it needs
+under build-test/, in a directory of its own or in that of a step that builds alike;
 scripts/root sets another folder than build-test. Output goes to build-test/STEP.log and
 is shown when a step fails. The last line printed is "N passed, N failed". --install
 permits changes of this machine: see scripts/fetch.
@@ -257,12 +257,12 @@ def have_tools(step: Step) -> bool:
 def lint(step: Step) -> None:
     """Nothing here runs our code; all of it reads it."""
     scripts = sorted((ROOT / "scripts").iterdir())
-    dkms = ROOT / "packaging" / "dkms"
     scripts += [
-        dkms / "postinst.in",
-        dkms / "prerm.in",
+        ROOT / "debian" / "tests" / "library",
+        ROOT / "debian" / "tests" / "nginx",
         ROOT / "kmod" / "build-copy.sh",
         ROOT / "kmod" / "sources.sh",
+        ROOT / "tests" / "packages" / "install.sh",
     ]
     step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
     step.check(
@@ -286,6 +286,8 @@ def lint(step: Step) -> None:
     step.check(tool("codespell"))
     step.check(tool("reuse"), "lint", "--lines")
     python = [
+        "debian/tests/python3",
+        "debian/tests/runtime",
         "docs/site",
         "packaging",
         "lib/calls",
@@ -491,6 +493,17 @@ def trixie(step: Step) -> None:
         test=("--suite=run",),
         target="runtime/libflexsc-runtime.so",  # meson test builds the programs
     )
+
+
+def packages(step: Step) -> None:
+    """The Debian packages, for each release."""
+    step.build.mkdir(parents=True, exist_ok=True)
+    if not python_tools(step):
+        step.tally.failed += 1
+        return
+    tests = ROOT / "tests" / "packages" / "releases.py"
+    releases = ("bookworm", "trixie")
+    conclude(step, [pytest(step, name, ["-k", name, tests]) for name in releases])
 
 
 def others(step: Step, *words: str | Path) -> None:
@@ -768,6 +781,7 @@ STEPS: dict[str, Callable[[Step], None]] = {
     "release": release,
     "python": python,
     "trixie": trixie,
+    "packages": packages,
     "peers": peers,
     "qemu": qemu,
     "address": address,
@@ -779,6 +793,9 @@ STEPS: dict[str, Callable[[Step], None]] = {
 }
 
 
+# Only with --all, or by name.
+LONG = ("packages",)
+
 # Tests wait as much as they compute. These steps compute, and look at no clock, so
 # they run beside the others, where a processor would idle.
 PATIENT = ("lint", "clang", "fuzz")
@@ -788,7 +805,7 @@ BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE}
 
 # Behind these some that build much and measure nothing, and others' tests, which are
 # tried again: the first lane, where the tests with clocks are, takes the longest.
-SECOND = (*BESIDE, "address", "thread", "trixie", "peers", "musl")
+SECOND = (*BESIDE, "address", "thread", "trixie", "packages", "peers", "musl")
 
 # How the tests' several languages say that something failed.
 FAILURE = re.compile(
@@ -856,13 +873,14 @@ def main(words: list[str]) -> int:
         print(f"run.py: no such step: {unknown[0]}; the steps: {', '.join(STEPS)}")
         return 2
     OUT.mkdir(exist_ok=True)
+    names = names or [name for name in STEPS if "--all" in options or name not in LONG]
     total = Tally()
     failed: list[str] = []
     begin = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         lanes = pool.map(
             lambda lane: [run(name, options) for name in lane],
-            lanes_of(names or list(STEPS)),
+            lanes_of(names),
         )
         for tally, named in (found for lane in lanes for found in lane):
             total.add(tally)

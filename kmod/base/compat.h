@@ -22,7 +22,7 @@
 #endif
 
 /*
- * The kernel options that packaging/dkms/dkms.conf.in requires, except
+ * The kernel options that debian/flexsc-dkms.dkms requires, except
  * CONFIG_KALLSYMS_ALL.
  */
 #if !IS_ENABLED(CONFIG_PREEMPT_NOTIFIERS)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
-    "bench bindings cmd docs events examples http include kmod lib man nginx packaging "
-    "runtime scripts serve study tests"
+    "bench bindings cmd debian docs events examples http include kmod lib man nginx "
+    "packaging runtime scripts serve study tests"
 ).split()
 OLD = {"CHANGELOG.md", "docs/migrating.md"}
 BUILT = {"flexsc.ko", "calls.def", "syscalls.h"}

@@ -18,8 +18,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RUST = "bindings/rust"
-# Packages for Debian are not in every branch.
-OPTIONAL = {"debian/changelog"}
 STATED = {
     "bindings/python/pyproject.toml": r'^version = "(.*)"$',
     f"{RUST}/Cargo.lock": r'^name = "flexsc.*"\nversion = "(.*)"$',
@@ -43,10 +41,7 @@ def number(version: str) -> str:
 def wrong(root: Path, release: bool) -> Iterator[str]:
     version = (root / "VERSION").read_text().strip()
     for name, pattern in STATED.items():
-        path = root / name
-        if name in OPTIONAL and not path.exists():
-            continue
-        stated = re.findall(pattern, path.read_text(), re.MULTILINE)
+        stated = re.findall(pattern, (root / name).read_text(), re.MULTILINE)
         if not stated:
             yield f"{name}: no version found"
         for one in stated:

@@ -10,7 +10,7 @@ linux-headers-VERSION), for the newest of the release's backports and for that o
 the next release's, or for those of one SOURCE only ("release", "backports", "newest").
 Fetches their images, and runs test programs of the build in
 guests: those of the module's own interface, and the conformance suite with the
-engine "kmod". These are the kernels that packaging/dkms names. For another machine
+engine "kmod". These are the kernels that debian/flexsc-dkms.dkms names. For another machine
 than this it cross-builds for the first two, with headers that are fetched, and boots the
 newer (the other, arm64's 6.1, can't run the module: docs/how-to/install-the-module.md).
 
@@ -51,7 +51,7 @@ from kernels import (
 
 ROOT = Path(__file__).resolve().parents[3]
 NO_KERNEL = 3
-DKMS = "packaging/dkms/dkms.conf.in"
+DKMS = "debian/flexsc-dkms.dkms"
 SECONDS = 400.0
 
 # Programs that share a guest: each group takes about as long.

@@ -1,0 +1,93 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# tests/packages/install.sh DIR: in a clean root, installs the packages of DIR in an older
+# version, upgrades, uses, removes and purges them. The last line is "nothing is left".
+# It changes the system: only for a root that is then deleted.
+set -eu
+dir=$1
+version=$(cat VERSION)
+older=0.0.1
+export DEBIAN_FRONTEND=noninteractive
+install='apt-get install --yes --no-install-recommends'
+work=$(mktemp -d)
+chmod 755 "$work"
+
+# Write the package $1 to the folder $work with an older version.
+age() {
+	rm -rf "$work/tree"
+	dpkg-deb --raw-extract "$1" "$work/tree"
+	find "$work/tree/DEBIAN" "$work/tree/usr/src" -type f \
+		\( -path '*/DEBIAN/*' -o -name dkms.conf \) \
+		-exec sed -i "s/$version/$older/g" {} + 2>/dev/null || true
+	for place in "$work/tree/usr/src"/*; do
+		[ ! -d "$place" ] || mv "$place" "$work/tree/usr/src/flexsc-$older"
+	done
+	dpkg-deb --build "$work/tree" "$work" >/dev/null
+}
+
+# The version that all packages have to have, of which $1 is a part.
+use() {
+	for name in $names; do
+		# shellcheck disable=SC2016 # a format of dpkg-query
+		dpkg-query --show -f '${Version} ${db:Status-Status}\n' "$name" |
+			grep -q "^$1.* installed$"
+	done
+	flexsc --version
+	flexsc run -- true
+	python3 -c 'import flexsc; flexsc.Loop'
+	nginx -t
+	getent group flexsc
+	kernel=$(basename /usr/src/linux-headers-*-cloud-amd64)
+	dkms status | tee "$work/status"
+	grep "flexsc/$1.*${kernel#linux-headers-}.*: installed" "$work/status"
+}
+
+# The names of the packages' files, without this tree and logs.
+left() {
+	find / -xdev \( -path "$PWD" -o -path /tmp -o -path /var/cache -o -path /var/log \) \
+		-prune -o -iname '*flexsc*' -print
+}
+
+# No package may start a server.
+printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+chmod 755 /usr/sbin/policy-rc.d
+apt-get update
+# DKMS builds for kernels that have a folder and headers.
+$install linux-headers-cloud-amd64 nginx-light
+
+names=''
+packages=''
+for package in "$dir"/*.deb; do
+	name=${package##*/}
+	name=${name%%_*}
+	case $name in
+	*-dbgsym) ;;
+	*)
+		names="$names $name"
+		packages="$packages $package"
+		age "$package"
+		;;
+	esac
+done
+left >"$work/before"
+
+echo "installing $older"
+$install "$work"/*.deb
+use "$older"
+echo "upgrading to $version"
+# shellcheck disable=SC2086 # a list of words
+$install $packages
+use "$version"
+echo removing
+# shellcheck disable=SC2086
+apt-get remove --yes $names
+nginx -t
+left | diff "$work/before" - | grep '^>' || true
+echo purging
+# shellcheck disable=SC2086
+apt-get purge --yes $names 2>&1 | tee "$work/purge"
+if grep 'not empty so not removed' "$work/purge"; then
+	exit 1
+fi
+left | diff "$work/before" -
+echo 'nothing is left'
