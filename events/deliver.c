@@ -29,7 +29,7 @@ int flexsc_ecb_flush(struct flexsc_ecb *ecb)
 	return err;
 }
 
-/* U4. */
+/* Store to "notify" or "deliver", then flush held events: U4. */
 static int deliver_say(struct flexsc_ecb *ecb, uint32_t *word, uint32_t groups)
 {
 	control_say(word, groups);
@@ -59,7 +59,7 @@ int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
 {
 	bool any;
 
-	/* The handler forked, and this is the child. */
+	/* The handler has forked, and this is the child: it has no ECB. */
 	if (ecb->stale)
 		return 0;
 	flexsc__ecb_rule(ecb);
@@ -90,11 +90,9 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		uint32_t signals;
 		int err;
 
-		/*
-		 * Called first, because the handler may take time, and may itself wait.
-		 */
+		/* First, because the handler may take time, and may itself wait. */
 		deliver_others(ecb, groups);
-		/* The handler may also have forked. */
+		/* The handler may have forked, too. */
 		if (ecb->stale)
 			return -ESTALE;
 		if (control_pending(control) & groups)
@@ -104,7 +102,9 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 			return 0;
 		signals = ecb->signals;
 		err = ecb->backend->wait(ecb, groups);
-		/* A signal that only notified must not end the program's wait. */
+		/*
+		 * Don't end the program's wait because of a signal that only notified.
+		 */
 		if (err == -EINTR && ecb->signals != signals)
 			err = 0;
 		if (err)
@@ -123,7 +123,10 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 	if (!groups)
 		return -EINVAL;
 	critical_enter(ecb);
-	/* These belong to an outer wait, which called the handler that waits here. */
+	/*
+	 * Save these words. They are nonzero if the handler of an outer wait has
+	 * called this function.
+	 */
 	waiting = ecb->control->waiting;
 	deadline = ecb->control->deadline;
 	ecb->control->deadline = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
@@ -134,8 +137,8 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 	ecb->control->deadline = deadline;
 	control_say(&ecb->control->waiting, waiting);
 	/*
-	 * Events that arrived after the last check haven't ended the wait, so the
-	 * handler gets them.
+	 * Events of these groups that arrived after the last check haven't ended
+	 * the wait: let the handler have them.
 	 */
 	flexsc__critical_leave_but(ecb, ret > 0 ? groups : 0);
 	return ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sources with descriptors of the library's own: signals, timers, children, files.
- * Their data is read when an event is taken (event/payload.c). Owner only.
+ * Sources with descriptors of the library's own: signals, timers, children, files. When
+ * an event is taken, event/payload.c reads its data. Owner only.
  */
 #include <errno.h>
 #include <flexsc/loop.h>
@@ -20,7 +20,7 @@
 #include "owner.h"
 #include "watch.h"
 
-/* Watch a new descriptor. If fd is -1, returns -errno of the call that failed. */
+/* Watch a new descriptor. If fd is -1, return -errno of the call that failed. */
 static int descriptor_watch(struct flexsc_ecb *ecb, int fd,
 			    enum flexsc_event_type type, int group, void *data)
 {
@@ -52,7 +52,7 @@ int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 
 	if (err)
 		return err;
-	/* The library itself needs SIGURG for notification. */
+	/* Refuse SIGURG, which the library needs for notification. */
 	if (!set || sigismember(set, SIGURG))
 		return -EINVAL;
 	err = -pthread_sigmask(SIG_BLOCK, set, &before);
@@ -79,7 +79,7 @@ static struct timespec duration(uint64_t ns)
 int flexsc_ecb_timer(struct flexsc_ecb *ecb, uint64_t first, uint64_t period,
 		     int group, void *data)
 {
-	/* timerfd would disarm the timer at a time of zero. */
+	/* At least 1 ns: a time of zero would disarm the timerfd. */
 	const struct itimerspec time = {
 		.it_value = duration(first ? first : 1),
 		.it_interval = duration(period),

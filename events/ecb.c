@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Creates and destroys event control blocks, and handles fork(): a forked child has
- * none. A thread has at most one, so that its signal handler finds it.
+ * none. A thread has at most one, so that the handler of SIGURG finds it.
  */
 #include <errno.h>
 #include <flexsc/ecb.h>
@@ -36,11 +36,12 @@ _Thread_local struct flexsc_ecb *flexsc__ecb_self;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct flexsc_ecb *all;
 
-/* fork(): the child's copies of ECBs belong to the parent's threads. */
+/* fork(): a forked child's copies of ECBs belong to the parent's threads. */
 
 /*
- * Gives slots to connections that the kernel has accepted, so that the child can close
- * its copies. Not in a critical section, which may be the library's own.
+ * Before a fork: give slots to connections that the kernel has accepted, so that the
+ * child can close its copies of them. Skipped inside a critical section: it may be one
+ * of the library's own, with state that is half updated.
  */
 static void ecb_fork_collect(struct flexsc_ecb *ecb)
 {
@@ -215,8 +216,8 @@ int flexsc_ecb_create(struct flexsc_ecb **made,
 	ecb_add(ecb);
 	flexsc__ecb_self = ecb;
 	/*
-	 * A thread inherits its creator's signal mask, and the creator may have blocked
-	 * SIGURG in a critical section.
+	 * Unblock SIGURG: a thread inherits its creator's signal mask, and the
+	 * creator may have blocked SIGURG in a critical section.
 	 */
 	if (!(ecb->flags & FLEXSC_ECB_BATCHED))
 		flexsc__notifier_unmask(ecb);
@@ -245,7 +246,7 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 	}
 	if (err)
 		return ecb ? err : 0;
-	/* From here on the handler isn't called, and no signal finds the ECB. */
+	/* From here on the handler isn't called, and SIGURG doesn't reach the ECB. */
 	critical_enter(ecb);
 	flexsc__notifier_mask(ecb);
 	ecb_remove(ecb);

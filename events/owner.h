@@ -18,7 +18,7 @@ static inline int flexsc__ecb_check(const struct flexsc_ecb *ecb)
 	return ecb == flexsc__ecb_self ? 0 : -EPERM;
 }
 
-/* flexsc__ecb_check() for fast functions: only in test builds. */
+/* flexsc__ecb_check() for fast functions: only in builds with -Dchecks. */
 static inline void flexsc__ecb_rule(const struct flexsc_ecb *ecb)
 {
 	RULE(!flexsc__ecb_check(ecb));

@@ -30,7 +30,7 @@ int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
 	return 0;
 }
 
-/* The group, or the type's default for -1; -EINVAL. */
+/* Returns the group; for -1 the type's default. -EINVAL: no such group. */
 static int watch_group(const struct flexsc_ecb *ecb,
 		       enum flexsc_event_type type, int group)
 {
@@ -39,7 +39,10 @@ static int watch_group(const struct flexsc_ecb *ecb,
 	return group < 0 ? ecb->groups[type] : group;
 }
 
-/* Returns the slot's index, or -errno. "flags" are added to the source's flags. */
+/*
+ * Assign a slot and watch it. Returns the slot's index, or -errno. "flags" are added to
+ * the source's flags.
+ */
 static int watch_make(struct flexsc_ecb *ecb,
 		      const struct flexsc_ecb_watch *watch, uint8_t flags)
 {
@@ -122,7 +125,7 @@ int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data)
 	return watch_make(ecb, &watch, 0);
 }
 
-/* Is it a non-blocking listener? 0 or -errno. */
+/* Is it a listening socket with O_NONBLOCK? 0 or -errno. */
 static int watch_listener(int fd)
 {
 	socklen_t size = sizeof(int);
@@ -198,8 +201,8 @@ int flexsc_ecb_close(struct flexsc_ecb *ecb, unsigned int event)
 	int err = watch_end(ecb, event, true);
 
 	/*
-	 * The number may belong to another file now. No lock is used, because handlers
-	 * call this.
+	 * Forget the descriptor's facts, because the number may belong to another
+	 * file now. No lock is used, because handlers call this.
 	 */
 	if (!err && fd >= 0)
 		flexsc_fd_forget(fd);

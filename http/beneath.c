@@ -158,7 +158,10 @@ static int walk(struct walk *w, int flags)
 				return fd;
 			err = -errno;
 		}
-		/* The error for a link is ENOTDIR if O_DIRECTORY is set. */
+		/*
+		 * It may be a link: with O_DIRECTORY, the error for a link is
+		 * ENOTDIR.
+		 */
 		if (err == -ELOOP || err == -ENOTDIR)
 			err = follow(w, name);
 	}

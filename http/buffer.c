@@ -7,7 +7,8 @@
 
 #include "buffer.h"
 
-#define KEEP	1024	/* unused buffers kept; libc gets back all others */
+#define KEEP	1024	/* maximum number of unused buffers kept; libc gets
+			 * the others back */
 
 struct buffer *buffer_get(struct buffers *buffers)
 {

@@ -42,7 +42,10 @@ static void civil(struct civil *c, time_t time)
 	};
 	int64_t days, left;
 
-	/* HTTP's years have four digits, but a file may have any date. */
+	/*
+	 * HTTP's years have four digits, but a file's date may be outside that
+	 * range.
+	 */
 	if (time < 0)
 		time = 0;
 	if (time > 253402300799)

@@ -39,7 +39,7 @@ static int decode(const char **from, const char *end)
 	return byte ? byte : -1;
 }
 
-/* "http://host/a" becomes "/a", and "http://host" becomes "/". */
+/* Skip "http://host" in front of the path. Without a path, the path is "/". */
 static void skip_authority(const char **target, const char *end)
 {
 	const char *p = *target;
@@ -69,8 +69,8 @@ static const char *split_query(struct path *path, const char *p,
 }
 
 /*
- * The name's last segment, which starts at start, is complete. Drop it if it is
- * "." or empty; if it is "..", drop it and its parent. Returns a status.
+ * Handle the end of the name's last segment, which starts at start. Drop it if
+ * it is "." or empty; if it is "..", drop it and its parent. Returns a status.
  */
 static int close_segment(struct path *path, size_t start, bool all)
 {
@@ -88,7 +88,7 @@ static int close_segment(struct path *path, size_t start, bool all)
 	if (length == 2 && segment[1] == '.') {
 		if (start == 0)
 			return 403;
-		/* Back to the "/" in front of the parent. */
+		/* Go back to the "/" in front of the parent. */
 		for (path->length = start - 1; path->length > 0; path->length--)
 			if (path->name[path->length - 1] == '/')
 				break;

@@ -8,10 +8,10 @@
  * pauses behind each request, so pipelined requests are answered one after the
  * other.
  *
- * 	IDLE -> HEAD	the first byte that isn't an empty line
- * 	HEAD -> BODY	the head is complete, and announces a body
- * 	HEAD, BODY -> READY	the request is complete
- * 	any -> status	it breaks the rules or a limit; nothing more is read
+ *	IDLE -> HEAD	the first byte that isn't an empty line
+ *	HEAD -> BODY	the head is complete, and announces a body
+ *	HEAD, BODY -> READY	the request is complete
+ *	any -> status	it breaks the rules or a limit; nothing more is read
  */
 #include <ctype.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static int on_target(llhttp_t *parser, const char *at, size_t length)
 	return 0;
 }
 
-/* Trailers follow the body and are skipped, because their bytes aren't kept. */
+/* Skip trailers, which follow the body: their bytes aren't kept. */
 static int on_name(llhttp_t *parser, const char *at, size_t length)
 {
 	struct request *r = parser->data;
@@ -238,7 +238,10 @@ static int status_of(const struct request *r, llhttp_errno_t error)
 		return r->status;
 	switch (error) {
 	case HPE_INVALID_METHOD:
-		/* Is it an unknown method, or not HTTP at all? */
+		/*
+		 * Distinguish an unknown method from something that isn't HTTP
+		 * at all.
+		 */
 		return isalpha((unsigned char)*r->parser.error_pos) ? 501 : 400;
 	case HPE_INVALID_TRANSFER_ENCODING:
 		return 501;
@@ -251,8 +254,8 @@ static int status_of(const struct request *r, llhttp_errno_t error)
 }
 
 /*
- * How many of the first n bytes are empty lines, which the parser skips in
- * front of a request. If empty lines came alone, the next input begins after
+ * Returns how many of the first n bytes are empty lines, which the parser skips
+ * in front of a request. If empty lines came alone, the next input begins after
  * them.
  */
 static size_t empty_lines(const struct request *r, size_t n)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The device, /dev/flexsc. An open file is a registration, registered or not
- * yet. An ioctl of the device makes event control blocks, which have files of
- * their own.
+ * The device, /dev/flexsc. An open file is a registration, whether registered
+ * yet or not. One ioctl of the device creates event control blocks, which have
+ * files of their own.
  */
 #include <linux/file.h>
 #include <linux/compat.h>
@@ -37,15 +37,15 @@ static int device_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Is the file registered, by the current process? Returns 0 or -errno. */
+/* Is the file registered, and by the current process? Returns 0 or -errno. */
 static __always_inline int device_check(struct registration *reg)
 {
 	/* Pairs with registration_register(), which sets "mm" last. */
 	struct mm_struct *mm = smp_load_acquire(&reg->mm);
 
 	/*
-	 * A kernel thread's mm is NULL, and so is that of an unregistered file:
-	 * NULL must not match.
+	 * NULL must not match: it is the mm of a kernel thread, and that of an
+	 * unregistered file.
 	 */
 	if (likely(mm && mm == current->mm))
 		return 0;
@@ -55,8 +55,8 @@ static __always_inline int device_check(struct registration *reg)
 /*
  * Is the current thread, about to become the owner, under a seccomp filter that
  * FLEXSC_REGISTER_FILTERED* didn't announce? If the filter was announced,
- * syscall threads without a filter must not execute the owner's entries from
- * now on.
+ * record it: from now on, syscall threads without a filter must not execute the
+ * owner's entries.
  */
 static __always_inline bool device_forbids(struct registration *reg)
 {
@@ -68,11 +68,11 @@ static __always_inline bool device_forbids(struct registration *reg)
 }
 
 /*
- * Make the current thread the owner, because it waits or kicks. Its rights
- * apply from now on; see current_is_unfit(). "checked" means that security
- * modules have checked the call: they check an ioctl(), but not an lseek(). So
- * new credentials must use an ioctl() first; user mode does that when it gets
- * -EACCES.
+ * Make the current thread the owner, because it waits or kicks. Its credentials
+ * apply from now on; see current_is_unfit(). "checked": security modules have
+ * checked this call. They check an ioctl(), but not an lseek(). So an owner
+ * with new credentials must use an ioctl() first; user mode does that when it
+ * gets -EACCES.
  */
 static __always_inline int device_own(struct registration *reg, bool checked)
 {
@@ -90,14 +90,14 @@ static __always_inline int device_own(struct registration *reg, bool checked)
 static __always_inline int device_get(struct file *file)
 {
 	/*
-	 * An entry that itself executes entries could nest until the stack
+	 * Refuse: an entry that executes entries could nest until the stack
 	 * overflows.
 	 */
 	if (thread_inside())
 		return -ELOOP;
 	/*
 	 * ioctl() holds no reference if the process has one thread, but an
-	 * entry may close this very file.
+	 * entry may close this very file: take one.
 	 */
 	get_file(file);
 	return 0;
@@ -176,7 +176,10 @@ static loff_t device_llseek(struct file *file, loff_t offset, int whence)
 
 	if (err)
 		return err;
-	/* A 32-bit caller's entries would be executed as 32-bit calls, too. */
+	/*
+	 * Refuse a 32-bit caller: its entries would be executed as 32-bit
+	 * calls, too.
+	 */
 	if (in_compat_syscall())
 		return -EINVAL;
 	if (likely(whence == FLEXSC_WAIT_SEEK))

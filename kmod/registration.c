@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A registration: made once, mapped by its process, destroyed with the last
+ * A registration: created once, mapped by its process, destroyed with the last
  * reference to its file. Each thread in an ioctl and each mapping holds such a
- * reference, so no thread uses the memory by then.
+ * reference, so no thread uses the memory any more when it is destroyed.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -124,7 +124,8 @@ int registration_register(struct registration *reg, struct file *file,
 		reg->pid = task_tgid_nr(current);
 		mmgrab(current->mm);
 		/*
-		 * Pairs with device_check(). Everything but "id" is set by now.
+		 * Pairs with device_check(). All fields but "id" are set by
+		 * now.
 		 */
 		smp_store_release(&reg->mm, current->mm);
 		debug_add(reg);
@@ -137,22 +138,28 @@ int registration_register(struct registration *reg, struct file *file,
 
 /*
  * Make the current task the owner: entries are executed with its credentials
- * from now on. If another task does so at the same time, either one may end up
+ * from now on. If several tasks do so at the same time, any of them may end up
  * as the owner.
  */
 void registration_own(struct registration *reg)
 {
 	put_cred(xchg(&reg->cred, get_current_cred()));
-	/* Threads made from now on inherit these credentials. */
+	/*
+	 * Threads created from now on inherit these credentials, so they may
+	 * fit again.
+	 */
 	WRITE_ONCE(reg->unfit_threads, 0);
 	WRITE_ONCE(reg->no_more, false);
-	/* A thread that waits with other credentials has to return. */
+	/*
+	 * A thread that waits with other credentials has to return: it isn't
+	 * the owner.
+	 */
 	wake_up(&reg->wait);
 }
 
 /*
- * No task is in an ioctl, so no task has a permit and no irq_work of a permit
- * can be queued any more. Wait for those that were queued.
+ * Wait for the permits' irq_works that were queued. No task is in an ioctl, so
+ * no task has a permit, and none can be queued any more.
  */
 static void registration_end_permits(struct registration *reg)
 {
@@ -165,8 +172,8 @@ static void registration_end_permits(struct registration *reg)
 }
 
 /*
- * Everything that starts the waiter's timer has ended: the irq_works, and the
- * handling of dead threads.
+ * End the waiter's timer. Everything that starts it has ended: the irq_works,
+ * and the handling of dead threads.
  */
 static void registration_end_timers(struct registration *reg)
 {
@@ -183,30 +190,32 @@ static void registration_check_deserted(struct registration *reg)
 	WARN_ON_ONCE(hrtimer_active(&reg->timer));
 	WARN_ON_ONCE(hrtimer_active(&reg->progress));
 	WARN_ON_ONCE(reg->waiter);
-	/* Needs no barrier: no task can come any more. */
+	/* Needs no barrier, because no task can enter any more. */
 	WARN_ON_ONCE(waitqueue_active(&reg->wait));
 	WARN_ON_ONCE(!list_empty(&reg->idle));
 	WARN_ON_ONCE(atomic_read(&reg->idle_count));
 }
 
 /*
- * Destroy a registration. The file is gone, so no task is in an ioctl. Each
- * task that died in one has been finished, which drops its reference to the
- * file last of all. Each step needs those before it, and checks what it needs.
- * Leftovers of user mode, such as entries on the deferred list, are not an
- * error.
+ * Destroy a registration. Called when the file is gone, so no task is in an
+ * ioctl. Each task that died in one has been finished, which drops its
+ * reference to the file last of all. Each step relies on those before it, and
+ * checks that. Leftovers of user mode, such as entries on the deferred list,
+ * are not an error.
  */
 void registration_destroy(struct registration *reg)
 {
 	might_sleep();
 	if (reg->mm) {
-		/* debugfs doesn't read the registration after this. */
+		/* First, because debugfs reads the registration. */
 		debug_remove(reg);
 		registration_end_permits(reg);
 		death_fini(reg);
 		registration_end_timers(reg);
 		registration_check_deserted(reg);
-		/* No references to the records and the memory are left. */
+		/*
+		 * Last: no references to the records and the memory are left.
+		 */
 		threads_free(reg);
 		put_cred(reg->cred);
 		mmdrop(reg->mm);

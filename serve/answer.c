@@ -126,7 +126,10 @@ static void open_file(struct exchange *x, enum exchange_stage stage)
 	int rc = post_open(x, stage == EXCHANGE_OPEN_FOLDER);
 
 	x->stage = stage;
-	/* Opening a pipe waits until another process writes. */
+	/*
+	 * Give up an open after a while, because opening a pipe waits until
+	 * another process writes.
+	 */
 	if (exchange_posted(x, OP_OPEN, rc))
 		flexsc_loop_deadline(env->loop, &x->open,
 				     env->settings->timeout);

@@ -2,23 +2,23 @@
 /*
  * The life of a connection; runs on its worker's thread.
  *
- * 	from		to		when
- * 	-		WAITING		it was accepted
- * 	WAITING		ANSWERING	a request is complete, breaks the rules
- * 					(400 ...), or took too long (408)
- * 	WAITING		CLOSING		the client has gone, or was idle for
- * 					too long; the worker stops; descriptors
- * 					or places are short
- * 	ANSWERING	WAITING		the answer was sent, and the connection
- * 					is kept
- * 	ANSWERING	LINGERING	the last answer was sent, but bytes
- * 					arrived that will not be read: closing
- * 					now would destroy the answer on its way
- * 	ANSWERING	CLOSING		the last answer was sent; the client
- * 					has gone or is stuck
- * 	LINGERING	CLOSING		the client has gone, or a limit is
- * 					reached; room or descriptors are short
- * 	CLOSING		-		no call is pending
+ *	from		to		when
+ *	-		WAITING		it was accepted
+ *	WAITING		ANSWERING	a request is complete, breaks the rules
+ *					(400 ...), or took too long (408)
+ *	WAITING		CLOSING		the client has gone, or was idle for
+ *					too long; the worker stops; descriptors
+ *					or places are short
+ *	ANSWERING	WAITING		the answer was sent, and the connection
+ *					is kept
+ *	ANSWERING	LINGERING	the last answer was sent, but bytes
+ *					arrived that will not be read: closing
+ *					now would destroy the answer on its way
+ *	ANSWERING	CLOSING		the last answer was sent; the client
+ *					has gone or is stuck
+ *	LINGERING	CLOSING		the client has gone, or a limit is
+ *					reached; room or descriptors are short
+ *	CLOSING		-		no call is pending
  *
  * The bits of "ops" are the connection's own pending calls; the exchange has
  * others. Each callback first clears its own bit, and last calls
@@ -44,13 +44,15 @@
 #include "answer.h"
 #include "connection.h"
 
-/* Smallest room for a read, in bytes. */
+/* Minimum room for a read, in bytes. */
 #define ROOM		512
 
 #define LINGER_TIME	(2 * CLOCK_SECOND)
 #define LINGER_BYTES	(4U << 20)
 
-/* A client that has sent nothing yet counts as idle only after this time. */
+/*
+ * A client that has not sent anything yet counts as idle only after this time.
+ */
 #define SILENCE		CLOCK_SECOND
 
 _Static_assert(BUFFER_BODY >= REQUEST_HEAD_MAX + ROOM,
@@ -85,7 +87,10 @@ static void to_busy(struct connection *c)
 	move(c, &c->clients->busy);
 }
 
-/* Count c as refused, so that it takes no place of a client that is served. */
+/*
+ * Count c as refused, so that it doesn't take the place of a client that is
+ * served.
+ */
 static void count_refused(struct connection *c)
 {
 	if (!c->refused)
@@ -113,7 +118,7 @@ static void connection_drop(struct connection *c)
 	exchange_cut(&c->exchange);
 }
 
-/* Mark op as pending if rc reports success, else close. */
+/* If rc reports success, mark op as pending; otherwise close the connection. */
 static bool connection_posted(struct connection *c, enum connection_op op,
 			      int rc)
 {
@@ -167,7 +172,9 @@ static bool make_room(struct connection *c)
 		rewind_input(c);
 		return true;
 	}
-	/* The body received so far was counted, and isn't needed. */
+	/*
+	 * Discard the body received so far: it was counted, and isn't needed.
+	 */
 	if (r->state == REQUEST_BODY)
 		length = r->length;
 	if (c->size - c->start - length < ROOM) {
@@ -194,7 +201,7 @@ static void receive(struct connection *c, uint64_t deadline)
 		flexsc_loop_deadline(loop, &c->receive, deadline);
 }
 
-/* The rest of a limit that began at "since". */
+/* Returns the remainder of a limit that began at "since". */
 static uint64_t remaining(uint64_t since, uint64_t limit)
 {
 	uint64_t spent = clock_ticks() - since;
@@ -273,7 +280,7 @@ static void connection_read_ahead(struct exchange *x)
 	    !x->response.keep_alive || rest(c) || c->big || c->ended ||
 	    connection_pending(c, OP_RECEIVE))
 		return;
-	/* Besides the answer only the log needs the request's head. */
+	/* Discard the head now: besides the answer, only the log needs it. */
 	if (!log_enabled(&all->env->log))
 		rewind_input(c);
 	if (c->size - c->end >= ROOM)
@@ -314,7 +321,8 @@ static void finish(struct connection *c)
 	if (c->state == CONNECTION_LINGERING && !connection_pending(c, OP_RECEIVE))
 		linger(c);
 	/*
-	 * c takes room from now on, and the listener may be waiting for room.
+	 * c lingers and takes room from now on. If the worker is waiting for
+	 * room to accept, make some.
 	 */
 	if (!clients_have_room(c->clients, 0))
 		clients_make_room(c->clients);
@@ -384,8 +392,7 @@ static void received_nothing(struct connection *c, int64_t ret)
 		break;
 	case CONNECTION_ANSWERING:
 		/*
-		 * A receive that timed out doesn't mean that the client has
-		 * closed.
+		 * A timeout doesn't mean that the client has closed its side.
 		 */
 		c->ended |= !late;
 		break;

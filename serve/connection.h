@@ -54,7 +54,8 @@ struct clients {
 	unsigned int max;	/* limit for connections that aren't refused */
 	unsigned int max_refused;
 	bool stopping;
-	uint64_t waits;		/* how often connections became fresh or idle */
+	uint64_t waits;		/* number of times that a connection became
+				 * fresh or idle */
 };
 
 struct connection {
@@ -69,7 +70,8 @@ struct connection {
 	uint64_t begun;		/* when the first byte of the request came, or 0 */
 	uint64_t accepted;	/* time of the accept */
 	uint64_t waits;		/* value of clients->waits when it became fresh or idle */
-	uint64_t discarded;	/* bytes discarded while lingering */
+	uint64_t discarded;	/* bytes discarded while lingering, towards
+				 * its limit */
 	struct flexsc_cb receive;
 	struct flexsc_cb shutdown;
 	struct request request;
@@ -95,7 +97,10 @@ struct connection {
 void connection_start(struct clients *clients, int fd,
 		      const struct sockaddr_storage *peer, bool refuse);
 
-/* Is there room for one more, while "coming" others are being accepted? */
+/*
+ * Is there room for one more connection, while "coming" others are being
+ * accepted?
+ */
 static inline bool clients_have_room(const struct clients *clients,
 				     unsigned int coming)
 {
@@ -103,8 +108,9 @@ static inline bool clients_have_room(const struct clients *clients,
 }
 
 /*
- * Make sure that one more client has a place: if not, close the connection that
- * has been idle for the longest time. False: no connection is idle.
+ * Make sure that there is a place for one more client: if necessary, close the
+ * connection that has been idle for the longest time. False: no connection is
+ * idle.
  */
 bool clients_make_place(struct clients *clients);
 
@@ -126,7 +132,7 @@ void clients_stop(struct clients *clients);
 /* Drop all connections, whatever their state. */
 void clients_cut(struct clients *clients);
 
-/* Free memory. No connection may be left. */
+/* Free memory. The caller guarantees that no connection is left. */
 void clients_fini(struct clients *clients);
 
 #endif /* SERVE_CONNECTION_H */

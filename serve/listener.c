@@ -164,7 +164,8 @@ static void take_client(struct listener *l, int64_t ret,
 		break;
 	default:
 		/*
-		 * Any other error is that of a single client, which has gone.
+		 * Ignore any other error: it is that of a single client, which
+		 * has gone.
 		 */
 		if (ret >= 0)
 			connection_start(all, (int)ret, peer,

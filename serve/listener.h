@@ -58,7 +58,10 @@ void listener_init(struct listener *listener, struct clients *clients, int fd);
 /* Accept while there is room for clients. The worker's loop must exist. */
 void listener_resume(struct listener *listener);
 
-/* A connection was closed: its room and its descriptor are free. */
+/*
+ * Called when a connection was closed, so that its room and its descriptor are
+ * free.
+ */
 void listener_freed(struct listener *listener);
 
 void listener_close(struct listener *listener);

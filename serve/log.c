@@ -25,7 +25,8 @@
 #include "http/text.h"
 
 #define LATENCY		(CLOCK_SECOND / 5)
-#define ENOUGH		(LOG_BUFFER / 4)	/* a buffer with so much is written at once */
+#define ENOUGH		(LOG_BUFFER / 4)	/* a buffer with this many
+						 * bytes is written at once */
 #define TARGET_MAX	4096			/* longest logged target, in bytes
 						 * before escaping */
 #define LINE_MAX_SIZE	(256 + 4 * TARGET_MAX)
@@ -143,10 +144,7 @@ static void on_timer(struct flexsc_cb *cb)
 	struct log *log = cb->arg;
 
 	log->waiting = false;
-	/*
-	 * Nothing is left to write if the buffer was full, and so was written
-	 * early.
-	 */
+	/* A full buffer was written early, so there may be nothing to write. */
 	if (!log->writing && log->filled)
 		flush(log);
 }

@@ -22,7 +22,7 @@ struct flexsc_loop;
 struct log_file {
 	const char *name;
 	int fd;			/* open until all workers have their own; or -1 */
-	_Atomic bool told;	/* the loss of lines was reported */
+	_Atomic bool told;	/* a message has reported the loss of lines */
 	_Atomic uint64_t dropped;
 	/*
 	 * How many workers have yet to reopen the file. The last one calls

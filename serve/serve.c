@@ -31,8 +31,8 @@
 #define OTHER_FDS	32
 
 /*
- * Most clients per loop that may be refused at the same time; the second limit
- * applies if descriptors are few.
+ * Maximum number of clients per loop that may be refused at the same time; the
+ * second limit applies if descriptors are few.
  */
 #define REFUSED_MOST	64
 #define REFUSED_LEAST	8
@@ -45,10 +45,13 @@ struct team_member {
 	int core;		/* the processor; -1: any */
 	int rc;
 	sem_t ready;	/* posted by the member once it runs, or has failed */
-	sem_t leave;	/* posted to the member: no thread will stop it any more */
+	sem_t leave;	/* posted to the member once no other thread will
+			 * access its worker */
 };
 
-/* The nth processor that this process may use; -1 if there are fewer. */
+/*
+ * Returns the nth processor that this process may use; -1 if there are fewer.
+ */
 static int nth_core(unsigned int n)
 {
 	cpu_set_t set;
@@ -302,9 +305,9 @@ static int serve(const struct settings *s,
 }
 
 /*
- * Limit the clients by the descriptors: each client needs one, and its request
- * another. Otherwise clients would be accepted, but their files couldn't be
- * opened.
+ * Limit the number of clients by that of descriptors: each client needs one,
+ * and its request another. Otherwise clients would be accepted, but their files
+ * couldn't be opened.
  */
 static void fit_descriptors(struct settings *s)
 {
@@ -375,8 +378,8 @@ int command_serve(int argc, char **argv)
 	fit_descriptors(&settings);
 	mime_load();
 	/*
-	 * If the log is a pipe whose reader has gone, a write must fail instead
-	 * of ending the server.
+	 * Ignore SIGPIPE: if the log is a pipe whose reader has gone, a write
+	 * must fail instead of ending the server.
 	 */
 	signal(SIGPIPE, SIG_IGN);
 	rc = serve(&settings, &sockets);

@@ -12,12 +12,12 @@
 struct exchange;
 struct flexsc_cb;
 
-/* Files of up to so many bytes are sent in one part. */
+/* Files of at most this size, in bytes, are sent in one part. */
 #define TRANSFER_WHOLE	32768
 /*
- * Size of the first part of a larger file, in bytes. With less the client's
- * window stays small for long: with 8 KiB, 1 MiB took twice the time. With
- * more, bytes are copied without need.
+ * Size of the first part of a larger file, in bytes. With a smaller part the
+ * client's TCP window stays small for long: with 8 KiB, 1 MiB took twice the
+ * time. With a larger part, more bytes are copied needlessly.
  */
 #define TRANSFER_FIRST	16384
 
@@ -34,8 +34,8 @@ void transfer_mapped(struct exchange *x, uint64_t length);
 void transfer_head(struct exchange *x, uint64_t length);
 
 /*
- * Send the last length bytes of an answer, at out; the first "head" of them are
- * no body.
+ * Send the last length bytes of an answer, at out. The first "head" of them
+ * don't belong to the body.
  */
 void transfer_last(struct exchange *x, const char *out, size_t head,
 		   size_t length);

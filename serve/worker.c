@@ -3,12 +3,12 @@
  * The life of a worker; runs on its thread, except worker_ask_stop() and
  * wake_first().
  *
- * 	running		until SIGTERM, SIGINT or worker_ask_stop()
- * 	stopping	no client is accepted, idle ones are dropped, the others
- * 			get their answers; until the last one has left, "grace"
- * 			is over, or a second signal comes
- * 	closing		the log is written; the loop ends when nothing is
- * 			pending any more
+ *	running		until SIGTERM, SIGINT or worker_ask_stop()
+ *	stopping	no client is accepted, idle ones are dropped, the others
+ *			get their answers; until the last one has left, "grace"
+ *			is over, or a second signal comes
+ *	closing		the log is written; the loop ends when nothing is
+ *			pending any more
  *
  * At SIGHUP and SIGUSR1 the first worker has all workers reopen the log. It
  * begins the next round after the last one of them has done so: otherwise a
@@ -230,9 +230,9 @@ static void init_how(struct environment *env)
 	};
 
 	/*
-	 * O_NONBLOCK keeps an open of a pipe from waiting for a writer.
-	 * io_uring's open doesn't wait, and with this flag io_uring would have
-	 * to make plain calls on the file.
+	 * If the engine isn't uring, add O_NONBLOCK, so that opening a pipe
+	 * doesn't wait for a writer. io_uring's open doesn't wait, and with
+	 * this flag io_uring would have to make plain calls on the file.
 	 */
 	if (strcmp(flexsc_loop_engine(env->loop), "uring") != 0)
 		flags[0] |= O_NONBLOCK;
@@ -286,7 +286,8 @@ int worker_init(struct worker *w, const struct settings *s, int socket,
 		return rc;
 	init_how(&w->env);
 	/*
-	 * io_uring opens files even if a system-call filter forbids openat2().
+	 * Test openat2() unless the engine is uring: io_uring opens files even
+	 * if a system-call filter forbids openat2().
 	 */
 	if (strcmp(flexsc_loop_engine(w->env.loop), "uring") != 0)
 		w->env.no_openat2 = beneath_needed(s->root_fd);

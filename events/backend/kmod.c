@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivery by the kernel module. Sources write into memory that the module shares. The
- * module makes the owner enter its handler without a signal. A watch ends inside
- * close(). Owner only, except for kick.
+ * Delivery by the kernel module. Sources write into memory that the module shares with
+ * the process. The module makes the owner enter its handler without a signal. A watch
+ * ends inside close(). Owner only, except for kick.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +25,14 @@
 #include "notifier.h"
 
 #define SECTIONS_OF_CHILD	(1U << 30)
-#define AGAIN		100000000U	/* ns until a starved listener is retried */
+#define AGAIN		100000000U	/* ns until a starved listening socket is
+					 * retried */
 
 struct kecb {
 	struct flexsc__upcall upcall;
 	struct flexsc_ecb *ecb;
 	int fd;
-	bool accepts;		/* a listener exists, or existed */
+	bool accepts;		/* a listening socket is or was being watched */
 	bool starved;		/* no slot or descriptor was free for a connection */
 	uint32_t overflows;	/* control->overflows at the last flush */
 };
@@ -55,7 +56,8 @@ static void kecb_run(struct flexsc__upcall *upcall)
 
 	if (!ecb->handler)
 		/*
-		 * Setting "notify" without a handler is the program's mistake: undo it.
+		 * The program has set "notify" without a handler, which is its mistake:
+		 * undo that.
 		 */
 		__atomic_store_n(&ecb->control->notify, 0, __ATOMIC_RELAXED);
 	else if (control_due(ecb->control))
@@ -63,7 +65,7 @@ static void kecb_run(struct flexsc__upcall *upcall)
 	errno = err;
 }
 
-/* Set how the kernel enters the handler. Without these words it sends SIGURG. */
+/* Store how the kernel enters the handler. Without these words it sends SIGURG. */
 static int kecb_prepare(struct flexsc_ecb *ecb)
 {
 	struct kecb *kecb = ecb->own;
@@ -86,7 +88,7 @@ static int kecb_prepare(struct flexsc_ecb *ecb)
 
 #else
 
-/* The kernel sends SIGURG on this machine. */
+/* Store nothing: the kernel has no upcalls on this architecture, and sends SIGURG. */
 static int kecb_prepare(struct flexsc_ecb *ecb)
 {
 	return 0;
@@ -101,7 +103,10 @@ static int kecb_watch(struct flexsc_ecb *ecb,
 	struct kecb *kecb = ecb->own;
 	int index;
 
-	/* The kernel doesn't know the library's own flags. */
+	/*
+	 * Pass on only the flags that the kernel knows; the others are the
+	 * library's.
+	 */
 	own.flags &= FLEXSC_WATCH_ACCEPT;
 	index = kecb_ioctl(ecb, FLEXSC_ECB_WATCH, PTR(&own));
 	if (index < 0)
@@ -119,7 +124,10 @@ static int kecb_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
 	int fd = ecb->slots[index].fd;
 	int err;
 
-	/* Forget first: after close() the slot may belong to another descriptor. */
+	/*
+	 * Forget before closing: after close() the slot may belong to another
+	 * descriptor.
+	 */
 	err = kecb_ioctl(ecb, FLEXSC_ECB_FORGET, index);
 	ecb->sources[index].flags = 0;
 	if (close)
@@ -139,7 +147,10 @@ static int kecb_deliver_held(struct flexsc_ecb *ecb)
 	return ret < 0 ? ret : 0;
 }
 
-/* A slot is free, but the kernel doesn't know: a connection may be waiting for one. */
+/*
+ * A slot has become free in user mode, which the kernel doesn't see. Flush if a
+ * connection may be waiting for a slot.
+ */
 static void kecb_dropped(struct flexsc_ecb *ecb, uint32_t index)
 {
 	const struct kecb *kecb = ecb->own;
@@ -169,7 +180,10 @@ static int kecb_sleep(const struct flexsc_ecb *ecb, uint32_t groups)
 				groups, FLEXSC_ECB_WAIT_SEEK, 0, 0, 0);
 }
 
-/* No event reports that descriptors are available again, so retry periodically. */
+/*
+ * Sleep for AGAIN at most: no event reports that descriptors are available again, so
+ * retry periodically.
+ */
 static int kecb_sleep_starved(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	struct flexsc_event_control *control = ecb->control;
@@ -226,7 +240,8 @@ static int kecb_map(struct flexsc_ecb *ecb, struct kecb *kecb, int device)
 }
 
 /*
- * Close connections whose events weren't handed out: the program doesn't know of them.
+ * Close connections whose events weren't handed out, because the program has never
+ * received them.
  */
 static void kecb_disown(struct flexsc_ecb *ecb)
 {
@@ -277,7 +292,10 @@ static int kecb_open(struct flexsc_ecb *ecb)
 	struct kecb *kecb;
 	int err;
 
-	/* Batching would mean withholding the owner's events while it computes. */
+	/*
+	 * Refuse batches: they would mean withholding the owner's events while it
+	 * computes.
+	 */
 	if (ecb->flags & FLEXSC_ECB_BATCHED) {
 		__builtin_strcpy(ecb->why, "only the backend uring delivers in batches");
 		return -EOPNOTSUPP;
@@ -303,8 +321,9 @@ static int kecb_open(struct flexsc_ecb *ecb)
 }
 
 /*
- * The child doesn't have the memory. It may be in a critical section or an upcall. In
- * the new memory, which is zero, that section appears as one that never ends.
+ * Replace the memory, which doesn't exist in the child, by zeroes. The child may be in
+ * a critical section or an upcall: in the new memory that section appears as one that
+ * never ends.
  */
 static void kecb_forked(struct flexsc_ecb *ecb)
 {

@@ -20,7 +20,10 @@ static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
 static struct sigaction before;	/* the program's action; constant while users > 0 */
 
-/* A signal for a thread without an ECB belongs to the program. */
+/*
+ * Pass the signal to the program's action: without an ECB, SIGURG belongs to the
+ * program.
+ */
 static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO)
@@ -30,9 +33,9 @@ static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 }
 
 /*
- * SIGURG arrived in a critical section: block it until the section ends. The module
- * needs no blocking: it puts events on their lists before it sends SIGURG, and the end
- * of the section checks the lists.
+ * SIGURG has arrived in a critical section: block it until the section ends. With the
+ * module that isn't needed: it puts events on their lists before it sends SIGURG, and
+ * the end of the section checks the lists.
  */
 static void notifier_postpone(struct flexsc_ecb *ecb, ucontext_t *context)
 {

@@ -9,8 +9,9 @@
 #include "uring.h"
 
 /*
- * A request's name consists of its kind, the slot's index, and the slot's generation,
- * so that a late completion isn't attributed to the slot's next source.
+ * A request's name (user_data) consists of its kind, the slot's index, and the slot's
+ * generation. With the generation, a late completion isn't attributed to the slot's
+ * next source.
  */
 #define NAME_GEN	24
 #define NAME(kind, index, gen) \
@@ -47,9 +48,9 @@ void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n)
 	struct evring *evring = ecb->own;
 
 	/*
-	 * Other errors are temporary; for example, the kernel may have memory again.
-	 * Before 5.19, -EBUSY lasts until completions are taken, and the caller may be
-	 * the one who takes them.
+	 * Repeat, because errors that don't set "failed" are temporary: the kernel
+	 * may have memory again. Before Linux 5.19, -EBUSY lasts until completions
+	 * are taken, and that may be up to this caller.
 	 */
 	while (io_uring_sq_space_left(&evring->ring) < n && !evring->failed)
 		if (flexsc__evring_submit(evring) == -EBUSY)

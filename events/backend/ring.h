@@ -17,13 +17,15 @@ enum evring_kind {
 	EVRING_POLL,		/* the index is that of a slot */
 	EVRING_ACCEPT,		/* the same */
 	EVRING_BELL,
-	EVRING_OTHER,		/* the completion has no effect */
+	EVRING_OTHER,		/* its completion is ignored */
 };
 
-/* The name that identifies a request's completions. */
+/* Returns the name (user_data) that identifies a request's completions. */
 uint64_t flexsc__evring_name(const struct flexsc_ecb *ecb,
 			     enum evring_kind kind, uint32_t index);
-/* Returns an empty request with its name set; preparing the request keeps the name. */
+/*
+ * Take an empty request and set its name, which preparing the request doesn't change.
+ */
 struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
 					    enum evring_kind kind,
 					    uint32_t index);

@@ -28,13 +28,14 @@
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U
 #define ENDS_MAX	8		/* unless the completion queue was full */
-#define AGAIN		100000000U	/* ns until a full listener is retried */
+#define AGAIN		100000000U	/* ns until a full listening socket is
+					 * retried */
 
 /* Completions. */
 
 /*
- * Can the file be polled? If not, io_uring reports it as always ready and ends the
- * request, but epoll returns an error.
+ * Can the file be polled? If not, io_uring would report it as always ready and end the
+ * request; epoll returns an error.
  */
 static bool evring_pollable(int fd)
 {
@@ -50,13 +51,13 @@ static bool evring_pollable(int fd)
 	return pollable;
 }
 
-/* The poll has ended for good: this event is the last one. */
+/* Report by a last event that the poll has ended permanently. */
 static void evring_poll_failed(struct flexsc_ecb *ecb, uint32_t index, int err)
 {
 	struct source *source = &ecb->sources[index];
 
 	source->error = err;
-	/* A closed descriptor has no events. */
+	/* No event if the descriptor was closed, or if the caller gets the error. */
 	if (source->flags & SOURCE_BEGINS || err == -EBADF)
 		return;
 	ecb->slots[index].error = err;
@@ -78,8 +79,9 @@ static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 	flexsc__source_raise(ecb, index, (uint32_t)res);
 	source->ends = more || evring->crowded ? 0 : source->ends + 1;
 	/*
-	 * If a full completion queue ended the poll, poll again. For a file that can't
-	 * be waited for, every poll ends, and its state no longer changes.
+	 * Poll again, in case a full completion queue has ended the poll. But for a
+	 * file that can't be polled, every poll ends, so give up after ENDS_MAX
+	 * polls: its state no longer changes.
 	 */
 	if (!more && source->ends < ENDS_MAX)
 		flexsc__evring_poll(ecb, index);
@@ -97,7 +99,10 @@ static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
 		return;
 	if (!(ecb->sources[index].flags & SOURCE_USED) ||
 	    name != flexsc__evring_name(ecb, kind, index)) {
-		/* A connection that arrived while its listener was being forgotten. */
+		/*
+		 * Close a connection that arrived while its listening socket was being
+		 * forgotten.
+		 */
 		if (kind == EVRING_ACCEPT && res >= 0)
 			close(res);
 		return;
@@ -108,12 +113,15 @@ static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
 		flexsc__evring_accepted(ecb, index, res, more);
 }
 
-/* The next completion; NULL: none. */
+/* Returns the next completion; NULL: there is none. */
 static struct io_uring_cqe *evring_peek(struct evring *evring)
 {
 	struct io_uring_cqe *cqe;
 
-	/* The kernel moves the overflowed completions to the queue when it is empty. */
+	/*
+	 * When the queue is empty, the kernel moves the overflowed completions to
+	 * it.
+	 */
 	evring->crowded |=
 		io_uring_cq_has_overflow(&evring->ring) ||
 		io_uring_cq_ready(&evring->ring) == evring->completions;
@@ -152,7 +160,10 @@ static void evring_settle(struct flexsc_ecb *ecb)
 		int err = flexsc__evring_submit(evring);
 
 		any = evring_reap(ecb);
-		/* The kernel has no room for completions, and none could be taken. */
+		/*
+		 * The kernel has no room for completions, and none could be taken: it
+		 * will never have.
+		 */
 		if (err == -EBUSY && !any)
 			evring->failed = err;
 	} while (any ||
@@ -165,7 +176,7 @@ static bool evring_notifies(const struct flexsc_ecb *ecb)
 	       __atomic_load_n(&ecb->control->notify, __ATOMIC_RELAXED);
 }
 
-/* -errno: SIGURG can't be armed, so completions won't notify. */
+/* Returns -errno if SIGURG can't be armed, so that completions won't notify. */
 static int evring_look(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -180,8 +191,9 @@ static int evring_look(struct flexsc_ecb *ecb)
 	for (;;) {
 		io_uring_cq_eventfd_toggle(&evring->ring, true);
 		/*
-		 * A full barrier. Pairs with the kernel, which writes a completion and
-		 * then checks whether to count it.
+		 * A full barrier between "critical" and the completions. The kernel
+		 * writes a completion and then checks whether to count it for the
+		 * eventfd.
 		 */
 		__atomic_fetch_add(&ecb->control->critical, 0,
 				   __ATOMIC_SEQ_CST);
@@ -209,8 +221,8 @@ static bool evring_stirs(const struct flexsc_ecb *ecb)
 /* The backend. */
 
 /*
- * When the request is submitted, the descriptor's first state is available at once, or
- * the error that prevents it.
+ * Watch a slot's descriptor. When the request is submitted, the descriptor's first
+ * state is available at once, or the error that prevents it.
  */
 static int evring_begin(struct flexsc_ecb *ecb, uint32_t index)
 {
@@ -248,7 +260,7 @@ static int evring_watch(struct flexsc_ecb *ecb,
 	return err;
 }
 
-/* A slot is free, possibly for a waiting connection. */
+/* A slot has become free: a connection may be waiting for one. */
 static void evring_dropped(struct flexsc_ecb *ecb, uint32_t index)
 {
 	flexsc__slot_dropped(ecb, index);
@@ -259,8 +271,8 @@ static void evring_dropped(struct flexsc_ecb *ecb, uint32_t index)
 }
 
 /*
- * Close a slot's descriptor, after its poll and in the same system call. If the ring
- * has failed, close(2) closes it instead.
+ * Close a slot's descriptor after cancelling its poll, in the same system call. If the
+ * ring has failed, close it by close(2).
  */
 static void evring_close_fd(struct flexsc_ecb *ecb, uint32_t index)
 {
@@ -297,7 +309,7 @@ static int evring_flush(struct flexsc_ecb *ecb)
 
 	flexsc__source_flush(ecb);
 	flexsc__evring_accept(ecb);
-	/* A wait that doesn't sleep also delivers batches. */
+	/* Deliver batches even if the wait doesn't sleep. */
 	if (ecb->flags & FLEXSC_ECB_BATCHED && ecb->control->waiting)
 		io_uring_get_events(&evring->ring);
 	return evring_look(ecb);
@@ -313,7 +325,9 @@ static struct __kernel_timespec evring_left(uint64_t now, uint64_t until)
 	};
 }
 
-/* Let the bell end the wait. */
+/*
+ * Keep a read of the bell pending, so that a thread which writes to it ends the wait.
+ */
 static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -327,8 +341,8 @@ static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 }
 
 /*
- * No event reports that descriptors are available again, so full listeners are retried
- * periodically. Returns the time of the next retry; UINT64_MAX: no retry is needed.
+ * Retry full listening sockets, periodically, because no event reports that descriptors
+ * are available again. Returns the time of the next retry; UINT64_MAX: none is needed.
  */
 static uint64_t evring_retry(struct flexsc_ecb *ecb, uint64_t now)
 {
@@ -401,7 +415,10 @@ static int evring_make_ring(struct io_uring *ring, struct io_uring_params *param
 	if (err)
 		return err;
 	ring->enter_ring_fd = ring->ring_fd;
-	/* A filter may forbid entering a ring but not creating it. */
+	/*
+	 * Enter once, because a filter may forbid entering a ring but not creating
+	 * it.
+	 */
 	err = (int)raw_syscall(SYS_io_uring_enter, (uint64_t)ring->ring_fd, 0, 0, 0,
 			       0, 0);
 	if (err)
@@ -500,7 +517,10 @@ static int evring_open(struct flexsc_ecb *ecb)
 	return err;
 }
 
-/* If the child is in a critical section, it finds zeroes in this memory. */
+/*
+ * Replace memory of the ring by zeroes in the child, which may be in a critical section
+ * and still read it.
+ */
 static void evring_unshare(void *area, size_t size)
 {
 	(void)mmap(area, size, PROT_READ | PROT_WRITE,
@@ -514,8 +534,8 @@ static void evring_forked(struct flexsc_ecb *ecb)
 	const struct io_uring *ring = &evring->ring;
 
 	/*
-	 * The mapping would keep the ring alive, and with it all files that the parent
-	 * polls.
+	 * Unmap first: the mapping would keep the ring alive, and with it all files
+	 * that the parent polls.
 	 */
 	evring_unshare(ring->sq.ring_ptr, ring->sq.ring_sz);
 	if (ring->cq.ring_ptr != ring->sq.ring_ptr)
@@ -524,7 +544,7 @@ static void evring_forked(struct flexsc_ecb *ecb)
 		       ring->sq.ring_entries * sizeof(struct io_uring_sqe));
 	evring->failed = -ESTALE;
 	flexsc__private_fd_close(evring->ring.ring_fd);
-	/* The descriptor's number belongs to the child. */
+	/* The ring's number may belong to another file of the child: don't close it. */
 	evring->ring.ring_fd = -1;
 	flexsc__private_fd_close(evring->bell);
 	flexsc__evring_notify_close(evring);

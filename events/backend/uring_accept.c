@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listeners: a multishot accept for each. Connections stay in a listener's backlog
- * while the listener may not accept, because its group may not be delivered or because
- * no slot or descriptor is free.
+ * Listening sockets: a multishot accept for each. Connections stay in a socket's
+ * backlog while it may not accept, because its group may not be delivered or because no
+ * slot or descriptor is free.
  *
  *	idle -> accepting	its group may be delivered, and it isn't full
  *	accepting -> idle	its request ended, or was cancelled
  *
- * A connection that was accepted before the kernel saw a cancellation, and for which no
- * slot is free, is spare: it is delivered when a slot is free.
+ * If a connection was accepted before the kernel saw a cancellation, and no slot is
+ * free for it, it is spare: it is delivered when a slot is free.
  */
 #include "uring.h"
 
@@ -26,10 +26,12 @@
 
 struct acceptor {
 	struct acceptor *next;
-	uint32_t index;		/* the listener's slot */
+	uint32_t index;		/* the listening socket's slot */
 	bool accepting;		/* a request is pending */
-	bool full;		/* at the last attempt no slot or descriptor was free */
-	bool reported;		/* an event reported "full"; until the next connection */
+	bool full;		/* the last attempt found no free slot or
+				 * descriptor */
+	bool reported;		/* an event has reported "full"; cleared by the
+				 * next connection */
 	struct flexsc_ecb_watch watch;
 	uint32_t spares, spares_max;
 	int spare[];
@@ -47,7 +49,7 @@ static struct acceptor *acceptor_of(const struct flexsc_ecb *ecb,
 	return ecb->sources[index].own;
 }
 
-/* Report an error by an event of the listener itself. */
+/* Report an error by an event of the listening socket itself. */
 static void acceptor_report(struct flexsc_ecb *ecb,
 			  const struct acceptor *acceptor, int err)
 {
@@ -56,19 +58,19 @@ static void acceptor_report(struct flexsc_ecb *ecb,
 	flexsc__source_raise(ecb, acceptor->index, 0);
 }
 
-/* The listener never accepts again, even if resources become free. */
+/* Stop accepting permanently, even if resources become free. */
 static void acceptor_fail(struct flexsc_ecb *ecb,
 			  const struct acceptor *acceptor, int err)
 {
 	struct source *source = &ecb->sources[acceptor->index];
 
 	source->error = err;
-	/* A closed descriptor has no events. */
+	/* No event if the descriptor was closed, or if the caller gets the error. */
 	if (!(source->flags & SOURCE_BEGINS) && err != -EBADF)
 		acceptor_report(ecb, acceptor, err);
 }
 
-/* No slot or descriptor is free: wait until one is. */
+/* Stop accepting until a slot or a descriptor is free. */
 static void acceptor_fill(struct flexsc_ecb *ecb, struct acceptor *acceptor,
 			  int err)
 {
@@ -148,8 +150,8 @@ void flexsc__evring_accepted(struct flexsc_ecb *ecb, uint32_t index, int res,
 		 res == -EOPNOTSUPP)
 		acceptor_fail(ecb, acceptor, res);
 	/*
-	 * The other errors mean that a connection was aborted or the request was
-	 * cancelled.
+	 * Accept again after any other error: a connection was aborted, or the
+	 * request was cancelled.
 	 */
 	if (!acceptor->accepting && acceptor_may(ecb, acceptor))
 		acceptor_request(ecb, acceptor);
@@ -201,15 +203,15 @@ int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,
 {
 	struct evring *evring = ecb->own;
 	/*
-	 * The maximum number of connections that can be complete when a request is
-	 * cancelled.
+	 * The maximum number of connections that may have been accepted when a
+	 * request is cancelled.
 	 */
 	uint32_t spares = 2 * evring->completions;
 	struct acceptor *acceptor;
 
 	/*
-	 * malloc() isn't used, because a handler that interrupted malloc() may create a
-	 * listener.
+	 * mmap() instead of malloc(), because a handler may run this, and may have
+	 * interrupted malloc().
 	 */
 	acceptor = mmap(NULL, acceptor_size(spares), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -238,7 +240,7 @@ void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index)
 	while (*link != acceptor)
 		link = &(*link)->next;
 	*link = acceptor->next;
-	/* The program doesn't know of these connections. */
+	/* Close these connections, because the program has never received them. */
 	while (acceptor->spares)
 		close(acceptor->spare[--acceptor->spares]);
 	munmap(acceptor, acceptor_size(acceptor->spares_max));

@@ -9,10 +9,10 @@
  *	read the byte
  *
  * All of this happens when the owner returns to user mode. There the signal's handler
- * runs and finds the completion. A chain notifies once. It is submitted again when the
+ * runs and finds the completion. A chain notifies once, and is submitted again when the
  * completions are collected.
  *
- * While the owner collects, the kernel doesn't count. A second look finds the
+ * While the owner collects, the kernel doesn't count completions. A second check finds
  * completions that arrive before it counts again: evring_look().
  */
 #include "uring.h"
@@ -67,7 +67,7 @@ static int notify_open(struct flexsc_ecb *ecb)
 	return err;
 }
 
-/* Reset the count of completions that were already collected. */
+/* Reset the eventfd, whose count includes completions that are collected already. */
 static void notify_forget(const struct evring *evring)
 {
 	uint64_t count;
@@ -115,7 +115,10 @@ int flexsc__evring_notify(struct flexsc_ecb *ecb)
 		err = notify_open(ecb);
 	if (err)
 		return err;
-	/* If the kernel has read the eventfd, this chain has notified. */
+	/*
+	 * Keep an armed chain if the kernel hasn't read the eventfd for it: it
+	 * hasn't notified yet.
+	 */
 	if (evring->armed &&
 	    !__atomic_load_n(&evring->notified, __ATOMIC_RELAXED))
 		return 0;

@@ -23,15 +23,18 @@ struct backend {
 	int (*watch)(struct flexsc_ecb *ecb,
 		     const struct flexsc_ecb_watch *watch);
 	/*
-	 * Stop events of a slot, which its source no longer has. "close": also close
-	 * its descriptor. 0 or -errno.
+	 * Stop the events of a slot whose source has ended. "close": also close its
+	 * descriptor. 0 or -errno.
 	 */
 	int (*forget)(struct flexsc_ecb *ecb, uint32_t index, bool close);
-	/* The owner took a REVOKED slot off its list: it is free. */
+	/*
+	 * Called when the owner has taken a REVOKED slot off its list, so that the
+	 * slot is free.
+	 */
 	void (*dropped)(struct flexsc_ecb *ecb, uint32_t index);
 	/*
-	 * "notify" or "deliver" changed: deliver held events, accept connections and
-	 * notify, as now allowed.
+	 * Called when "notify" or "deliver" has changed: deliver held events,
+	 * accept connections and notify, as is allowed now.
 	 */
 	int (*flush)(struct flexsc_ecb *ecb);
 	/*
@@ -47,15 +50,18 @@ struct backend {
 	void (*collect)(struct flexsc_ecb *ecb);
 	/* Has an event arrived? Only for backends with "collect". */
 	bool (*stirs)(const struct flexsc_ecb *ecb);
-	/* Any thread, any signal handler: S3 for these groups. */
+	/* Do S3 for these groups. Any thread, any signal handler. */
 	void (*kick)(struct flexsc_ecb *ecb, uint32_t groups);
 	/*
-	 * A notification arrived in a critical section. The end of the section
-	 * collects, so events until then need not notify. NULL: SIGURG is sent only for
-	 * events that are already on a list, and isn't blocked.
+	 * Called when a notification has arrived in a critical section: stop
+	 * further ones, because the end of the section collects. NULL: SIGURG is
+	 * sent only for events that are already on a list, and isn't blocked.
 	 */
 	void (*hush)(struct flexsc_ecb *ecb);
-	/* The critical section in which a notification arrived is over. */
+	/*
+	 * Called at the end of a critical section in which a notification has
+	 * arrived.
+	 */
 	void (*unmask)(struct flexsc_ecb *ecb);
 	void (*close)(struct flexsc_ecb *ecb);
 	/*
@@ -63,7 +69,7 @@ struct backend {
 	 * out. Change nothing else. The child may be in a critical section.
 	 */
 	void (*forked)(struct flexsc_ecb *ecb);
-	/* Later, when the child destroys its copy: free the memory. */
+	/* Called when the child destroys its copy later: free the memory. */
 	void (*discard)(struct flexsc_ecb *ecb);
 };
 

@@ -14,20 +14,20 @@
 typedef struct flexsc_event_control control_t;
 typedef struct flexsc_event_slot slot_t;
 
-/* Groups whose lists may have slots. Also the load of U3. */
+/* Returns the groups whose lists may have slots. Also the load of U3. */
 static inline uint32_t control_pending(const control_t *control)
 {
 	return __atomic_load_n(&control->pending, __ATOMIC_SEQ_CST);
 }
 
-/* Groups for which the handler has to be called. Owner only. */
+/* Returns the groups for which the handler has to be called. Owner only. */
 static inline uint32_t control_due(const control_t *control)
 {
 	return __atomic_load_n(&control->notify, __ATOMIC_RELAXED) &
 	       control_pending(control);
 }
 
-/* Groups that may be delivered. For the owner, or for a source in S3. */
+/* Returns the groups that may be delivered. For the owner, or for a source in S3. */
 static inline uint32_t control_deliverable(const control_t *control)
 {
 	return __atomic_load_n(&control->notify, __ATOMIC_RELAXED) |
@@ -44,8 +44,8 @@ static inline bool slot_mark(slot_t *slot, uint32_t bits)
 
 /*
  * S1: push a marked slot. True: its group wasn't pending, so the caller continues with
- * S3. If the group was pending, the source that set it has done S3, or the owner has
- * found it by U3 and will also take this slot.
+ * S3. If the group was pending, the source that set its bit has done S3, or the owner
+ * has found the bit by U3 and will take this slot, too.
  */
 static inline bool control_push(control_t *control, slot_t *slots,
 				uint32_t index, uint32_t group)
@@ -58,7 +58,10 @@ static inline bool control_push(control_t *control, slot_t *slots,
 	} while (!__atomic_compare_exchange_n(head, &old, index + 1, true,
 					      __ATOMIC_SEQ_CST,
 					      __ATOMIC_RELAXED));
-	/* If the owner clears the bit later, it sees the slot: U2. */
+	/*
+	 * Leave the bit set: if the owner clears it later, the owner sees the slot
+	 * (U2).
+	 */
 	if (__atomic_load_n(&control->pending, __ATOMIC_SEQ_CST) & 1U << group)
 		return false;
 	return !(__atomic_fetch_or(&control->pending, 1U << group,
@@ -67,7 +70,7 @@ static inline bool control_push(control_t *control, slot_t *slots,
 
 /*
  * U1: take a group's whole list. Returns the newest slot's index + 1; 0: empty. After
- * control_clear() this is the second look of U2.
+ * control_clear() this is U2's second check of the list.
  */
 static inline uint32_t control_take(control_t *control, uint32_t group)
 {
@@ -82,20 +85,20 @@ static inline uint32_t slot_take(slot_t *slot)
 	return __atomic_exchange_n(&slot->state, 0, __ATOMIC_ACQ_REL);
 }
 
-/* U2, before the second look at the list. */
+/* U2: clear the group's bit, before the second check of its list. */
 static inline void control_clear(control_t *control, uint32_t group)
 {
 	__atomic_fetch_and(&control->pending, ~(1U << group),
 			   __ATOMIC_SEQ_CST);
 }
 
-/* S3, after control_push(). Does the owner wait for one of the groups? */
+/* S3, after control_push(): does the owner wait for one of the groups? */
 static inline bool control_waits(const control_t *control, uint32_t groups)
 {
 	return __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST) & groups;
 }
 
-/* As control_waits(), for an owner that calls the handler while it waits. */
+/* As control_waits(), for an owner that also wakes to call its handler. */
 static inline bool control_wakes(const control_t *control, uint32_t groups)
 {
 	uint32_t waiting = __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST);

@@ -20,8 +20,8 @@ void flexsc__critical_handle(struct flexsc_ecb *ecb)
 }
 
 /*
- * Collect the events that SIGURG announced in the critical section, which puts them on
- * lists.
+ * Collect the events for which SIGURG arrived in the critical section: this puts them
+ * on lists.
  */
 static bool critical_unmask(struct flexsc_ecb *ecb)
 {
@@ -33,7 +33,7 @@ static bool critical_unmask(struct flexsc_ecb *ecb)
 	return true;
 }
 
-/* Does the handler have to be called? */
+/* Does the handler have to be called, for other groups than these? */
 static bool critical_due(const struct flexsc_ecb *ecb, uint32_t except)
 {
 	return ecb->handler && !ecb->stale &&
@@ -70,8 +70,9 @@ static void critical_step(struct flexsc_ecb *ecb)
 }
 
 /*
- * A handler that was left by longjmp() ends with its section. The jump may also have
- * left SIGURG's handler, a wait, or the end of a section in which SIGURG arrived.
+ * Repair the state after a longjmp() out of a handler, which ends with its section. The
+ * jump may also have left SIGURG's handler, a wait, or the end of a section in which
+ * SIGURG arrived.
  */
 static void critical_jumped(struct flexsc_ecb *ecb)
 {
@@ -88,7 +89,7 @@ void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except)
 	    __atomic_load_n(&control->critical, __ATOMIC_RELAXED) == 1)
 		critical_jumped(ecb);
 
-	/* If notify is zero, no event is due, and SIGURG may stay blocked. */
+	/* If "notify" is zero, no event is due, and SIGURG may stay blocked. */
 	if (__atomic_load_n(&control->critical, __ATOMIC_RELAXED) > 1 ||
 	    !__atomic_load_n(&control->notify, __ATOMIC_RELAXED))
 		critical_step(ecb);

@@ -8,7 +8,7 @@
  *	1 -> 0	the owner leaves (U3), then checks which events are due; if
  *		any is, 0 -> 1 for the handler, and so on
  *
- * Owner only. Its own handler may interrupt the owner wherever "critical" is zero. When
+ * Owner only. The owner's handler may interrupt it wherever "critical" is zero. When
  * the handler returns, the word is zero again.
  */
 #ifndef FLEXSC_EVENTS_CRITICAL_H
@@ -23,13 +23,16 @@ static inline void critical_enter(struct flexsc_ecb *ecb)
 	__atomic_store_n(critical,
 			 __atomic_load_n(critical, __ATOMIC_RELAXED) + 1,
 			 __ATOMIC_RELAXED);
-	/* For the compiler: the kernel may interrupt this thread at any instruction. */
+	/*
+	 * A compiler barrier, because the kernel may interrupt this thread at any
+	 * instruction.
+	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 void flexsc__critical_leave(struct flexsc_ecb *ecb);
 /*
- * As flexsc__critical_leave(), but doesn't call the handler if only these groups are
+ * As flexsc__critical_leave(), but without calling the handler if only these groups are
  * due.
  */
 void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except);

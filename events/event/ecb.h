@@ -31,24 +31,27 @@ struct backend;
 
 /* The library's data about a slot, besides the slot itself. */
 struct source {
-	uint32_t want;		/* bits of poll(2) */
-	uint8_t type;		/* of the next event */
-	uint8_t group;		/* of the next event */
-	uint8_t later;		/* an accepted connection's group after its first event */
+	uint32_t want;		/* bits of poll(2) to report */
+	uint8_t type;		/* type of the next event */
+	uint8_t group;		/* group of the next event */
+	uint8_t later;		/* of an accepted connection: its group after the
+				 * first event */
 	uint8_t flags;		/* SOURCE_* */
 	uint32_t held;		/* state of an event that may not be delivered */
 	uint32_t link;		/* the next free slot, or the next held event */
 	int32_t error;		/* -errno from the kernel, or 0 */
-	uint8_t ends;		/* consecutive early ends of its request */
-	uint64_t word;		/* any: words posted and not taken yet */
+	uint8_t ends;		/* consecutive polls that ended by themselves (no
+				 * IORING_CQE_F_MORE) */
+	uint64_t word;		/* any thread: words posted and not taken yet */
 	void *own;		/* used by the backend */
 };
 
 #define SOURCE_USED	0x01
 #define SOURCE_HELD	0x02	/* linked in ecb->held */
 #define SOURCE_REVOKED	0x04	/* forgotten, but still on a list */
-#define SOURCE_CHECKED	0x08	/* FLEXSC_WATCH_CHECKED */
-#define SOURCE_ACCEPTS	0x10	/* a listener */
+#define SOURCE_CHECKED	0x08	/* FLEXSC_WATCH_CHECKED: poll(2) before handing an
+				 * event out */
+#define SOURCE_ACCEPTS	0x10	/* a listening socket, with FLEXSC_WATCH_ACCEPT */
 #define SOURCE_OWN	0x20	/* the descriptor belongs to the library */
 #define SOURCE_BEGINS	0x40	/* being created: errors are returned to the caller */
 
@@ -65,28 +68,30 @@ struct flexsc_ecb {
 	void (*handler)(struct flexsc_ecb *ecb, void *arg);
 	void *arg;
 	void (*over)(void);	/* called when this ECB ends; may be NULL */
-	bool handling;		/* in the handler */
+	bool handling;		/* the handler is running */
 	bool masked;		/* the library blocks SIGURG, or may have done so */
-	uint32_t signals;	/* how often SIGURG arrived */
+	uint32_t signals;	/* number of times that SIGURG arrived */
 	bool stale;		/* in a forked child */
 	bool owns;		/* SOURCE_OWN was ever set */
 
-	uint32_t first[FLEXSC_ECB_GROUPS];	/* oldest slots taken off the lists */
+	uint32_t first[FLEXSC_ECB_GROUPS];	/* per group: the oldest slot taken
+						 * off its list */
 	uint32_t free;		/* first free slot + 1; 0: none */
-	uint32_t fresh;		/* slots from here on were never used */
+	uint32_t fresh;		/* slots from this index on were never used */
 	uint32_t held;		/* oldest held event + 1; 0: none */
 	uint32_t held_last;	/* newest held event + 1, if any is held */
 	uint8_t groups[FLEXSC_EVT_TYPES];	/* default groups of the types */
 
-	int32_t tid;		/* any: the owner's thread id */
-	struct flexsc_ecb *next, *prev;	/* list of all ECBs; under ecb.c's lock */
+	int32_t tid;		/* any thread: the owner's thread id */
+	struct flexsc_ecb *next, *prev;	/* list of all ECBs; guarded by ecb.c's
+					 * lock */
 	char why[192];
 };
 
 /*
- * The calling thread's ECB, or NULL. Any signal handler: glibc would otherwise allocate it
- * at the first use. musl does so in dlopen(), and can't load a library that uses static
- * thread-local storage.
+ * The calling thread's ECB, or NULL. Signal handlers read it. With glibc it is static
+ * thread-local storage, which glibc would otherwise allocate at the first use. musl
+ * allocates in dlopen(), and can't load a library with static thread-local storage.
  */
 extern _Thread_local struct flexsc_ecb *flexsc__ecb_self
 #ifdef __GLIBC__

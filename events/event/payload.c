@@ -14,7 +14,7 @@
 #include "ecb.h"
 #include "source.h"
 
-/* The descriptor's current state according to poll(2). */
+/* Returns the descriptor's current state, from poll(2). */
 static uint32_t payload_polled(int fd, uint32_t want)
 {
 	struct pollfd poll = { .fd = fd, .events = (short)want };
@@ -40,11 +40,14 @@ static bool payload_post(struct source *source, struct flexsc_ecb_event *event)
 	event->ready = 0;
 	event->payload[0] = __atomic_exchange_n(&source->word, 0,
 						__ATOMIC_RELAXED);
-	/* If the word arrived between a post's two steps, it was already handed out. */
+	/*
+	 * Nothing to hand out: the word arrived between a post's two steps, and an
+	 * earlier event has contained it.
+	 */
 	return event->payload[0];
 }
 
-/* Reads one signal. The slot is put on its list again for the next one. */
+/* Read one signal, and put the slot on its list again for the next one. */
 static bool payload_signal(struct flexsc_ecb *ecb,
 			   struct flexsc_ecb_event *event)
 {
@@ -55,7 +58,7 @@ static bool payload_signal(struct flexsc_ecb *ecb,
 	event->payload[0] = info.ssi_signo | (uint64_t)info.ssi_code << 32;
 	event->payload[1] = info.ssi_pid | (uint64_t)info.ssi_uid << 32;
 	event->payload[2] = info.ssi_ptr;
-	/* The signal was sent for a descriptor: fcntl(2), F_SETSIG. */
+	/* Add what fcntl(2) F_SETSIG reports: the signal was sent for a descriptor. */
 	if (info.ssi_band) {
 		event->payload[1] = info.ssi_band;
 		event->payload[2] = (uint32_t)info.ssi_fd;
@@ -99,11 +102,11 @@ static bool payload_file(struct flexsc_ecb_event *event)
 	return event->payload[0];
 }
 
-/* From now on the connection is an ordinary descriptor. */
+/* Make an accepted connection an ordinary source. */
 static void payload_accepted(const struct flexsc_ecb *ecb,
 			     struct source *source)
 {
-	/* The kernel assigned the slot, so the source isn't initialised yet. */
+	/* Initialise the source, because the kernel has assigned the slot. */
 	if (!ecb->backend->collect)
 		*source = (struct source){ .flags = SOURCE_USED };
 	source->type = FLEXSC_EVT_IOREADY;
@@ -111,8 +114,8 @@ static void payload_accepted(const struct flexsc_ecb *ecb,
 }
 
 /*
- * An event of the listener itself: connections can't be accepted, or only by the
- * program, because its calls are watched or the listener blocks.
+ * Is this an event of the listening socket itself? Connections can't be accepted, or
+ * only by the program, because its calls are watched or the socket lacks O_NONBLOCK.
  */
 static bool payload_not_accepted(struct flexsc_ecb_event *event)
 {
@@ -122,7 +125,7 @@ static bool payload_not_accepted(struct flexsc_ecb_event *event)
 	return true;
 }
 
-/* Reads the library's own descriptors. The program reads its own. */
+/* Read the data of the library's own descriptors. The program reads its own. */
 static bool payload_own(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
 {
 	switch (event->type) {
@@ -152,7 +155,7 @@ bool flexsc__payload_complete(struct flexsc_ecb *ecb,
 		return payload_not_accepted(event);
 	if (event->type == FLEXSC_EVT_IPACCEPT)
 		payload_accepted(ecb, source);
-	/* The poll failed: this event is the last one. */
+	/* Hand out the last event: the poll has failed. */
 	if (source->error)
 		return true;
 	if (source->flags & SOURCE_OWN)

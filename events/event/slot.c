@@ -8,7 +8,7 @@
 #include "lib/base/checks.h"
 #include "ecb.h"
 
-/* The index of a free slot, + 1; 0: no slot is free. */
+/* Returns the index of a free slot, + 1; 0: no slot is free. */
 static uint32_t slot_free(struct flexsc_ecb *ecb)
 {
 	uint32_t slot = ecb->free;
@@ -82,7 +82,10 @@ void flexsc__slot_revoke(struct flexsc_ecb *ecb, uint32_t index)
 	if (source->flags & SOURCE_HELD)
 		slot_unhold(ecb, index);
 	source->flags = SOURCE_REVOKED;
-	/* No source marks the slot any more, and this is the owner's thread. */
+	/*
+	 * Relaxed: no source marks the slot any more, and this thread, the owner's,
+	 * is the only one that takes slots.
+	 */
 	if (__atomic_load_n(state, __ATOMIC_RELAXED))
 		__atomic_fetch_or(state, FLEXSC_EVENT_REVOKED,
 				  __ATOMIC_RELAXED);

@@ -8,7 +8,7 @@
 #include "backend.h"
 #include "ecb.h"
 
-/* Returns true if the caller has to notify or wake the owner: S3. */
+/* Push the slot. Returns true if the caller has to notify or wake the owner: S3. */
 static bool source_push(struct flexsc_ecb *ecb, uint32_t index, uint32_t bits)
 {
 	struct flexsc_event_slot *slot = &ecb->slots[index];
@@ -16,7 +16,7 @@ static bool source_push(struct flexsc_ecb *ecb, uint32_t index, uint32_t bits)
 
 	if (!slot_mark(slot, bits))
 		return false;
-	/* The slot is on no list, so the source may write its fields. */
+	/* The slot is on no list, so the owner doesn't read its fields now. */
 	slot->type = source->type;
 	slot->group = source->group;
 	if (ecb->flags & FLEXSC_ECB_TIMES)
@@ -49,7 +49,7 @@ void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 	RULE(ecb->control->critical);
 	RULE(source->flags & SOURCE_USED);
 	if (control_deliverable(ecb->control) & 1U << source->group)
-		/* The owner's own thread needs no S3. */
+		/* Without S3, because this is the owner's own thread. */
 		source_push(ecb, index, bits);
 	else
 		source_hold(ecb, index, bits);
@@ -89,7 +89,10 @@ void flexsc__source_flush(struct flexsc_ecb *ecb)
 void flexsc__source_post(struct flexsc_ecb *ecb, uint32_t index,
 			 uint64_t word)
 {
-	/* Stored before S1, so that the owner finds the word when it takes the slot. */
+	/*
+	 * Store the word before S1, so that the owner finds it when it takes the
+	 * slot.
+	 */
 	__atomic_fetch_or(&ecb->sources[index].word, word, __ATOMIC_RELAXED);
 	if (source_push(ecb, index, POLLIN))
 		ecb->backend->kick(ecb, 1U << ecb->sources[index].group);

@@ -8,17 +8,17 @@
 struct flexsc_ecb;
 
 /*
- * The slot's source has an event: deliver it, or hold it if its group may not be
- * delivered. Owner only, in a critical section.
+ * Called when the slot's source has an event: deliver it, or hold it if its group may
+ * not be delivered. Owner only, in a critical section.
  */
 void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 			  uint32_t bits);
-/* The source has more data than was just taken: put the slot on its list again. */
+/* Put the slot on its list again, because its source has more data than was taken. */
 void flexsc__source_again(struct flexsc_ecb *ecb, uint32_t index);
 /* Deliver held events that may be delivered now. Owner only, in a critical section. */
 void flexsc__source_flush(struct flexsc_ecb *ecb);
 
-/* Any thread, any signal handler. */
+/* Post a word to a slot, from any thread or signal handler. */
 void flexsc__source_post(struct flexsc_ecb *ecb, uint32_t index,
 			 uint64_t word);
 

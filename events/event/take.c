@@ -2,8 +2,8 @@
 /*
  * A group's list is taken as a whole and reversed, so that the oldest event is handed
  * out first. ecb->first has the reversed list. A group's bit in "pending" is cleared
- * when both lists are empty (U2). So for the owner, too, the bit means that there may
- * be an event to take.
+ * only when both lists are empty (U2). So if the bit is set, there may be an event to
+ * take.
  */
 #include "take.h"
 
@@ -29,7 +29,7 @@ static uint32_t take_turned(slot_t *slots, uint32_t newest)
 	return oldest;
 }
 
-/* The index of a group's oldest slot, + 1; 0: empty. */
+/* Returns the index of a group's oldest slot, + 1; 0: none. */
 static uint32_t take_first(struct flexsc_ecb *ecb, uint32_t group)
 {
 	uint32_t first = ecb->first[group];

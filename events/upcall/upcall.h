@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The upcall: the kernel makes a thread enter here at any point of its execution, and
- * the thread returns by itself (<linux/flexsc_ecb.h>, "The upcall").
+ * The upcall: the kernel makes a thread enter this code at any point of its execution,
+ * and the thread returns without the kernel (<linux/flexsc_ecb.h>, "The upcall").
  */
 #ifndef FLEXSC_EVENTS_UPCALL_H
 #define FLEXSC_EVENTS_UPCALL_H
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* control->arg of an event control block. */
+/* What control->arg of an event control block points to. */
 struct flexsc__upcall {
 	struct flexsc_event_control *control;
 	/*
@@ -28,8 +28,9 @@ struct flexsc__upcall {
 	 */
 	void (*run)(struct flexsc__upcall *upcall);
 	/*
-	 * The size of the interrupted code's extended state, which is saved on its
-	 * stack. 0: it isn't saved, and "run" must use only general registers.
+	 * Size of the extended state (vector registers and the like) of the
+	 * interrupted code, which is saved on that code's stack. 0: it isn't saved,
+	 * and "run" must use general registers only.
 	 */
 	uint64_t room;
 	uint32_t mask[2];	/* the saved state components */

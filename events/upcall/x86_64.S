@@ -9,8 +9,8 @@
  * bytes above the frame.
  *
  * If another event is due, the tail jumps back to the entry. The state is then that of
- * an upcall: rsp is the frame, and rdi the struct. Registers that the frame has saved
- * may hold anything; all others hold the interrupted code's values.
+ * an upcall: rsp points to the frame, and rdi to the struct. The registers that the
+ * frame has saved may have any values; all others have the interrupted code's values.
  */
 #include "upcall.h"
 
@@ -63,15 +63,15 @@ flexsc__upcall_entry:
 	.cfi_def_cfa_register rbp
 	movq	%rdi, %rbx
 	/*
-	 * Saved on the stack, because a handler that ends its critical section may be
-	 * interrupted.
+	 * Save the words on the stack, because a handler that ends its critical
+	 * section may be interrupted.
 	 */
 	movq	UPCALL_ROOM(%rbx), %rcx
 	testq	%rcx, %rcx
 	jz	3f
 	subq	%rcx, %rsp
 	andq	$-64, %rsp
-	/* XRSTOR requires zeroes in the part of the header that XSAVE doesn't write. */
+	/* Zero the part of the header that XSAVE doesn't write, as XRSTOR requires. */
 	xorl	%eax, %eax
 	.irp	word, 0, 8, 16, 24, 32, 40, 48, 56
 	movq	%rax, XSAVE_HEADER + \word(%rsp)
@@ -84,7 +84,8 @@ flexsc__upcall_entry:
 	jmp	2f
 1:	xsave64	(%rsp)
 	/*
-	 * The state that a function expects: an empty x87 stack, the default controls.
+	 * Set the state that a function expects: an empty x87 stack, the default
+	 * controls.
 	 */
 2:	fninit
 	ldmxcsr	mxcsr(%rip)
@@ -114,8 +115,8 @@ flexsc__upcall_tail:
 	testl	%eax, CONTROL_PENDING(%rdx)
 	jz	5f
 	/*
-	 * Stored before leaving the tail: outside it, the kernel would make a new
-	 * frame.
+	 * Stored before leaving the tail: outside the tail, the kernel would make a
+	 * new frame.
 	 */
 	movl	$1, CONTROL_CRITICAL(%rdx)
 	jmp	flexsc__upcall_entry

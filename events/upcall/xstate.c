@@ -12,7 +12,7 @@
 #define XSTATE_LEGACY	576		/* the first two components and the header */
 #define XSTATE_TILES	(3ULL << 17)	/* AMX: 8 KB, which few programs use */
 
-/* The components that the kernel enables for programs; 0: no XSAVE. */
+/* Returns the components that the kernel enables for programs; 0: no XSAVE. */
 static uint64_t xstate_components(void)
 {
 	uint32_t a, b, c, d, high;
@@ -37,7 +37,7 @@ size_t flexsc__upcall_probe(struct flexsc__upcall *upcall)
 		__cpuid_count(XSTATE, i, size, offset, features, d);
 		if (plain < offset + size)
 			plain = offset + size;
-		/* Some components begin at a multiple of 64. */
+		/* Round up, because some components begin at a multiple of 64. */
 		compact += (size + 63) / 64 * 64;
 	}
 	__cpuid_count(XSTATE, 1, features, size, offset, d);

@@ -17,29 +17,30 @@ extern "C" {
 struct flexsc_loop;
 
 /*
- * A call's event control block (ATC 2011, section 4). Set callback and arg before
- * posting. The callback runs once per post (except as in <flexsc/multishot.h>), on the
- * loop's thread, and never inside the posting function.
+ * A call's callback and result (the event control block of ATC 2011, section 4). Set
+ * callback and arg before posting. The callback runs once per post (except as in
+ * <flexsc/multishot.h>), on the loop's thread, and never inside the posting function.
  */
 struct flexsc_cb {
 	void (*callback)(struct flexsc_cb *cb);	/* NULL: only set ret */
 	void *arg;		/* for the caller */
 	int64_t ret;		/* the kernel's result or -errno */
 	uint64_t handle;	/* for the library */
-	uint32_t flags;		/* of a completion: FLEXSC_CB_*, <flexsc/multishot.h> */
+	uint32_t flags;		/* of a completed cb: FLEXSC_CB_*,
+				 * <flexsc/multishot.h> */
 	uint32_t buffer;	/* for the library: flexsc_buffers_data() */
 	uint64_t reserved;	/* for the library */
 };
 
 /*
- * Post system call nr with six arguments; additional ones are ignored. cb == NULL: the
- * result is discarded.
+ * Post system call nr with six arguments; those that the call doesn't have are ignored.
+ * cb == NULL: the result is discarded.
  */
 int flexsc_loop_call(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		     unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		     uint64_t a3, uint64_t a4, uint64_t a5);
 
-/* Only for the typed functions: the same with three arguments; the others are 0. */
+/* The same with three arguments, the others being 0. Only for the typed functions. */
 int flexsc__call3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2);
 
@@ -53,15 +54,19 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
 /* Cancel all pending calls that name descriptor fd. Returns their number. */
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd);
 
-/* End cb's call with -ETIME unless it completes within ns nanoseconds. 0: no limit. */
+/*
+ * Limit the time of cb's call to ns nanoseconds: after that, the call ends with -ETIME.
+ * 0: no limit.
+ */
 int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 uint64_t ns);
 
 /*
  * Post a call that starts when the call of "before" has completed with ret >= 0, and
- * otherwise completes with -ECANCELED. Flags in chain: pass the result of "before" as
- * argument n (section 8.3's looped multi-call); run after any result; run only if all
- * bytes were transferred.
+ * otherwise completes with -ECANCELED. Flags in chain change that: FLEXSC_CHAIN_ARG(n)
+ * stores the result of "before" in argument n (section 8.3's looped multi-call),
+ * FLEXSC_CHAIN_ALWAYS starts after any result, FLEXSC_CHAIN_FULL only if all bytes were
+ * transferred.
  */
 #define FLEXSC_CHAIN_ARG(n)	((unsigned int)(n) + 1)
 #define FLEXSC_CHAIN_ALWAYS	0x10U

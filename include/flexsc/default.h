@@ -15,16 +15,18 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* The calling thread's default loop, or NULL. */
+/* Returns the calling thread's default loop, or NULL. */
 struct flexsc_loop *flexsc_loop_default(void);
 
 /*
- * Make an existing loop the default; NULL: no loop. Its creator still has to destroy
- * it.
+ * Make an existing loop the thread's default; NULL: no loop. The loop's creator still
+ * has to destroy it.
  */
 int flexsc_loop_set_default(struct flexsc_loop *loop);
 
-/* Create the default loop; destroy it. The end of the thread also destroys it. */
+/*
+ * Create the thread's default loop; destroy it. The end of the thread also destroys it.
+ */
 int flexsc_init(void);
 int flexsc_fini(void);
 

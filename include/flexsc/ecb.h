@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events in memory, and a handler that preempts: the thesis SEND (2000) on stock Linux.
- * See flexsc-ecb(3) and flexsc-ecb(7).
+ * Events in memory, and a handler that preempts computation: the thesis SEND (2000) on
+ * stock Linux. See flexsc-ecb(3) and flexsc-ecb(7).
  *
  * Functions return 0 or more, or -errno. Unless stated otherwise, only the owner may
  * call them: the thread that created the control block.
@@ -32,7 +32,8 @@ struct flexsc_loop;
 struct flexsc_ecb_options {
 	size_t size;		/* sizeof(struct flexsc_ecb_options) */
 	const char *backend;	/* "kmod", "uring", or NULL: the first that works */
-	uint32_t events;	/* simultaneous sources; default 4096, at most 1048576 */
+	uint32_t events;	/* maximum number of sources; default 4096, at most
+				 * 1048576 */
 	uint32_t flags;		/* FLEXSC_ECB_* */
 };
 
@@ -50,37 +51,35 @@ struct flexsc_ecb_options {
 int flexsc_ecb_create(struct flexsc_ecb **ecb,
 		      const struct flexsc_ecb_options *options);
 
-/*
- * Forget all sources and free everything. To be called before the owner's thread ends.
- */
+/* Forget all sources and free everything. Call it before the owner's thread ends. */
 int flexsc_ecb_destroy(struct flexsc_ecb *ecb);
 
-/* The name of the ECB's backend, valid as long as the library is loaded. */
+/* Returns the name of the ECB's backend, valid as long as the library is loaded. */
 const char *flexsc_ecb_backend(const struct flexsc_ecb *ecb);
 
 /* Any thread: does a backend work here? If not, *why is the reason in one line. */
 int flexsc_ecb_probe(const char *backend, char *why, size_t size);
 
 /*
- * The words shared with the kernel. The program stores to notify and deliver with
- * __atomic_store_n(), and calls flexsc_ecb_flush() after setting bits.
+ * Returns the words shared with the kernel. The program may store to notify and deliver
+ * with __atomic_store_n(), and must call flexsc_ecb_flush() after setting bits.
  */
 struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb);
 
 /*
- * Store the bits, and deliver or notify of the events that were held. Posts by threads
- * are delivered regardless of "deliver".
+ * Set the groups whose events are delivered, or also notify the owner, and handle the
+ * events that were held. Posts by threads are delivered regardless of "deliver".
  */
 int flexsc_ecb_deliver(struct flexsc_ecb *ecb, uint32_t groups);
 int flexsc_ecb_notify(struct flexsc_ecb *ecb, uint32_t groups);
 int flexsc_ecb_flush(struct flexsc_ecb *ecb);
 
-/* Set the handler. -EBUSY unless notify is zero. */
+/* Set the handler. -EBUSY: notify isn't zero. */
 int flexsc_ecb_handler(struct flexsc_ecb *ecb,
 		       void (*handler)(struct flexsc_ecb *ecb, void *arg),
 		       void *arg);
 
-/* The group of sources of this type that are created with group -1. Initially 0. */
+/* Set the group of sources of this type that are created with group -1. Initially 0. */
 int flexsc_ecb_group(struct flexsc_ecb *ecb, enum flexsc_event_type type,
 		     unsigned int group);
 
@@ -106,24 +105,30 @@ struct flexsc_ecb_inherit {
 	void *data;
 };
 
-/* Accept connections of a non-blocking listener when they are delivered. */
+/*
+ * Accept connections of a listening socket, which must be non-blocking, when they are
+ * delivered.
+ */
 int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
 			  const struct flexsc_ecb_inherit *inherit, void *data);
 
-/* A source that other threads post to. */
+/* Create a source to which other threads post. */
 int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data);
 
-/* Any thread, any signal handler. A word of 0 is -EINVAL. */
+/* Post a word to a source. Any thread, any signal handler. A word of 0 is -EINVAL. */
 int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word);
 
 /*
- * Sources with descriptors of the library's own. Taking their events needs a system
- * call. The first: a signal of the set, which is blocked for the calling thread.
+ * Create sources whose descriptors belong to the library. Taking their events needs a
+ * system call. The first: signals of the set, which are blocked for the calling thread.
  */
 int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 		      void *data);
 
-/* A timer: after "first" ns of CLOCK_MONOTONIC, then every "period" ns (0: once). */
+/*
+ * A timer, which expires after "first" ns of CLOCK_MONOTONIC, then every "period" ns
+ * (0: only once).
+ */
 int flexsc_ecb_timer(struct flexsc_ecb *ecb, uint64_t first, uint64_t period,
 		     int group, void *data);
 
@@ -135,7 +140,8 @@ int flexsc_ecb_file(struct flexsc_ecb *ecb, const char *path, uint32_t mask,
 		    int group, void *data);
 
 /*
- * Calls of a loop are complete: dispatch and prepare the loop, as an outer loop does.
+ * Report that calls of a loop are complete. Then dispatch and prepare the loop, as an
+ * outer loop does.
  */
 int flexsc_ecb_loop(struct flexsc_ecb *ecb, struct flexsc_loop *loop, int group,
 		    void *data);

@@ -11,7 +11,7 @@ struct flexsc_loop;
 
 #pragma GCC visibility push(default)
 
-/* Report that other code closed fd, or changed its flags or time limits. */
+/* Report that other code has closed fd, or changed its flags or time limits. */
 void flexsc_fd_forget(int fd);
 
 /* Flags of flexsc_fd_hint(); at most one of each pair. */
@@ -20,16 +20,19 @@ void flexsc_fd_forget(int fd);
 #define FLEXSC_FD_BLOCKING	0x4U	/* no O_NONBLOCK, no time limits */
 #define FLEXSC_FD_NONBLOCK	0x8U	/* O_NONBLOCK */
 
-/* Describe a descriptor, so that the library need not query the kernel. */
+/* Describe a descriptor, so that the library needn't query the kernel. */
 int flexsc_fd_hint(int fd, unsigned int flags);
 
 /*
- * Announce that many calls of this loop will use fd: an engine that can do so holds its
+ * Announce that many calls of this loop will use fd, so that the engine may hold its
  * file.
  */
 int flexsc_loop_fix_fd(struct flexsc_loop *loop, int fd);
 
-/* Undo this, before fd is closed other than by a call of this loop. */
+/*
+ * Undo flexsc_loop_fix_fd(). Required before fd is closed, unless a call of this loop
+ * closes it.
+ */
 int flexsc_loop_unfix_fd(struct flexsc_loop *loop, int fd);
 
 #pragma GCC visibility pop

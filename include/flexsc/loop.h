@@ -21,25 +21,29 @@ struct flexsc_cb;
 /* Options for creating a loop. Start from FLEXSC_OPTIONS_INIT; zero is the default. */
 struct flexsc_options {
 	size_t size;		/* sizeof(struct flexsc_options) */
-	/* A name; NULL: $FLEXSC_ENGINE, or else the first that works. */
+	/*
+	 * The engine's name; NULL: $FLEXSC_ENGINE, or else the first engine that
+	 * works.
+	 */
 	const char *engine;
-	/* Where calls execute, such as "2,4-6"; NULL: where the owner may run. */
+	/* Cores where calls execute, such as "2,4-6"; NULL: where the owner may run. */
 	const char *kernel_cores;
 	/* Simultaneous calls; default 1048576, at most 67108864. */
 	uint32_t max_entries;
 	uint32_t max_threads;	/* syscall threads; default 64, at most 4096 */
 	/*
-	 * How long executing threads poll for work before they sleep, in microseconds.
+	 * How long the owner and syscall threads poll for work before they sleep,
+	 * in microseconds.
 	 */
 	uint32_t poll_us;
 	uint32_t flags;		/* no flags are defined: 0 */
 };
 
-/* Fields in order, because C++ before 20 has no designated initialisers. */
+/* Without designated initialisers, which C++ before 20 lacks. */
 #define FLEXSC_OPTIONS_INIT \
 	{ sizeof(struct flexsc_options), NULL, NULL, 0, 0, 0, 0 }
 
-/* No time limit, as a number of nanoseconds. */
+/* As a number of nanoseconds: no time limit. */
 #define FLEXSC_FOREVER	UINT64_MAX
 
 /*
@@ -58,10 +62,16 @@ int flexsc_loop_destroy(struct flexsc_loop *loop);
 /* Run callbacks until flexsc_loop_stop(), or until nothing is pending. */
 int flexsc_loop_run(struct flexsc_loop *loop);
 
-/* End the current run after the current callback, or else end the next run at once. */
+/*
+ * End the current run after the current callback. Without a run, the next one ends at
+ * once.
+ */
 int flexsc_loop_stop(struct flexsc_loop *loop);
 
-/* Increment or decrement the number of things that flexsc_loop_run() waits for. */
+/*
+ * Increment or decrement the number of pending operations for which flexsc_loop_run()
+ * waits.
+ */
 int flexsc_loop_ref(struct flexsc_loop *loop);
 int flexsc_loop_unref(struct flexsc_loop *loop);
 
@@ -108,17 +118,24 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
  */
 int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
-/* The engine's name; and one line about why a better one isn't used, or NULL. */
+/*
+ * Returns the engine's name; and one line about why a better one isn't used, or NULL.
+ */
 const char *flexsc_loop_engine(const struct flexsc_loop *loop);
 const char *flexsc_loop_why(const struct flexsc_loop *loop);
 
 /* Does this engine work here? 0, or -errno with the reason in why. */
 int flexsc_engine_probe(const char *engine, char *why, size_t size);
 
-/* The engines' names, those chosen by default first; NULL past the last. */
+/*
+ * Returns the name of engine i, those chosen by default first; NULL after the last one.
+ */
 const char *flexsc_engine_name(unsigned int i);
 
-/* The library's FLEXSC_VERSION. The program may have been compiled for another one. */
+/*
+ * Returns the FLEXSC_VERSION of the library. The program may have been compiled for
+ * another.
+ */
 unsigned int flexsc_version(void);
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multishot calls complete many times: one post accepts all connections of a listener,
- * or receives all data of a socket. See flexsc-multishot(3).
+ * Multishot calls complete many times: one post accepts all connections of a listening
+ * socket, or receives all data of a connected one. See flexsc-multishot(3).
  */
 #ifndef FLEXSC_MULTISHOT_H
 #define FLEXSC_MULTISHOT_H
@@ -39,7 +39,7 @@ int flexsc_buffers_create(struct flexsc_loop *loop,
 			     struct flexsc_buffers **buffers,
 			     unsigned int count, size_t size);
 
-/* Free the buffers; must precede the loop's destruction. */
+/* Free the buffers. Call it before the loop is destroyed. */
 int flexsc_buffers_destroy(struct flexsc_buffers *buffers);
 
 /* Receive all data of a connected socket. ret: the number of bytes in a buffer. */
@@ -50,7 +50,7 @@ int flexsc_loop_recv_multishot(struct flexsc_loop *loop, struct flexsc_cb *cb,
 void *flexsc_buffers_data(const struct flexsc_buffers *buffers,
 			  const struct flexsc_cb *cb);
 
-/* Give the buffer at data back to the loop. */
+/* Return the buffer at data to the loop. */
 int flexsc_buffers_return(struct flexsc_buffers *buffers, void *data);
 
 #pragma GCC visibility pop

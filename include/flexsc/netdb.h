@@ -20,8 +20,8 @@ extern "C" {
 #endif
 
 /*
- * A request, allocated by the caller. It and the memory it points to belong to the
- * library until the callback. It needs no initialisation.
+ * A request, allocated by the caller; it needs no initialisation. Until the callback
+ * runs, the library owns the request and the memory to which it points.
  */
 struct flexsc_getaddrinfo {
 	const char *node, *service;

@@ -14,7 +14,7 @@ extern "C" {
 
 struct flexsc_loop;
 
-/* Fields are only ever appended. */
+/* New versions only append fields. */
 struct flexsc_stats {
 	uint64_t posted;	/* calls accepted */
 	uint64_t completed;	/* calls whose result was consumed */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory shared by the kernel and one process, for a registration or an event
- * control block. It is made once and mapped by the process. It is freed when
- * the last reference to its file is gone; a mapping holds one.
+ * control block. It is allocated once and mapped by the process. It is freed
+ * when the last reference to its file is dropped; a mapping holds one.
  *
  * Every page is charged to the memory cgroup and to the user's RLIMIT_MEMLOCK.
  * The limit counts per user, not per process, because a file can outlive its
@@ -67,8 +67,8 @@ static int area_allocate(struct area *area, unsigned long pages)
 }
 
 /*
- * Allocate whole zeroed pages. "area" must be zero; it is zero again after an
- * error.
+ * Allocate whole zeroed pages. The caller passes a zeroed "area"; after an
+ * error it is zeroed again.
  */
 int area_make(struct area *area, unsigned long bytes)
 {

@@ -39,14 +39,17 @@
 #error "FlexSC needs CONFIG_KPROBES_ON_FTRACE"
 #endif
 /*
- * With PREEMPT_RT spinlocks sleep, but wait-queue callbacks and probes take
- * spinlocks in atomic context.
+ * With PREEMPT_RT a spinlock may sleep, but wait-queue callbacks and probes
+ * take spinlocks in atomic context.
  */
 #if IS_ENABLED(CONFIG_PREEMPT_RT)
 #error "FlexSC doesn't run with CONFIG_PREEMPT_RT"
 #endif
 
-/* Has the task left the run queue? Called from block_sched_out(). */
+/*
+ * Has the task left the run queue, rather than been preempted? Called from
+ * block_sched_out().
+ */
 static inline bool task_sleeps(struct task_struct *task)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
@@ -92,7 +95,7 @@ static inline bool syscall_traced(void)
 #endif
 }
 
-/* Is the current task under a seccomp filter, or in strict mode? */
+/* Is the current task under a seccomp filter, or in seccomp's strict mode? */
 static inline bool task_filtered(void)
 {
 #ifdef CONFIG_SECCOMP
@@ -118,8 +121,9 @@ static inline struct rseq __user *task_rseq(void)
 }
 
 /*
- * May the current task be in a restartable sequence? The task's rseq area shows
- * one, but some programs don't clear that word when they leave the sequence.
+ * May the current task be in a restartable sequence? True if its rseq area
+ * names one. Some programs don't clear that word when they leave the sequence,
+ * so the answer may be wrong.
  */
 static inline bool task_in_sequence(void)
 {
@@ -144,10 +148,10 @@ static inline bool task_shadowed(void)
 
 /*
  * Clear the branch history before an indirect call whose target user mode
- * chooses. The kernel clears it on each entry from user mode, but here a single
- * entry executes a whole batch of calls. This does nothing on processors that
- * clear it themselves or aren't affected. Newer kernels export the function to
- * KVM only.
+ * chooses (Branch History Injection). The kernel clears it on each entry from
+ * user mode, but here a single entry executes a whole batch of calls. On
+ * processors that clear it themselves or aren't affected, this does nothing.
+ * Newer kernels export the function to KVM only.
  */
 static __always_inline void history_clear(void)
 {
@@ -184,7 +188,7 @@ static inline void regs_load(struct pt_regs *regs,
 #endif
 }
 
-/* The second argument, from where regs_load() stored it. */
+/* Returns the second argument, from where regs_load() stored it. */
 static inline unsigned long regs_second(const struct pt_regs *regs)
 {
 #if defined(CONFIG_X86_64)

@@ -6,8 +6,8 @@
  * here, because the effect of that call on its thread hasn't been reviewed.
  *
  * The table isn't exported. A kprobe on its symbol fails, because the symbol is
- * data, but returns the symbol's address. As a check, the addresses of some
- * functions in the table are found by kprobes too, and compared.
+ * data, but the attempt yields the symbol's address. As a check, kprobes also
+ * find the addresses of some functions in the table, which are then compared.
  */
 #define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
 
@@ -24,8 +24,8 @@
 #endif
 
 /*
- * Longest distance of a kprobe from its function's start, which may be an
- * ENDBR.
+ * The maximum distance of a kprobe from its function's start: an ENDBR may come
+ * first.
  */
 #define LANDING	8
 
@@ -45,7 +45,7 @@ static const struct dispatch_known dispatch_known_calls[] __initconst = {
 #undef REFUSED
 };
 
-/* The kernel's futex(); dispatch_futex_unowned() calls it. */
+/* The kernel's futex(). Entries call dispatch_futex_unowned() instead. */
 static call_fn dispatch_futex __ro_after_init;
 
 asmlinkage long dispatch_unknown(const struct pt_regs *regs)
@@ -59,8 +59,8 @@ static asmlinkage long dispatch_refused(const struct pt_regs *regs)
 }
 
 /*
- * Refuse priority-inheriting futex operations: they would name the thread that
- * executes the entry as the owner. For users of the library
+ * Refuse priority-inheriting futex operations: they would make the thread that
+ * executes the entry the futex's owner. For programs that use the library,
  * lib/calls/call_info.c refuses them earlier.
  */
 static asmlinkage long dispatch_futex_unowned(const struct pt_regs *regs)
@@ -78,7 +78,7 @@ static asmlinkage long dispatch_futex_unowned(const struct pt_regs *regs)
 	}
 }
 
-/* The address of a symbol, function or data; NULL: unknown. */
+/* Returns the address of a symbol, function or data; NULL: unknown. */
 void *__init dispatch_address(const char *symbol)
 {
 	struct kprobe probe = {

@@ -24,9 +24,9 @@ static __always_inline call_fn dispatch_of(unsigned int nr)
 	if (unlikely(nr >= DISPATCH_SIZE))
 		return dispatch_unknown;
 	/*
-	 * The mask bounds the index under speculation too, which the check
-	 * doesn't. OPTIMIZER_HIDE_VAR() keeps the compiler from dropping the
-	 * mask.
+	 * OPTIMIZER_HIDE_VAR() keeps the compiler from dropping the mask, which
+	 * seems redundant after the check. The mask also bounds the index under
+	 * speculation, which the check doesn't.
 	 */
 	OPTIMIZER_HIDE_VAR(nr);
 	return dispatch_table[nr & (DISPATCH_SIZE - 1)];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Entries: the kernel's private data about each one, the transitions that the
+ * Entries: the module's private data about each one, the transitions that the
  * module makes, and checks for pending entries.
  */
 #ifndef FLEXSC_KMOD_BASE_ENTRY_H
@@ -11,25 +11,27 @@
 
 #include "base/registration.h"
 
-/* The kernel's private data about an entry, which user mode can't reach. */
+/* The module's private data about an entry, which user mode can't access. */
 struct companion {
 	struct thread *thread;	/* the thread that executes it without a permit; may be stale */
-	struct task_struct *task;	/* the task that carries it; never dereferenced */
+	/* The task that keeps its claim in user mode; only compared. */
+	struct task_struct *task;
 	u32 next;		/* the next entry on the deferred list */
-	bool deferred;		/* it is on the deferred list; under the lock */
+	bool deferred;		/* on the deferred list; guarded by the lock */
 	u8 taken;		/* enum taken */
 };
 
 /*
- * Why companion.task carries an entry through user mode. If a hostile owner
- * posts the entry again meanwhile, other threads may have it at the same time.
+ * Why a task keeps its claim on an entry (companion.task) while the task is in
+ * user mode. If a hostile owner posts the entry again meanwhile, other threads
+ * may execute it at the same time.
  */
 enum taken {
 	TAKEN_NOT = 0,
 	TAKEN_BOUNCED,		/* user mode has to make its call */
-	TAKEN_RESTARTS,		/* the task keeps its restart block */
-	TAKEN_LEAVES,		/* its call is made, delayed work is pending */
-	TAKEN_RETRY,		/* a signal ended its call, which is to be made again */
+	TAKEN_RESTARTS,		/* its call continues from the task's restart block */
+	TAKEN_LEAVES,		/* its call was made, but delayed work is pending */
+	TAKEN_RETRY,		/* a signal ended its call, which has to be made again */
 	TAKEN_ENDED,		/* a signal ended its call with -EINTR */
 };
 
@@ -64,7 +66,7 @@ static __always_inline bool entry_begin(struct flexsc_entry *entry)
 }
 
 /*
- * BUSY -> SUBMITTED: leave the entry to another thread. False: the owner
+ * BUSY -> SUBMITTED: let another thread execute the entry. False: the owner has
  * cancelled it meanwhile.
  */
 static inline bool entry_leave(struct flexsc_entry *entry)
@@ -92,7 +94,7 @@ static inline bool entries_pending(struct registration *reg)
 	return READ_ONCE(reg->deferred_count) || !ring_empty(reg);
 }
 
-/* No syscall thread is idle, and user mode can't make one. */
+/* Is no syscall thread idle, and is user mode unable to create one? */
 static inline bool entries_without_threads(struct registration *reg)
 {
 	return READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count);

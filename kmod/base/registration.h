@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A registration: the structures of what belongs to it. Which file owns what:
+ * A registration: the structures of all that belongs to it. Which file owns
+ * what:
  *
  *	main.c			the device: opening, ioctls, loading and unloading
  *	registration.c		registering, the end of a registration
@@ -25,8 +26,8 @@
  *	events/			event control blocks: see events/ecb.h
  *
  * The OWNER is the thread that waited or kicked last: entries are executed with
- * its rights. While it waits it is the WAITER, and registration.waiter is its
- * record.
+ * its credentials. While it waits it is the WAITER, and registration.waiter is
+ * its record.
  *
  *
  * Which threads may execute entries
@@ -34,12 +35,12 @@
  * A thread needs a PERMIT to take entries: there is one for each core of the
  * policy, or a single one (OSDI 2010, section 3.5: one active syscall thread
  * per core and process). A thread loses its permit when it leaves the run queue
- * while it executes an entry, or while it polls a file to see whether an entry's
- * call would block. It finishes that entry without a permit.
+ * while it executes an entry, or while it polls a file to see whether an
+ * entry's call would block. It finishes that entry without a permit.
  *
  *	idle	-> active	a syscall thread was woken and took a permit; or
  *				the waiter took one
- *	active	-> blocked	block_sched_out() gave up its permit. It holds the
+ *	active	-> blocked	block_sched_out() released its permit. It holds the
  *				run queue's lock, so it can't wake the next
  *				thread: an irq_work does
  *	blocked	-> active	its entry ended, and a permit was free
@@ -53,15 +54,15 @@
  *
  * Nothing in the shared area: any thread of the process may write to it at any
  * time. So each word of it is read once and then checked, and nothing that the
- * kernel relies on is stored there.
+ * module relies on is stored there.
  *
  *
  * Locks
  *
  * registration.lock guards the idle list, the deferred list and the unused
  * records. It is taken with interrupts off, because irq_works and timers take
- * it as well. No other lock of the module is taken inside it or around it.
- * A thread is woken inside it, which takes the run queue's lock, so
+ * it as well. No other lock of the module is taken inside it or around it. A
+ * thread is woken inside it, which takes the run queue's lock, so
  * block_sched_out() must never take it.
  */
 #ifndef FLEXSC_KMOD_BASE_REGISTRATION_H
@@ -95,7 +96,7 @@ enum counter {
 	COUNT_DEFERRED,		/* entries deferred by the waiter */
 	COUNT_INTERRUPTED,	/* entries completed as INTERRUPTED */
 	COUNT_TAKEOVERS,
-	COUNT_CANCELLED,	/* calls interrupted by a cancellation of their entry */
+	COUNT_CANCELLED,	/* calls interrupted because their entry was cancelled */
 	COUNT_RESTARTED,	/* interrupted calls that will continue */
 	COUNT_WAKEUPS,		/* wake-ups of idle syscall threads */
 	COUNT_WAITS,
@@ -112,20 +113,21 @@ enum permit_counter {
 	PERMIT_COUNTERS,
 };
 
-/* The right to take and execute entries. */
+/* A right to take and execute entries. */
 struct permit {
 	struct registration *reg;
-	struct thread *active;	/* the thread that has it; NULL: free. Compare-and-swap */
+	/* The thread that has it; NULL: free. Changed by compare-and-swap. */
+	struct thread *active;
 	int core;		/* the core that its thread must run on; -1: any */
-	bool spins;		/* its thread polls for work and executes nothing */
+	bool spins;		/* its thread polls for work, and executes no entry */
 	struct irq_work blocked;
 	atomic64_t counts[PERMIT_COUNTERS];
 };
 
 struct registration {
 	/* Constant once registered. */
-	struct mm_struct *mm;	/* holds mm_count; only compared, its memory is never used */
-	struct file *file;	/* holds no reference: each thread in an ioctl holds one */
+	struct mm_struct *mm;	/* holds mm_count; only compared, never dereferenced */
+	struct file *file;	/* no reference: each thread in an ioctl holds one */
 	struct area area;
 	struct flexsc_shared *shared;
 	u32 *ring;
@@ -144,20 +146,21 @@ struct registration {
 	raw_spinlock_t lock ____cacheline_aligned;
 	struct list_head idle;
 	u32 deferred_head, deferred_tail;	/* ends of the deferred list */
-	u32 deferred_count;	/* written under the lock, read without it */
-	atomic_t thread_requested;	/* 1: user mode is to make a thread */
-	bool no_more;		/* user mode can't make threads any more */
+	u32 deferred_count;	/* written under the lock, also read without it */
+	/* 1: user mode has been requested to create a thread. */
+	atomic_t thread_requested;
+	bool no_more;		/* user mode can't create threads any more */
 	bool ended;
 
-	/* The waiter, and the owner's rights. */
-	struct thread *waiter;	/* the thread in WAIT; NULL: none. Compare-and-swap */
-	struct thread *wait_record;	/* a record for WAIT only; see thread.in_use */
+	/* State of the current wait, and the owner's credentials. */
+	struct thread *waiter;	/* the thread in WAIT, or NULL. Set by compare-and-swap */
+	struct thread *wait_record;	/* a record that only WAIT uses; see thread.in_use */
 	wait_queue_head_t wait;
 	bool handover;		/* the current wait has FLEXSC_WAIT_HANDOVER */
 	bool owner_filtered;	/* some owner was under a seccomp filter */
-	const struct cred *cred;	/* counted reference; only compared */
+	const struct cred *cred;	/* the owner's; counted reference; only compared */
 	int unfit_threads;		/* consecutive new threads that were unfit */
-	bool woken;		/* FLEXSC_IOC_WAKE was called; the next wait clears it */
+	bool woken;		/* FLEXSC_IOC_WAKE was called; the next wait clears this */
 	u64 seen;		/* the wait ends when "completed" exceeds this */
 	ktime_t deadline;	/* KTIME_MAX: none; 0: don't sleep */
 	struct hrtimer timer;
@@ -165,11 +168,13 @@ struct registration {
 	struct mutex setup;	/* serialises registering and changes of the policy */
 	struct flexsc_policy policy;
 	u32 spin_ns;		/* how long to poll, in ns; adapted to the load */
-	u64 idle_since;		/* when polling ended without work, in ns; 0: work was found */
-	struct hrtimer progress;	/* finds calls that delay other entries */
+	/* When polling ended without finding work, in ns; 0: work was found. */
+	u64 idle_since;
+	struct hrtimer progress;	/* detects calls that delay other entries */
 	u32 progress_head;	/* the ring's head at the last check */
-	int progress_checks;	/* the timer is running. Compare-and-swap */
-	struct thread *records;	/* unused records; under the lock */
+	/* Nonzero while the timer runs. Changed by compare-and-swap. */
+	int progress_checks;
+	struct thread *records;	/* unused records; guarded by the lock */
 	struct llist_head dead;	/* records of tasks that died in a call */
 	struct irq_work death;
 	struct work_struct finish_dead;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints: the call of an entry is about to be made, and its result is
+ * Tracepoints: before the call of an entry is made, and after its result is
  * stored.
  */
 #undef TRACE_SYSTEM

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Auto-accept (SEND, section 3.6.1): the kernel accepts connections when it delivers
- * them. The owner does so on its way to user mode or while it waits. It uses the
- * kernel's own accept4(), and so its own rights. Each connection gets a watch.
+ * Auto-accept (SEND, section 3.6.1): the kernel accepts connections when it
+ * delivers them. The owner does so on its way to user mode or while it waits.
+ * It uses the kernel's own accept4(), so the owner's own credentials apply.
+ * Each connection gets a watch.
  *
- * A LISTENER, a watch that accepts, is on one list at most:
+ * An ACCEPTING WATCH, the watch of a listening socket, is on one list at most.
+ * In the code it is called "listener":
  *
  *	none	 -> accepts	a connection may be pending, and is to be delivered
  *	accepts	 -> none	all are accepted, or are held
- *	accepts	 -> accepts	more may be pending: others have their turn, or the
+ *	accepts	 -> accepts	more may be pending: its round is over, or the
  *				owner takes a signal first
  *	accepts	 -> starved	no slot or no descriptor is left: an event of the
- *				listener reports it
+ *				accepting watch reports it
  *	starved	 -> accepts	a watch ended, or the owner waits or flushes
  *
- * A task work, queued after a listener is put on "accepts", accepts from it; or the
- * owner does, before it sleeps or stops waiting. Either has one turn. A later turn
- * accepts what is left, or comes meanwhile (ecb_work.c).
+ * A task work, queued after a watch is put on "accepts", accepts from it; or
+ * the owner does, before it sleeps or stops waiting. Each time there is one
+ * round. A later round accepts what is left, or arrives meanwhile (ecb_work.c).
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -35,7 +37,7 @@
 #include "events/watch.h"
 #include "events/watch_life.h"
 
-#define ACCEPT_TURN	64	/* most connections per turn of a listener */
+#define ACCEPT_TURN	64	/* most connections per watch and round */
 
 int accept_check(const struct flexsc_ecb_watch *args)
 {
@@ -68,21 +70,24 @@ struct inherit *accept_inherit(const struct flexsc_ecb_watch *args)
 
 /* Accepting. */
 
-/* Can the kernel accept connections of this file on behalf of the program? */
+/*
+ * May the kernel accept connections of this file on behalf of the program? Not
+ * if accept4() would block, or if a tracer or filter must see it.
+ */
 static bool accept_possible(const struct file *file)
 {
 	return READ_ONCE(file->f_flags) & O_NONBLOCK && !syscall_traced();
 }
 
 /*
- * Clear the flag under siglock, because the kernel sends signals under this
- * lock. Otherwise a signal that comes between the check and the clearing would
- * stay unnoticed until the next signal. A SIGKILL would stay unnoticed for
- * ever, because no signal follows it.
+ * Clear TIF_SIGPENDING, unless a signal is pending. Done under siglock, under
+ * which the kernel sends signals. Otherwise a signal that arrives between the
+ * check and the clearing would stay unnoticed until the next signal, and a
+ * SIGKILL for ever, because no signal follows it.
  */
 static void accept_clear_sigpending(void)
 {
-	/* The current thread's own sighand never changes. */
+	/* Needs no RCU lock: the current thread's own sighand never changes. */
 	spinlock_t *lock = &rcu_dereference_raw(current->sighand)->siglock;
 
 	spin_lock_irq(lock);
@@ -91,9 +96,9 @@ static void accept_clear_sigpending(void)
 }
 
 /*
- * Another thread may have made the listener blocking. So TIF_SIGPENDING is set
- * during the call: then accept4() takes a pending connection, but doesn't wait
- * for one.
+ * Call accept4() so that it takes a pending connection, but doesn't wait for
+ * one: TIF_SIGPENDING is set during the call, because another thread may have
+ * cleared the socket's O_NONBLOCK meanwhile.
  */
 static long accept_call(int fd, u32 flags)
 {
@@ -147,7 +152,10 @@ static void accept_deliver(struct watch *listener, struct watch *watch,
 	event_claim(slot, 0);
 	accept_store_peer(file, slot);
 	level = watch_start(watch, file);
-	/* Check the file: another thread may have replaced the descriptor. */
+	/*
+	 * The watch failed, so close the connection; unless another thread has
+	 * replaced the descriptor.
+	 */
 	if ((level == -ENOSPC || level == -ENOENT) &&
 	    watch_in_table(watch, file))
 		close_fd(watch->fd);
@@ -161,7 +169,10 @@ static void accept_one(struct watch *listener, struct watch *watch, int fd)
 	const struct inherit *inherit = listener->inherit;
 	struct file *file = fget(fd);
 
-	/* Another thread may have closed or replaced the descriptor. */
+	/*
+	 * Drop the connection: another thread has closed or replaced the
+	 * descriptor.
+	 */
 	if (!file || !sock_from_file(file)) {
 		if (file)
 			fput(file);
@@ -175,7 +186,7 @@ static void accept_one(struct watch *listener, struct watch *watch, int fd)
 	fput(file);
 }
 
-/* Deliver an event of the listener itself. */
+/* Deliver an event of the accepting watch itself. */
 static void listener_report(struct watch *listener, u32 kind, long error)
 {
 	struct flexsc_event_slot *slot =
@@ -187,7 +198,9 @@ static void listener_report(struct watch *listener, u32 kind, long error)
 	watch_deliver_claimed(listener, 0, kind);
 }
 
-/* Report the error once, until a slot or a descriptor is free again. */
+/*
+ * Report the error, but not again before a slot or a descriptor is free again.
+ */
 static void listener_overflow(struct watch *listener, long error, u32 frees)
 {
 	if (!listener->overflowed) {
@@ -200,9 +213,10 @@ static void listener_overflow(struct watch *listener, long error, u32 frees)
 }
 
 /*
- * Would another accept4() return something? On an empty queue it allocates a
- * file in vain. Some protocols also check for signals before O_NONBLOCK; under
- * accept_call() they return -EINTR instead of -EAGAIN.
+ * Would another accept4() return something? Poll first: on an empty queue
+ * accept4() would allocate a file in vain. Also, some protocols check for
+ * signals before O_NONBLOCK, and under accept_call() return -EINTR instead of
+ * -EAGAIN.
  */
 static bool accept_pending(struct file *file)
 {
@@ -216,7 +230,7 @@ static bool accept_failed(struct watch *listener, struct file *file, long error,
 	switch (error) {
 	case -ECONNABORTED:
 	case -EPROTO:
-	case -ERESTARTSYS:	/* the listener has become blocking */
+	case -ERESTARTSYS:	/* O_NONBLOCK has been cleared */
 	case -EINTR:
 		return accept_pending(file);
 	case -EAGAIN:
@@ -279,11 +293,17 @@ static void accept_turn(struct watch *listener)
 {
 	struct file *file;
 
-	/* Without this reference the slot might be reused for a connection. */
+	/*
+	 * With this reference, the watch's slot can't be reused for a
+	 * connection.
+	 */
 	if (!watch_get_live(listener))
 		return;
 	file = watch_file(listener);
-	/* The watch may have been reused for a source that doesn't accept. */
+	/*
+	 * Do nothing if the watch has been reused for a source that doesn't
+	 * accept.
+	 */
 	if (file && listener->inherit)
 		accept_some(listener, file);
 	if (file)
@@ -292,8 +312,8 @@ static void accept_turn(struct watch *listener)
 }
 
 /*
- * Accept what is pending, for one turn, in the owner's context, without locks. A signal
- * ends the turn.
+ * Accept what is pending, for one round, in the owner's context, without locks.
+ * A signal ends the round.
  */
 void accept_run(struct ecb *ecb)
 {
@@ -310,7 +330,10 @@ void accept_run(struct ecb *ecb)
 			continue;
 		}
 		clear_bit(WATCH_ACCEPTS, &listener->lists);
-		/* A full barrier: a connection that comes now is seen here. */
+		/*
+		 * A full barrier: a connection whose callback found the bit
+		 * still set is accepted here.
+		 */
 		smp_mb__after_atomic();
 		accept_turn(listener);
 		cond_resched();

@@ -2,35 +2,38 @@
 /*
  * The close hook: how the module notices the close() of a watched descriptor.
  *
- * A watch has a reference to the file, so close() alone would not release the file: no
- * FIN would be sent, and a pipe's writer would not get EPIPE. But close(), dup2(),
- * close_range(), exec and the end of the process all call locks_remove_posix(file,
- * files), without a lock. At that point the number has left the table of descriptors,
- * and the closer still has its reference. A kprobe there ends the watches of that
- * descriptor, which gives up their references. So the closer's reference is the last
- * one, and the file is released inside close().
+ * A watch has a reference to the file, so close() alone would not release the
+ * file: no FIN would be sent, and a pipe's writer would not get EPIPE. But
+ * close(), dup2(), close_range(), exec and the end of the process all call
+ * locks_remove_posix(file, files), without a lock. At that point the number has
+ * left the table of descriptors, and the closing thread still has its
+ * reference. A kprobe there ends the watches of that descriptor, which drops
+ * their references. So the closing thread's reference is the last one, and the
+ * file is released inside close().
  *
- * Live watches are in a hash table, by the address of their file. The probe runs for
- * every close on the machine, and reads one word if the file's bucket is empty. It runs
- * in the closer's context with preemption disabled. So it may not sleep, and leaves
- * freeing an ECB to others: see ecb_put_later().
+ * Live watches are in a hash table, by the address of their file. The probe
+ * runs for every close on the machine, and reads one word if the file's bucket
+ * is empty. It runs in the closing thread's context with preemption disabled.
+ * So it may not sleep, and leaves freeing an ECB to others: see
+ * ecb_put_later().
  *
  *	out	-> in		hook_set(), by the owner, of a live watch
  *	in	-> out		watch_stop(), by the probe or by watch_end()
  *
- * Both hold the lock of the file's bucket. A watch that ends gives up its file before
- * it leaves the bucket. So if a probe finds the bucket empty, the watch's reference is
- * gone, too.
+ * Both hold the lock of the file's bucket. A watch that ends drops its
+ * reference before it leaves the bucket. So if a probe finds the bucket empty,
+ * the watch's reference is gone, too.
  *
- * No close is missed between hook_set() and the probe. A closer takes the number out of
- * the table of descriptors under files->file_lock, and its probe comes later. hook_set()
- * puts the watch in, then looks into that table under the same lock. Either hook_set()
- * finds the number gone, or the closer's probe finds the watch.
+ * No close is missed between hook_set() and the probe. A closing thread takes
+ * the number out of the table of descriptors under files->file_lock, and its
+ * probe runs later. hook_set() puts the watch in, then looks into that table
+ * under the same lock. Either hook_set() finds the number gone, or the closing
+ * thread's probe finds the watch.
  *
- * The probe is armed while there are ECBs, and for some seconds after the last one,
- * because arming and disarming it rewrites the kernel's code and waits for all
- * processors. If root disables kprobes or ftrace meanwhile, watches end later, by FORGET
- * or with their ECB.
+ * The probe is armed while there are ECBs, and for some seconds after the last
+ * one, because arming and disarming it rewrites the kernel's code and waits for
+ * all processors. If root disables kprobes or ftrace meanwhile, watches end
+ * later: by FORGET, or with their ECB.
  */
 #include <linux/fdtable.h>
 #include <linux/fs.h>
@@ -53,7 +56,7 @@
 static struct hlist_head hook_watches[1 << HOOK_BITS];
 static spinlock_t hook_locks[HOOK_LOCKS];
 
-static DEFINE_MUTEX(hook_mutex);	/* protects the next three */
+static DEFINE_MUTEX(hook_mutex);	/* guards the next three variables */
 static unsigned int hook_users;
 static bool hook_armed;
 static struct kprobe hook_probe;
@@ -63,22 +66,22 @@ static u32 hook_bucket(const struct file *file)
 	return hash_ptr(file, HOOK_BITS);
 }
 
-/* The lock of the file's bucket. */
+/* Returns the lock of the file's bucket. */
 spinlock_t *hook_lock(const struct file *file)
 {
 	return &hook_locks[hook_bucket(file) % HOOK_LOCKS];
 }
 
 /*
- * Is the watched descriptor closed? "files" is the closer's table of
+ * Is the watched descriptor closed? "files" is the closing thread's table of
  * descriptors.
  */
 static bool hook_is_closed(const struct watch *watch, const struct file *file,
 			   const void *files)
 {
 	/*
-	 * A table that isn't the current task's has lost its last task, and all
-	 * of its descriptors are being closed.
+	 * If the table isn't the current task's, its last task has dropped it,
+	 * and all of its descriptors are being closed.
 	 */
 	if (current->files != files)
 		return true;
@@ -105,8 +108,8 @@ static int hook_called(struct kprobe *probe, struct pt_regs *regs)
 	const struct file *file = (void *)regs_get_kernel_argument(regs, 0);
 
 	/*
-	 * Reads the bucket after the closer released files->file_lock; pairs
-	 * with hook_is_open().
+	 * Reads the bucket after the closing thread has released
+	 * files->file_lock; pairs with hook_is_open().
 	 */
 	if (unlikely(!hlist_empty(&hook_watches[hook_bucket(file)])))
 		hook_end(file, (void *)regs_get_kernel_argument(regs, 1));
@@ -121,7 +124,7 @@ static bool hook_insert(struct watch *watch)
 	unsigned int same = 0;
 
 	lockdep_assert_held(hook_lock(watch->file));
-	/* Another thread has ended the watch meanwhile. */
+	/* Nothing to insert: another thread has ended the watch meanwhile. */
 	if (!READ_ONCE(watch->live))
 		return true;
 	hlist_for_each_entry(other, &hook_watches[bucket], hook)
@@ -146,8 +149,9 @@ static bool hook_is_open(const struct watch *watch)
 }
 
 /*
- * Hook a live watch. The caller is the owner, and has a reference to the file.
- * False: the file has too many watches. The watch may have ended on return.
+ * Put a live watch into the hook's table. The caller is the owner, and has a
+ * reference to the file. False: the file has too many watches. The watch may
+ * have ended on return.
  */
 bool hook_set(struct watch *watch)
 {
@@ -186,7 +190,7 @@ static int hook_register(void)
 	return err == -ENOMEM ? err : err ? -EOPNOTSUPP : 0;
 }
 
-/* For a new ECB: arm the probe. Returns 0 or -errno. */
+/* Arm the probe for a new ECB. Returns 0 or -errno. */
 int hook_arm(void)
 {
 	int err = 0;
@@ -212,7 +216,10 @@ static void hook_unregister(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(hook_work, hook_unregister);
 
-/* For an ECB that is freed: disarm the probe some seconds after the last one. */
+/*
+ * Called when an ECB is freed: disarm the probe some seconds after the last
+ * one.
+ */
 void hook_disarm(void)
 {
 	mutex_lock(&hook_mutex);
@@ -229,7 +236,10 @@ void __init hook_init(void)
 		spin_lock_init(&hook_locks[i]);
 }
 
-/* Disarm the probe at once. There are no ECBs any more. */
+/*
+ * Disarm the probe at once. The caller guarantees that there are no ECBs any
+ * more.
+ */
 void hook_exit(void)
 {
 	cancel_delayed_work_sync(&hook_work);

@@ -15,26 +15,26 @@ void ecb_get(struct ecb *ecb)
 	refcount_inc(&ecb->refs);
 }
 
-/* Queue the attendance, and pass the caller's reference to it. Any context. */
+/* Queue the attendance, which gets the caller's reference. Any context. */
 void ecb_attend_later(struct ecb *ecb)
 {
 	/*
-	 * If it is queued already, it has a reference of its own, but may run
-	 * before this returns.
+	 * If the attendance is queued already, the queued one has a reference
+	 * of its own. It may run before this returns.
 	 */
 	while (!queue_work(ecb_queue, &ecb->attendance))
 		if (refcount_dec_not_one(&ecb->refs))
 			break;
 }
 
-/* Drop a reference where sleeping isn't allowed. */
+/* Drop a reference in a context where sleeping isn't allowed. */
 void ecb_put_later(struct ecb *ecb)
 {
 	if (!refcount_dec_not_one(&ecb->refs))
 		ecb_attend_later(ecb);
 }
 
-/* The owner has left its process: close the ECB. Any context. */
+/* Close the ECB, because the owner has left its process. Any context. */
 static noinline void ecb_abandon(struct ecb *ecb)
 {
 	ecb_get(ecb);
@@ -59,7 +59,7 @@ static bool ecb_add_work(struct ecb *ecb)
 /*
  * Make the owner call ecb_work() before it continues in user mode; an owner
  * that runs in user mode is interrupted. Any context; the caller has a
- * reference.
+ * reference to the ECB.
  */
 void ecb_kick(struct ecb *ecb)
 {
@@ -72,7 +72,8 @@ void ecb_kick(struct ecb *ecb)
 }
 
 /*
- * Wake the owner if it sleeps interruptibly; it checks the shared words again.
+ * Wake the owner if it sleeps interruptibly; it then checks the shared words
+ * again.
  */
 void ecb_wake(struct ecb *ecb)
 {
@@ -107,8 +108,8 @@ int __init ecb_init(void)
 }
 
 /*
- * No ECB is left, but a worker may still be in the function that freed the last
- * one.
+ * Called when no ECB is left: wait for a worker that may still be in the
+ * function that freed the last one.
  */
 void ecb_exit(void)
 {

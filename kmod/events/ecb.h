@@ -13,7 +13,7 @@
  *	poller.c	wait queues of watched files
  *	close_hook.c	how a close() of a watched descriptor is noticed
  *	accept.c	connections that are accepted when they are delivered
- *	listener.c	lists of the watches that accept
+ *	listener.c	lists of accepting watches
  *	upcall.c	notification: the owner's handler is called
  *
  * The OWNER is the thread that made the ECB.
@@ -35,10 +35,10 @@
  *				descriptor.
  *				Or a source found that the owner ended or
  *				executed another program
- *	closed	-> freed	the last reference was given back
+ *	closed	-> freed	the last reference was dropped
  *
- * The close hook gives references back where it may not sleep, so the attendance gives
- * back the last one.
+ * The close hook drops references where it may not sleep, so it leaves dropping the last
+ * one to the attendance.
  *
  * TASK WORK: a function that the owner calls before it goes on in user mode. An ECB has
  * one, and "queued" is its state.
@@ -56,7 +56,7 @@
  *
  * ATTENDANCE: a work item, for what neither the owner nor a source can do. It
  * closes the ECB if its owner has left. Otherwise it wakes the owner, or queues the task
- * work once more. The owner's task work accepts for one turn only, and a later one
+ * work once more. The owner's task work accepts for one round only, and a later one
  * accepts the rest. In between the owner takes signals, and usually runs in user mode.
  * But a worker on another core may queue the task work before the owner has left the
  * kernel. Then the owner runs it again first. At worst it accepts until no slot is free,
@@ -86,7 +86,7 @@ struct ecb {
 	u32 events;
 	u32 flags;			/* FLEXSC_ECB_* */
 	struct mm_struct *mm;
-	u32 pkru;			/* the owner's key rights: upcall_x86.c */
+	u32 pkru;			/* the owner's protection-key rights: upcall_x86.c */
 	struct pid *process;
 	struct area area;
 
@@ -107,10 +107,12 @@ struct ecb {
 	struct callback_head work;
 	struct work_struct attendance;
 	bool waits;			/* written by the owner, in ecb_wait() */
-	bool retry;			/* listeners on "starved" may accept again */
+	bool retry;			/* watches on "starved" may accept again */
 	struct llist_head held;		/* watches that hold events */
-	struct llist_head accepts;	/* listeners that have to accept */
-	struct llist_head starved;	/* listeners that could not accept */
+	/* Accepting watches whose connections are to be accepted. */
+	struct llist_head accepts;
+	/* Accepting watches that found no free slot or descriptor. */
+	struct llist_head starved;
 };
 
 int ecb_init(void);
@@ -132,11 +134,11 @@ void ecb_file_exit(void);
 int ecb_create(struct flexsc_ecb_create __user *user);
 
 /*
- * Is the owner still in its own process? A program that it executed may have
- * other rights, and must not be disturbed. The caller keeps interrupts disabled
- * until it has acted. Then an outdated answer is at most microseconds old, and
- * the owner is still in exec. An interrupt handler in between could last until
- * the new program runs.
+ * Is the owner still in its own process? A program that it has executed may
+ * have other credentials, and must not be disturbed. The caller keeps
+ * interrupts disabled from before the check until it has acted. So an outdated
+ * answer is at most microseconds old, and the owner is still in exec; an
+ * interrupt handler in between could last until the new program runs.
  */
 static inline bool ecb_owner_stays(const struct ecb *ecb)
 {
@@ -150,9 +152,9 @@ static inline bool ecb_has_accepts(const struct ecb *ecb)
 }
 
 /*
- * S3: an event of these groups is in the owner's memory. Wake the owner, or
- * notify it if it has requested that. Any context; the caller has executed a
- * full barrier.
+ * S3: called when an event of these groups is in the owner's memory: wake the
+ * owner, or notify it if it has requested that. Any context; the caller has
+ * executed a full barrier.
  */
 static __always_inline void ecb_announce(struct ecb *ecb, u32 groups)
 {

@@ -27,8 +27,9 @@
 /* Waiting. */
 
 /*
- * Is there an event that the owner waits for, or a connection to accept? A signal
- * comes before connections, because peers can connect without end.
+ * Is there an event that the owner waits for, or a connection to accept? A
+ * pending signal comes before connections: otherwise peers that connect without
+ * end would delay it.
  */
 static bool ecb_has_work(struct ecb *ecb, u32 groups)
 {
@@ -37,15 +38,17 @@ static bool ecb_has_work(struct ecb *ecb, u32 groups)
 }
 
 /*
- * Does the owner have other task work than the ECB's? One such work releases a
- * file whose last reference the owner dropped. A notification alone doesn't end
- * a wait.
+ * Does the owner have other task work than the ECB's? Such work releases, for
+ * example, a file whose last reference the owner has dropped. The ECB's own
+ * work, a notification, doesn't end a wait.
  */
 static bool ecb_has_other_work(const struct ecb *ecb)
 {
 	const struct callback_head *work = READ_ONCE(current->task_works);
 
-	/* Only the owner takes the ECB's work off the list, so "next" is valid. */
+	/*
+	 * "next" may be read: only the owner takes the ECB's work off the list.
+	 */
 	return work && (work != &ecb->work || READ_ONCE(work->next));
 }
 
@@ -60,10 +63,7 @@ static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 	for (;;) {
 		/* A full barrier: U3. */
 		set_current_state(TASK_INTERRUPTIBLE);
-		/*
-		 * signal_pending() is true in this case, so the wait will be
-		 * restarted.
-		 */
+		/* Make the wait restart: signal_pending() is true then. */
 		if (slept && ecb_has_other_work(ecb))
 			set_thread_flag(TIF_NOTIFY_SIGNAL);
 		has_work = ecb_has_work(ecb, groups);
@@ -90,8 +90,8 @@ static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
 	} while (ecb_sleep(ecb, groups,
 			   deadline == U64_MAX ? NULL : &expires));
 	/*
-	 * The owner keeps waiting after it was stopped, frozen or notified
-	 * without an event, and after it released files.
+	 * Restart the wait if no handler runs: the owner was stopped, frozen or
+	 * notified without an event, or it has released files.
 	 */
 	return signal_pending(current) ? -ERESTARTNOHAND : 0;
 }
@@ -127,17 +127,19 @@ static long ecb_flush_held(struct ecb *ecb)
 }
 
 /*
- * FLEXSC_ECB_KICK: do what a source in the kernel does at S3, on behalf of a
- * thread that is a source.
+ * FLEXSC_ECB_KICK: a thread that is a source has pushed events from user mode.
+ * Do what a source in the kernel does at S3.
  */
 static long ecb_kick_groups(struct ecb *ecb, u32 groups)
 {
 	struct mm_struct *mm = READ_ONCE(ecb->owner->mm);
 
-	/* An owner that ended isn't notified. */
+	/* The owner has ended, so no thread is notified. */
 	if (!mm)
 		return 0;
-	/* It executed another program, or the ECB has been closed. */
+	/*
+	 * The owner has executed another program, or the ECB has been closed.
+	 */
 	if (mm != ecb->mm || READ_ONCE(ecb->closed))
 		return -EPERM;
 	/* Pairs with U3. */
@@ -201,15 +203,15 @@ static int ecb_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 /*
- * Has the current process, which made the ECB, ended or executed another
- * program?
+ * Has the process that made the ECB ended or executed another program? Called
+ * in that process.
  */
 static bool ecb_process_is_gone(const struct ecb *ecb)
 {
 	if (task_tgid(current) != ecb->process)
 		return false;
 	/*
-	 * Without an mm the process is ending, and its last thread closes the
+	 * Without an mm the process is ending: its last thread is closing the
 	 * descriptors.
 	 */
 	return current->mm ? current->mm != ecb->mm :
@@ -217,8 +219,9 @@ static bool ecb_process_is_gone(const struct ecb *ecb)
 }
 
 /*
- * A descriptor of the file is closed. If the process has ended, drop the
- * watched files, even if a child of the process has another descriptor.
+ * Called when a descriptor of the file is closed. If the process has ended,
+ * drop the watched files now, even if a child of the process has another
+ * descriptor.
  */
 static int ecb_flush(struct file *file, fl_owner_t files)
 {

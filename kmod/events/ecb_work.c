@@ -28,7 +28,10 @@ static void ecb_free(struct ecb *ecb)
 	area_free(&ecb->area);
 	kfree(ecb);
 	hook_disarm();
-	/* flexsc_exit() waits until the current task has left this function. */
+	/*
+	 * The current task may still be in this function after the reference is
+	 * dropped: flexsc_exit() waits for it.
+	 */
 	module_put(THIS_MODULE);
 }
 
@@ -49,7 +52,10 @@ static void ecb_attend(struct work_struct *work)
 	ecb_put(ecb);
 }
 
-/* Will the current task, the owner, continue in its own process? */
+/*
+ * Will the current task, which is the owner, return to user mode in its own
+ * process?
+ */
 static bool ecb_owner_goes_on(const struct ecb *ecb)
 {
 	return ecb_owner_stays(ecb) && !(current->flags & PF_EXITING);
@@ -66,7 +72,8 @@ static void ecb_work(struct callback_head *work)
 	else
 		watches_end(ecb);
 	/*
-	 * A full barrier: the checks below see everything that happened before.
+	 * A full barrier: the checks below see everything that happened before
+	 * a kick that found 1.
 	 */
 	WARN_ON_ONCE(!atomic_xchg(&ecb->queued, 0));
 	if (goes_on)

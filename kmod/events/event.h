@@ -19,12 +19,12 @@ static_assert(sizeof(atomic_t) == sizeof(__u32));
  * The maximum number of attempts to change a shared word; interrupts may be
  * disabled meanwhile. Other sources and the owner make only a few attempts
  * fail. All attempts fail only if a thread of the process keeps writing to the
- * word. That process then loses an event or a revocation. atomic_fetch_or()
+ * word. Then that process loses an event or a revocation. atomic_fetch_or()
  * isn't used, because on x86 it is a loop without a limit.
  */
 #define EVENT_TRIES	1000
 
-/* event_push() stores these two fields by one store. */
+/* event_push() stores these two fields with one store. */
 static_assert(offsetof(struct flexsc_event_slot, group) ==
 	      offsetof(struct flexsc_event_slot, type) + sizeof(__u16));
 
@@ -48,8 +48,8 @@ static __always_inline bool event_allowed(const struct ecb *ecb, u32 groups)
 }
 
 /*
- * Add an event to the slot's state. True: the slot is on no list, so the caller
- * has to push it.
+ * Add an event to the slot's state. True: the slot was on no list, so the
+ * caller has to push it.
  */
 static __always_inline bool event_claim(struct flexsc_event_slot *slot, u32 bits)
 {
@@ -77,7 +77,7 @@ static __always_inline void event_link(struct flexsc_event_slot *slot,
 		if (likely(atomic_try_cmpxchg(head, &next, index + 1)))
 			return;
 	} while (--tries);
-	/* For a moment the list seems to end here. */
+	/* Until the next store, the list seems to end here. */
 	WRITE_ONCE(slot->next, 0);
 	next = atomic_xchg(head, index + 1);
 	WRITE_ONCE(slot->next, next);
@@ -104,7 +104,7 @@ static __always_inline void event_push(struct ecb *ecb,
 	ecb_announce(ecb, BIT(group));
 }
 
-/* Mark the slot's source as gone; it may be pushed one last time. */
+/* Mark the slot's source as ended; the slot may be pushed one last time. */
 static inline void event_revoke(struct flexsc_event_slot *slot)
 {
 	atomic_t *state = event_word(&slot->state);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two lists of listeners: those that have to accept, and those that couldn't.
- * accept.c has the states. Only the owner puts listeners back, requeues them,
- * or moves them to "starved".
+ * Two lists of accepting watches: "accepts", from which the owner has to
+ * accept, and "starved", which found no free slot or descriptor. accept.c has
+ * the states. Any context puts a watch on "accepts" when a connection arrives.
+ * Only the owner returns it there after its round, or moves it to or from
+ * "starved".
  */
 #include "events/listener.h"
 #include "events/watch.h"
 
-/* Enqueue a listener for the owner to accept from. Any context. */
+/* Put an accepting watch on "accepts", and call the owner. Any context. */
 void listener_enqueue(struct watch *listener)
 {
 	struct ecb *ecb = listener->ecb;
@@ -18,7 +20,7 @@ void listener_enqueue(struct watch *listener)
 	ecb_call(ecb);
 }
 
-/* Enqueue a listener again, because the owner's turn is over. */
+/* Put an accepting watch on "accepts" again, because its round is over. */
 void listener_put_back(struct watch *listener)
 {
 	if (!test_and_set_bit(WATCH_ACCEPTS, &listener->lists))
@@ -26,8 +28,8 @@ void listener_put_back(struct watch *listener)
 }
 
 /*
- * Retry starved listeners: a slot or a descriptor may be free again. Any
- * context.
+ * Make the owner retry the starved watches: a slot or a descriptor may be free
+ * again. Any context.
  */
 void listeners_retry(struct ecb *ecb)
 {
@@ -37,7 +39,7 @@ void listeners_retry(struct ecb *ecb)
 	ecb_call(ecb);
 }
 
-/* Move all starved listeners back to "accepts". */
+/* Move all starved watches back to "accepts". */
 void listeners_requeue(struct ecb *ecb)
 {
 	struct watch *listener, *next;
@@ -53,8 +55,8 @@ void listeners_requeue(struct ecb *ecb)
 }
 
 /*
- * Move a listener to "starved". "frees" is the value of ecb.frees from when no
- * slot or descriptor was free.
+ * Move an accepting watch to "starved". "frees" is the value that ecb.frees had
+ * before no slot or descriptor was found: if it has changed, retry.
  */
 void listener_starve(struct watch *listener, u32 frees)
 {

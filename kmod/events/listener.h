@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The lists of listeners: see listener.c. */
+/* The lists of accepting watches: see listener.c. */
 #ifndef FLEXSC_KMOD_EVENTS_LISTENER_H
 #define FLEXSC_KMOD_EVENTS_LISTENER_H
 

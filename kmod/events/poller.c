@@ -18,7 +18,7 @@
 
 /* Callbacks. */
 
-/* The wait queue's callback: an event of the watched file. Any context. */
+/* The wait queue's callback: the watched file has an event. Any context. */
 static __always_inline void watch_happened(struct watch *watch, u32 bits)
 {
 	struct ecb *ecb = watch->ecb;
@@ -32,7 +32,7 @@ static __always_inline void watch_happened(struct watch *watch, u32 bits)
 	event_push(ecb, watch->slot, watch->index, watch->kind);
 }
 
-/* POLLFREE: the wait queue is about to be freed, so leave it at once. */
+/* POLLFREE: leave the wait queue at once, because it is about to be freed. */
 static noinline int watch_queue_freed(wait_queue_entry_t *entry)
 {
 	struct poller *poller = container_of(entry, struct poller, entry);
@@ -40,8 +40,8 @@ static noinline int watch_queue_freed(wait_queue_entry_t *entry)
 	watch_happened(entry->private, POLLHUP | FLEXSC_EVENT_CHECK);
 	list_del_init(&entry->entry);
 	/*
-	 * The last use of the watch, which may be freed after this store. Pairs
-	 * with poller_leave().
+	 * The last use of the watch, which poller_leave() may free after this
+	 * store. Pairs with poller_leave().
 	 */
 	smp_store_release(&poller->head, NULL);
 	return 1;
@@ -56,8 +56,7 @@ static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
 	if (unlikely(bits & (__force u32)POLLFREE))
 		return watch_queue_freed(entry);
 	/*
-	 * A wake-up without a key doesn't name its events: the owner has to
-	 * check.
+	 * A wake-up without a key doesn't name its events: let the owner check.
 	 */
 	bits = bits ? bits & watch->want : FLEXSC_EVENT_CHECK;
 	if (bits)
@@ -120,8 +119,8 @@ static void poller_leave(struct poller *poller)
 }
 
 /*
- * Leave all wait queues. No callback of the watch runs any more when this
- * returns.
+ * Leave all wait queues. After the return, no callback of the watch runs any
+ * more.
  */
 void watch_leave_queues(struct watch *watch)
 {

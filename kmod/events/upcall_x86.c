@@ -30,13 +30,18 @@
 #define SYSCALL_SIZE	2	/* of a system-call instruction, in bytes */
 #define SYSCALL_CODE	0x050f	/* "syscall", as loaded from memory */
 #define INT80_CODE	0x80cd
-/* Distances of the tail's last two instructions from its end. */
+/*
+ * Distances of the tail's last two instructions from its end. "The upcall" in
+ * <linux/flexsc_ecb.h> describes the tail.
+ */
 #define RET_LEFT	3
 #define POPF_LEFT	4
 
 /*
- * The current task's protection-key rights. A handler must not run with the
- * rights of the code that it interrupts; a signal's handler doesn't, either.
+ * Returns the current task's protection-key rights. If they differ from those
+ * at the ECB's creation, no upcall is made: a handler must not run with the
+ * rights of the code that it interrupts, and a signal's handler doesn't,
+ * either.
  */
 u32 upcall_rights(void)
 {
@@ -52,9 +57,9 @@ static bool upcall_possible(const struct ecb *ecb, const struct pt_regs *regs)
 
 /*
  * Has the kernel's signal code turned the call into one that restart_syscall()
- * continues? A call by the handler may replace the state that restart_syscall()
- * uses. If the result equals that number by chance, a signal is sent without
- * need.
+ * continues? The handler may make a call that replaces the restart block, so a
+ * signal is used then. If the call's result equals the number of
+ * restart_syscall() by chance, a signal is sent needlessly.
  */
 static bool upcall_restarts(const struct pt_regs *regs)
 {
@@ -62,7 +67,9 @@ static bool upcall_restarts(const struct pt_regs *regs)
 
 	if (get_user(code, (u16 __user *)regs->ip))
 		return true;
-	/* Through int $0x80 restart_syscall() has its 32-bit number, 0. */
+	/*
+	 * With int $0x80, restart_syscall() has its 32-bit number, which is 0.
+	 */
 	return code == INT80_CODE ? !regs->ax :
 	       code == SYSCALL_CODE && (regs->ax & ~__X32_SYSCALL_BIT) ==
 					       __NR_restart_syscall;
@@ -97,7 +104,9 @@ static bool upcall_end_call(struct pt_regs *regs, u32 flags)
 	return true;
 }
 
-/* Is the owner leaving its handler? Then the frame is still in use. */
+/*
+ * Is the owner leaving its handler? If so, the handler's frame is still in use.
+ */
 static bool upcall_find_frame(const struct flexsc_event_control *control,
 			      const struct pt_regs *regs, u64 *frame)
 {

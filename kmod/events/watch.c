@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Watches: their memory, their references, and the events that they hold.
- * watch.h has the states. Never called in interrupts, because they take the
- * ECB's lock by a plain spin_lock(). Functions marked "owner only" need the
- * owner's context.
+ * watch.h has the states. Never called in interrupts, because the ECB's lock is
+ * taken by a plain spin_lock(). Functions marked "owner only" need the owner's
+ * context.
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -69,8 +69,8 @@ static void watch_push(struct ecb *ecb, struct watch *watch)
 }
 
 /*
- * Most free watches to try. User mode may still have the slot of a free watch
- * on one of its lists.
+ * Maximum number of free watches to try: user mode may still have the slot of a
+ * free watch on one of its lists.
  */
 #define WATCH_TRIES	1024
 
@@ -109,7 +109,7 @@ void watch_prepare(struct watch *watch, u64 data)
 	slot->fd = watch->fd;
 	slot->error = 0;
 	slot->data = data;
-	/* Drop the held events of the slot's previous source. */
+	/* Drop held events of the slot's previous source. */
 	atomic_and(WATCH_HELD, &watch->kept);
 }
 
@@ -120,7 +120,7 @@ void watch_get(struct watch *watch)
 	refcount_inc(&watch->refs);
 }
 
-/* Get a reference if the watch is live. False: it isn't live. */
+/* Get a reference to the watch, if it is live. False: it isn't. */
 bool watch_get_live(struct watch *watch)
 {
 	struct ecb *ecb = watch->ecb;
@@ -157,7 +157,10 @@ void watch_put(struct watch *watch)
 	watch_push(ecb, watch);
 	WRITE_ONCE(ecb->frees, ecb->frees + 1);
 	spin_unlock(&ecb->lock);
-	/* Before listeners_retry() reads "starved"; pairs with listener_starve(). */
+	/*
+	 * Orders the store of "frees" before listeners_retry() reads "starved";
+	 * pairs with listener_starve().
+	 */
 	smp_mb();
 	listeners_retry(ecb);
 	ecb_put_later(ecb);
@@ -195,7 +198,7 @@ bool watch_in_table(const struct watch *watch, const struct file *file)
 
 /*
  * Owner only: add bits to a claimed slot and push it. If the watch has ended
- * meanwhile, revoke the slot: see watch.h.
+ * meanwhile, revoke the slot again: see watch.h.
  */
 void watch_deliver_claimed(struct watch *watch, u32 bits, u32 kind)
 {
@@ -203,7 +206,7 @@ void watch_deliver_claimed(struct watch *watch, u32 bits, u32 kind)
 
 	atomic_or(bits, event_word(&slot->state));
 	event_push(watch->ecb, slot, watch->index, kind);
-	/* After event_push()'s full barrier; pairs with watch_stop(). */
+	/* Read after event_push()'s full barrier; pairs with watch_stop(). */
 	if (!READ_ONCE(watch->live))
 		event_revoke(slot);
 }
@@ -218,9 +221,9 @@ void watch_deliver(struct watch *watch, u32 bits)
 }
 
 /*
- * S4: hold an event whose group the owner doesn't allow. If the owner allowed
- * the group meanwhile and found no held event, the source delivers the event
- * after all.
+ * S4: hold an event whose group the owner doesn't allow. The owner may have
+ * allowed the group meanwhile and have found no held event: then deliver the
+ * event after all.
  */
 noinline void watch_hold(struct watch *watch, u32 bits)
 {

@@ -11,20 +11,20 @@
  *	live	-> ended	watch_stop(), by the first caller that finds it
  *				live: the owner's FORGET, the close hook in any
  *				thread, or the end of the ECB
- *	ended	-> free		the last reference is given back
+ *	ended	-> free		the last reference is dropped
  *
  * The references of a watch: one while it is being started, until watch_start()
- * returns; one while it is live; one during a listener's turn (accept.c). A watch that
+ * returns; one while it is live; one during a round of accepting (accept.c). A watch that
  * isn't free has a reference to the ECB. Only the owner takes watches, so a watch gets
  * another source in the owner's context alone.
  *
  * watch_stop() first takes the watch off its wait queues, so that its callbacks no longer
- * run, then revokes the slot, then gives up the watched file. The owner delivers too,
+ * run, then revokes the slot, then drops the watched file. The owner delivers too,
  * from WATCH, FLUSH and auto-accept, and the watch may end meanwhile. So after each
  * delivery the owner checks whether the watch is live, and revokes the slot again if it
  * isn't. The owner is in the kernel until then, so it can't have taken the event.
  *
- * A watch is on up to two lists of the ECB, once each; "kept" and "lists" say on which.
+ * A watch is on up to two lists of the ECB, once each; "kept" and "lists" show on which.
  * It may end, and even get another source, while it is on a list. So a list's reader
  * skips a watch that has nothing to do there.
  */
@@ -47,7 +47,8 @@ struct poller {
 #define WATCH_POLLERS	4	/* wait queues per watch */
 
 /*
- * In watch.kept: the watch is on ecb.held. The other bits are its held events.
+ * Bit of watch.kept: the watch is on ecb.held. The other bits are the held
+ * events.
  */
 #define WATCH_HELD	FLEXSC_EVENT_QUEUED
 
@@ -56,7 +57,7 @@ enum {
 	WATCH_ACCEPTS,		/* on ecb.accepts or ecb.starved */
 };
 
-/* How to watch the connections of a listener. */
+/* How to watch the connections that an accepting watch accepts. */
 struct inherit {
 	u32 want;
 	u16 group;
@@ -69,8 +70,8 @@ struct watch {
 	struct ecb *ecb;
 	struct flexsc_event_slot *slot;
 	struct file *file;	/* counted reference; NULL: the slot of a user-mode source */
-	void *files;		/* the table of descriptors; only compared */
-	struct inherit *inherit;	/* NULL: not a listener */
+	void *files;		/* the owner's table of descriptors; only compared */
+	struct inherit *inherit;	/* NULL: not an accepting watch */
 	struct poller poller;
 	struct poller *more;	/* WATCH_POLLERS - 1 further pollers, or NULL */
 	struct hlist_node hook;	/* owned by close_hook.c, like "hooked" */
@@ -80,11 +81,14 @@ struct watch {
 	u32 gen;
 	u32 kind;			/* type and group of its events: event_kind() */
 	u32 mask;		/* the group's bit */
-	u8 pollers;		/* number in use; WATCH_POLLERS + 1: more are needed */
+	u8 pollers;		/* wait queues in use; WATCH_POLLERS + 1: more are needed */
 
 	bool live;		/* written under ecb.lock */
 	bool hooked;		/* in the close hook's table */
-	/* An overflow was reported; cleared when it accepts, or its queue is empty. */
+	/*
+	 * An overflow was reported. Cleared when a connection is accepted, or
+	 * none is pending.
+	 */
 	bool overflowed;
 	refcount_t refs;
 	u32 next_free;		/* index + 1; under ecb.lock */

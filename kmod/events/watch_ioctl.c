@@ -36,8 +36,8 @@ static int watch_check(const struct flexsc_ecb_watch *args)
 }
 
 /*
- * Files that wait for other files can't be watched, because callbacks could
- * call each other in a circle.
+ * Files that wait for other files, such as epoll sets, can't be watched:
+ * callbacks could call each other in a circle.
  */
 static const char *const watch_watchers[] = {
 #ifdef CONFIG_EPOLL
@@ -113,7 +113,7 @@ static struct watch *watch_fill(struct ecb *ecb,
 	return watch;
 }
 
-/* Watch a slot that threads push from user mode; it has no file. */
+/* Watch a slot that threads push from user mode. It has no file. */
 static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
 {
 	struct watch *watch = watch_fill(ecb, args);
@@ -147,8 +147,8 @@ static long watch_add_file(struct ecb *ecb, struct file *file,
 	if (IS_ERR(watch))
 		return PTR_ERR(watch);
 	/*
-	 * Keeps "inherit" alive for watch_report() if another thread closes the
-	 * file.
+	 * Another thread may close the file and so end the watch: keep
+	 * "inherit" for watch_report().
 	 */
 	watch_get(watch);
 	level = watch_start(watch, file);
@@ -229,7 +229,10 @@ void watch_flush(struct ecb *ecb)
 	node = llist_reverse_order(llist_del_all(&ecb->held));
 	llist_for_each_entry_safe(watch, next, node, held) {
 		atomic_dec(event_word(&ecb->control->held));
-		/* From here on a source may enqueue the watch again. */
+		/*
+		 * Clears WATCH_HELD, so from here on a source may put the watch
+		 * on the list again.
+		 */
 		bits = atomic_xchg(&watch->kept, 0) & ~WATCH_HELD;
 		if (bits)
 			watch_release(watch, bits);

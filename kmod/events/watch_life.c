@@ -13,7 +13,7 @@
 #include "events/watch_life.h"
 
 /*
- * Make a watch live; any thread may end it from here on. False: the ECB is
+ * Make a watch live: from here on any thread may end it. False: the ECB is
  * closed.
  */
 bool watch_go_live(struct watch *watch)
@@ -65,7 +65,7 @@ int watch_start(struct watch *watch, struct file *file)
 
 /*
  * End the watch if it is live. The caller holds hook_lock() if the watch has a
- * file. True: the caller has to drop the reference that the live watch held.
+ * file. True: the caller has to drop the reference of the live watch.
  */
 bool watch_stop(struct watch *watch)
 {
@@ -90,7 +90,7 @@ bool watch_stop(struct watch *watch)
 		fput(watch->file);
 		/*
 		 * Must be last: a probe that finds the bucket empty relies on
-		 * the fput().
+		 * the fput() before this.
 		 */
 		hook_clear(watch);
 	}
@@ -98,8 +98,8 @@ bool watch_stop(struct watch *watch)
 }
 
 /*
- * End the watch if it is live. The caller is the owner, or has closed the ECB.
- * Otherwise the watch could go live again meanwhile, with another file.
+ * End the watch if it is live. The caller is the owner, or has closed the ECB:
+ * otherwise the watch could go live again meanwhile, with another file.
  */
 void watch_end(struct watch *watch)
 {
@@ -118,8 +118,8 @@ void watch_end(struct watch *watch)
 }
 
 /*
- * Close the ECB. Called by a thread of the process that ends, or by the ECB's
- * last user.
+ * Close the ECB. Called by a thread of the process that ends, or by the last
+ * user of the ECB.
  */
 void watches_end(struct ecb *ecb)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Entries whose call was interrupted, left work for the way to user mode, or
- * must not be made in the kernel. Some of them are submitted again, some end. A
- * syscall thread carries the others through user mode, and continues them when
- * it comes back. Run by the thread that executes the entry, in process context.
+ * must not be made in the kernel. Some of them are submitted again, some end.
+ * For the others, a syscall thread keeps its claim while it passes through user
+ * mode ("carries the entry"), and continues the entry when it comes back. Run
+ * by the thread that executes the entry, in process context.
  */
 #include <linux/nospec.h>
 #include <linux/sched/signal.h>
@@ -22,7 +23,7 @@
 
 /*
  * Let the current task carry the entry through user mode. The task executes no
- * other entry until it is back with this one.
+ * other entry before it has come back with this one.
  */
 static void carry(struct thread *thread, u32 index, enum taken taken)
 {
@@ -39,7 +40,7 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
 /*
  * Submit a BUSY entry again, at the front or at the back of the deferred list.
  * Its call will be made from the beginning. If the entry was cancelled
- * meanwhile, it ends here with ret.
+ * meanwhile, end it here with ret.
  */
 static void carry_resubmit(struct thread *thread, u32 index, bool front,
 			   long ret)
@@ -56,7 +57,7 @@ static void carry_resubmit(struct thread *thread, u32 index, bool front,
  * Handle a restart code of the kernel. A call with a restart block can continue
  * only in this task, so a syscall thread carries its entry through user mode.
  * Other calls may be made from the beginning by any thread. The waiter may be
- * due in user mode, so its entry ends as INTERRUPTED.
+ * needed in user mode, so its entry ends as INTERRUPTED.
  */
 static void carry_restart(struct thread *thread, u32 index, long ret)
 {
@@ -68,7 +69,7 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
 	}
 	count(reg, COUNT_RESTARTED, 1);
 	if (ret == -ERESTART_RESTARTBLOCK) {
-		/* The entry's result if the task never comes back. */
+		/* The entry's result, should the task never come back. */
 		WRITE_ONCE(reg->entries[index].ret, -EINTR);
 		carry(thread, index, TAKEN_RESTARTS);
 	} else {
@@ -77,10 +78,10 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
 }
 
 /*
- * A signal ended the call of a syscall thread. If a handler runs, the entry's
- * result is -EINTR, or the call is made again, as SA_RESTART requires. If no
- * handler runs, because the signal stopped the task or another thread took it,
- * the call continues.
+ * Handle a call of a syscall thread that a signal has ended. If a handler runs,
+ * the entry's result is -EINTR, or the call is made again, as SA_RESTART
+ * requires. If no handler runs, because the signal stopped the task or another
+ * thread took it, the call continues.
  *
  * The kernel decides between the two on the way to user mode, by the result of
  * the system call that returns. So the ioctl returns the result of the entry's
@@ -104,10 +105,11 @@ static void carry_signalled(struct thread *thread, u32 index, long ret)
 }
 
 /*
- * A call may leave work for the way to user mode, as close() does. The entry
- * must not be seen as complete before that work is done, so a syscall thread
- * carries it through user mode. The waiter needs no such detour, because it
- * passes through user mode before it checks for completions.
+ * Handle a completed call that has left work for the way to user mode, as
+ * close() does. The entry must not be seen as complete before that work is
+ * done, so a syscall thread carries it through user mode. The waiter needn't
+ * carry it, because the waiter passes through user mode before it checks for
+ * completions.
  */
 noinline void carry_leave_first(struct thread *thread, u32 index, long ret)
 {
@@ -122,8 +124,8 @@ static bool carry_is_restart(long ret)
 }
 
 /*
- * The call was interrupted. The reason and "ret" decide whether its entry is
- * complete, ends as INTERRUPTED, or is to be made again.
+ * Handle an interrupted call. The reason and "ret" decide whether its entry is
+ * complete, ends as INTERRUPTED, or is made again.
  */
 noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 			      bool kicked)
@@ -151,8 +153,8 @@ noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 }
 
 /*
- * A tracer or filter must see this task's system calls, so user mode has to
- * make the call. From here on user mode also has to cancel it.
+ * Let user mode make the call, because a tracer or filter must see this task's
+ * system calls. From here on user mode also has to cancel the call.
  */
 static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 {
@@ -171,8 +173,9 @@ static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 }
 
 /*
- * The waiter is traced, and FLEXSC_IOC_WAIT can't bounce an entry. So the entry
- * goes to a syscall thread, or back to user mode if there is no syscall thread.
+ * Handle an entry that the waiter must not execute, because it is traced.
+ * FLEXSC_IOC_WAIT can't bounce an entry, so the entry goes to a syscall thread,
+ * or back to user mode if there is no syscall thread.
  */
 static void carry_defer_traced(struct thread *thread, u32 index)
 {
@@ -187,8 +190,8 @@ static void carry_defer_traced(struct thread *thread, u32 index)
 }
 
 /*
- * A tracer or filter must see the current task's calls, so don't make the call
- * here.
+ * Don't make the entry's call here: a tracer or filter must see the current
+ * task's calls.
  */
 noinline void carry_traced(struct thread *thread, u32 index,
 				 unsigned int nr)
@@ -201,13 +204,13 @@ noinline void carry_traced(struct thread *thread, u32 index,
 }
 
 /*
- * Continue a call that was interrupted in this task. The entry is BUSY already,
- * so it may have been cancelled before the thread stored what it executes.
- * Hence the status is checked behind a full barrier, which pairs with
+ * Continue a call that was interrupted in this task. The entry has been BUSY
+ * all the time, so it may have been cancelled before the thread stored what it
+ * executes. So the status is checked after a full barrier, which pairs with
  * cancel_entry().
  *
  * If the thread has become traced or unfit, the entry ends as INTERRUPTED, and
- * the library has its call made elsewhere, from the beginning.
+ * the library lets another thread make its call from the beginning.
  */
 static void carry_resume(struct thread *thread, u32 index)
 {
@@ -225,8 +228,8 @@ static void carry_resume(struct thread *thread, u32 index)
 		ret = dispatch_restart(&thread->regs);
 	kicked = cancel_settle(thread, index);
 	/*
-	 * A signal handler ran meanwhile; a restart block isn't valid after
-	 * that.
+	 * A signal handler ran meanwhile, so the restart block isn't valid any
+	 * more.
 	 */
 	if (ret == -EINTR)
 		kicked = true;
@@ -237,8 +240,8 @@ static void carry_resume(struct thread *thread, u32 index)
 }
 
 /*
- * Continue a call that a signal ended. If a handler ran (FLEXSC_SERVE_HANDLED),
- * the entry ends with -EINTR.
+ * Continue a call that a signal has ended. If a handler ran
+ * (FLEXSC_SERVE_HANDLED), end the entry with -EINTR.
  */
 static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
 			       bool handled)
@@ -253,7 +256,7 @@ static void carry_on_signalled(struct thread *thread, u32 index, u8 taken,
 		publish_interrupted(thread, index, -EINTR);
 }
 
-/* Continue the entry that this task carried through user mode. */
+/* Continue the entry that this task has carried through user mode. */
 void carry_on(struct registration *reg, struct thread *thread,
 	      const struct flexsc_serve *args)
 {

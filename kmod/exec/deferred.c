@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The deferred list: entries left to syscall threads by the waiter, or by a
- * thread that may not execute them. The list is linked through the entries'
+ * The deferred list: entries that the waiter, or a thread that may not execute
+ * them, has left to syscall threads. The list is linked through the entries'
  * companions and guarded by registration.lock. Any context, but never with a
  * run queue's lock held.
  */
@@ -18,7 +18,7 @@ void deferred_put(struct registration *reg, u32 index, bool front)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	/* User mode posted the entry twice; don't enqueue it again. */
+	/* User mode has posted the entry twice; enqueue it only once. */
 	if (companion->deferred)
 		goto unlock;
 	companion->deferred = true;
@@ -35,7 +35,7 @@ unlock:
 }
 
 /*
- * Take the first entry of the list, which the caller saw to be non-empty.
+ * Take the first entry of the list, which wasn't empty when the caller checked.
  * False: it is empty now.
  */
 bool deferred_take_first(struct registration *reg, u32 *index)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Taking and executing entries. Run by syscall threads and by the waiter, in
- * process context unless a comment says otherwise. The arrows E1 and E4 are
- * those of <linux/flexsc.h>. User mode may change the shared area at any time,
- * so every word of it is loaded once.
+ * process context unless a comment says otherwise. E1 and E4 are those of
+ * <linux/flexsc.h>. User mode may change the shared area at any time, so every
+ * word of it is loaded once.
  */
 #include <linux/file.h>
 #include <linux/poll.h>
@@ -26,15 +26,16 @@
 #include "sched/record.h"
 
 /*
- * How many completions a syscall thread collects before it publishes them. With
- * more, another core that polls for a completion waits longer. With fewer, the
- * queue's cache line moves between the two cores more often.
+ * The number of completions that a syscall thread collects before it publishes
+ * them. With a larger number, another core that polls for a completion waits
+ * longer. With a smaller one, the queue's cache line moves between the two
+ * cores more often.
  */
 #define COMPLETED_MOST	16
 
 /*
- * How many entries a syscall thread takes before it wakes a sleeping waiter for
- * the completed ones, although more entries are pending.
+ * The number of entries that a syscall thread takes before it wakes a sleeping
+ * waiter for the completed ones, although more entries are pending.
  */
 #define NOTIFY_AFTER	64
 
@@ -50,17 +51,17 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 		if (head == smp_load_acquire(&reg->shared->tail))
 			return false;
 		/*
-		 * Stale if user mode stored a wrong tail; the mask below keeps
-		 * it in bounds.
+		 * If user mode has stored a wrong tail, this word is stale; the
+		 * mask below keeps it in bounds.
 		 */
 		word = READ_ONCE(reg->ring[head & reg->mask]);
 	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head,
 				     (int)(head + 1)));
 	/*
 	 * Must follow the compare-and-swap, because the owner may overwrite the
-	 * word from now on. If several threads take words at the same time,
-	 * this may go backwards for a while; the owner then sees less room than
-	 * there is.
+	 * word from now on. If several threads take words at the same time, the
+	 * shared head may go backwards for a moment; the owner then sees less
+	 * room than there is.
 	 */
 	WRITE_ONCE(reg->shared->head, head + 1);
 	/* Masked, so that speculation doesn't go beyond the entries either. */
@@ -68,7 +69,10 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 	return true;
 }
 
-/* Is the descriptor in the entry's first argument ready? May sleep. */
+/*
+ * Is the descriptor in the entry's first argument ready? May sleep, in the
+ * driver's poll function.
+ */
 static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 		       u32 index, u8 flags)
 {
@@ -77,16 +81,19 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 
 	if (!file)
 		return true;	/* the call fails at once */
-	/* If a driver sleeps here, block_sched_out() frees the permit. */
+	/*
+	 * From here on, if a driver sleeps, block_sched_out() releases the
+	 * permit.
+	 */
 	WRITE_ONCE(thread->polls, index);
 	mask = vfs_poll(file, NULL);
 	WRITE_ONCE(thread->polls, FLEXSC_NO_ENTRY);
 	fput(file);
 	/*
-	 * If the waiter slept in vfs_poll(), there was no call to interrupt, so
-	 * waiter_recall() had no effect. The waiter must not sleep in the entry
-	 * as well: block_sched_out() repeats the recall only for a thread with
-	 * a permit.
+	 * The waiter has slept in vfs_poll(). There was no call to interrupt,
+	 * so waiter_recall() had no effect. So the waiter must not sleep in the
+	 * entry as well: block_sched_out() repeats the recall only for a thread
+	 * with a permit.
 	 */
 	if (thread->is_waiter && !thread->permit)
 		return false;
@@ -103,7 +110,7 @@ static bool entry_suits_waiter(struct thread *thread,
 
 	if (flags & FLEXSC_MAY_SLEEP &&
 	    (thread->needs_thread || idle_request_thread(reg))) {
-		/* No syscall thread is idle, but user mode can make one. */
+		/* No syscall thread is idle: have user mode create one. */
 		thread->needs_thread = true;
 		return false;
 	}
@@ -128,7 +135,7 @@ static __always_inline bool entry_start(struct thread *thread,
 	return entry_begin(entry);
 }
 
-/* Handle an entry that wasn't SUBMITTED. If it is CANCEL, it ends here. */
+/* Handle an entry that wasn't SUBMITTED: if it is CANCEL, end it here. */
 static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
 {
 	cancel_settle(thread, index);
@@ -168,7 +175,10 @@ static __always_inline void entry_make(struct registration *reg,
 		publish_entry(reg, thread, entry, index, ret);
 }
 
-/* If the waiter must leave the entry to a syscall thread, defer it. */
+/*
+ * If the waiter must leave the entry to a syscall thread, put it on the
+ * deferred list.
+ */
 static bool entry_defer(struct thread *thread, struct flexsc_entry *entry,
 			u32 index, u8 flags)
 {
@@ -182,10 +192,10 @@ static bool entry_defer(struct thread *thread, struct flexsc_entry *entry,
 }
 
 /*
- * No thread is left to take over from this one. Should the entry go back to
- * user mode, which has other ways to make its call, instead of blocking this
- * thread? Readiness for writing isn't enough to keep the entry, because a long
- * write may block halfway.
+ * Return the entry to user mode, which has other ways to make its call, instead
+ * of blocking this thread? Called when no thread is left to take over from this
+ * one. A socket that is ready for writing isn't reason enough to keep the
+ * entry, because a long write may block halfway.
  */
 static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 			    u32 index, u8 flags)
@@ -204,9 +214,9 @@ static bool entry_give_back(struct thread *thread, struct flexsc_entry *entry,
 }
 
 /*
- * Must this thread not execute the entry now? True: the entry was deferred for
- * syscall threads, or given back to user mode because no syscall thread is
- * left.
+ * If this thread must not execute the entry now, defer it for syscall threads;
+ * if no syscall thread is left, return it to user mode. False: this thread may
+ * execute it.
  */
 static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
 			  u32 index, u8 flags)
@@ -218,7 +228,7 @@ static bool entry_decline(struct thread *thread, struct flexsc_entry *entry,
 	       entry_defer(thread, entry, index, flags);
 }
 
-/* Continue entry_execute() for an entry with flags. */
+/* Continue entry_execute(), for entries whose flags need a decision. */
 static noinline void entry_consider(struct thread *thread,
 				    struct flexsc_entry *entry, u32 index,
 				    u8 flags)
@@ -226,14 +236,17 @@ static noinline void entry_consider(struct thread *thread,
 	publish_all(thread);
 	if (entry_decline(thread, entry, index, flags))
 		return;
-	/* The owner's credentials may have changed while vfs_poll() slept. */
+	/*
+	 * The owner's credentials may have changed while vfs_poll() slept:
+	 * check again.
+	 */
 	if (!thread->is_waiter && current_is_unfit(thread->reg)) {
 		deferred_put(thread->reg, index, true);
 		return;
 	}
 	/*
-	 * The permit was lost in vfs_poll(), so cancel_entry() looks for the
-	 * thread here.
+	 * Without a permit, which was lost in vfs_poll(), cancel_entry() looks
+	 * for the thread here.
 	 */
 	if (!thread->permit)
 		WRITE_ONCE(thread->reg->companions[index].thread, thread);
@@ -262,11 +275,11 @@ static __always_inline void entry_execute(struct registration *reg,
 /*
  * Must the thread go to user mode before it takes another entry?
  *
- * It must if signals are pending. Delayed work (before 6.6 every close() leaves
- * some) must not wait until a call in which the thread blocks returns, either.
- * But a waiter without FLEXSC_WAIT_HANDOVER needn't leave for delayed work: its
- * batch ends soon, and if it blocks it is interrupted, because the close() is
- * complete.
+ * Yes if signals are pending. Yes, too, if delayed work is pending (before 6.6
+ * every close() leaves some): it must not wait until a call in which the thread
+ * blocks returns. But a waiter without FLEXSC_WAIT_HANDOVER needn't leave for
+ * delayed work: its batch ends soon, and if it blocks it is interrupted,
+ * because the close() is complete.
  */
 static bool entries_must_leave(struct thread *thread)
 {
@@ -276,8 +289,8 @@ static bool entries_must_leave(struct thread *thread)
 }
 
 /*
- * Publish now, although the thread has more entries to execute, and wake the
- * waiter if it sleeps.
+ * Publish the completions now, although the thread has more entries to execute,
+ * and wake the waiter if it sleeps.
  */
 static noinline void entries_notify(struct thread *thread)
 {
@@ -286,8 +299,8 @@ static noinline void entries_notify(struct thread *thread)
 }
 
 /*
- * Called between entries if thread_has_work() or the permit is lost. Gives way
- * to other tasks, and takes a permit again. True: the thread can't take another
+ * Reschedule if necessary, and take a permit again. Called between entries if
+ * thread_has_work() or the permit is lost. True: the thread can't take another
  * entry.
  */
 static noinline bool entries_give_way(struct thread *thread)
@@ -298,8 +311,8 @@ static noinline bool entries_give_way(struct thread *thread)
 	if (thread->is_waiter && READ_ONCE(thread->reg->waiter) != thread)
 		return true;
 	/*
-	 * An RCU-tasks grace period waits until each task sleeps, which this
-	 * one may never do.
+	 * Needed because an RCU-tasks grace period waits until each task has
+	 * slept, which this one may never do.
 	 */
 	if (need_resched())
 		entries_notify(thread);
@@ -344,9 +357,7 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 					       struct thread *thread,
 					       bool is_waiter)
 {
-	/*
-	 * The waiter needs no check here: user mode or wait_longer() made it.
-	 */
+	/* For the waiter, user mode or wait_longer() has made this check. */
 	bool stop = !is_waiter && entries_must_stop(thread);
 	const struct cred *cred = current_cred();
 	u64 n = 0;
@@ -410,8 +421,8 @@ void entries_execute_inline(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Execute or give back the entries that the waiter deferred and for which no
- * syscall thread is left. Each entry is taken once, because an entry that is
+ * Execute or return the entries that the waiter has deferred, if no syscall
+ * thread is left for them. Each entry is taken once, because an entry that is
  * deferred again must not keep the waiter here forever.
  */
 void entries_retrieve(struct registration *reg, struct thread *thread)
@@ -419,7 +430,7 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 	u32 n = READ_ONCE(reg->deferred_count);
 	u32 index;
 
-	/* An interrupted thread must pass through user mode first. */
+	/* Stop if interrupted: the thread must pass through user mode first. */
 	while (n-- && thread->permit && !thread_must_leave() &&
 	       entries_stranded(reg) && deferred_take(reg, &index)) {
 		if (unlikely(READ_ONCE(reg->cred) != current_cred())) {
@@ -435,7 +446,7 @@ void entries_retrieve(struct registration *reg, struct thread *thread)
 
 /*
  * End the entry of a task that died in the entry's call, or while it polled the
- * entry's file. Run by a worker.
+ * entry's file. Run by a worker, on behalf of the task.
  */
 void execute_finish_dead(struct thread *thread)
 {
@@ -459,8 +470,8 @@ void execute_finish_dead(struct thread *thread)
 	}
 	publish_entry(reg, thread, entry, index, ret);
 	/*
-	 * The worker doesn't retry. Publishing fails only if a thread of the
-	 * process keeps writing to the queue; the result is lost then.
+	 * One attempt suffices: it fails only if a thread of the process keeps
+	 * writing to the queue. Then the result is lost.
 	 */
 	if (!publish_now(thread))
 		publish_drop(thread);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Publishes completions, transitions E2 and E3 of <linux/flexsc.h>. Run by the
- * thread that completed the entries, in process context. publish_now() is also
- * called by block_sched_out(), and by task_death.c's worker on behalf of a dead
+ * thread that completed the entries, in process context. block_sched_out() also
+ * calls publish_now(), and so does task_death.c's worker on behalf of a dead
  * thread.
  */
 #include <linux/sched.h>
@@ -13,7 +13,8 @@
 #include "sched/record.h"
 
 /*
- * Rounds of attempts. After the last one the thread's completions are dropped.
+ * Rounds of attempts to publish. After the last one the thread's completions
+ * are dropped.
  */
 #define PUBLISH_ROUNDS	1000
 
@@ -34,8 +35,9 @@ void publish_drop(struct thread *thread)
 }
 
 /*
- * Some thread of the process keeps changing the queue's head. Retry for a
- * while, then drop the completions: only that process's calls are affected.
+ * Called when some thread of the process keeps changing the queue's head: retry
+ * for a while, then drop the completions. Only that process's calls are
+ * affected.
  */
 noinline void publish_hard(struct thread *thread)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Completed entries: a thread collects those that it completed, and pushes them
- * onto the completion queue together.
+ * Completed entries. A thread collects those that it has completed, and pushes
+ * them onto the completion queue together.
  */
 #ifndef FLEXSC_KMOD_PUBLISH_H
 #define FLEXSC_KMOD_PUBLISH_H
@@ -17,9 +17,9 @@
 
 /*
  * Attempts to publish in one round. Completions by other threads make only a
- * few attempts fail. All fail only if a thread of the process keeps writing to
- * the queue. block_sched_out() makes one round with interrupts disabled, so a
- * round has to be short.
+ * few attempts fail. All of them fail only if a thread of the process keeps
+ * writing to the queue. block_sched_out() makes one round with interrupts
+ * disabled, so a round has to be short.
  */
 #define PUBLISH_TRIES	1000
 
@@ -33,7 +33,7 @@ void publish_interrupted(struct thread *thread, u32 index, long ret);
  * Push the thread's completions onto the queue. They are linked to each other
  * first and pushed together: when the thread has no more work, blocks, or is
  * about to make a call that may take long. False: the head changed too often,
- * so the completions are still to be pushed.
+ * so the completions remain to be pushed.
  */
 static __always_inline bool publish_try(struct registration *reg,
 					struct thread *thread)
@@ -53,7 +53,7 @@ static __always_inline bool publish_try(struct registration *reg,
 	return false;
 published:
 	/*
-	 * Relaxed: a syscall thread calls waiter_recall() after this, whose
+	 * Relaxed: afterwards a syscall thread calls waiter_recall(), whose
 	 * full barrier pairs with wait_longer().
 	 */
 	atomic64_add(thread->completed, &reg->completed);
@@ -74,7 +74,7 @@ static inline void publish_all(struct thread *thread)
 		publish_hard(thread);
 }
 
-/* The entry is DONE, but not pushed; publish_try() will push it. */
+/* Add an entry, which is DONE, to those that publish_try() will push. */
 static __always_inline void publish_entry(struct registration *reg,
 					  struct thread *thread,
 					  struct flexsc_entry *entry,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Interrupting the thread that executes an entry (ATC 2011, section 4.2), and
- * never the entry after it.
+ * Interrupting the thread that executes an entry (ATC 2011, section 4.2),
+ * without interrupting its next entry.
  *
  * The state of a thread is in "executes":
  *
@@ -14,7 +14,7 @@
  *					interruption, before it begins another
  *					entry
  *
- * All transitions out of ENTRY are compare-and-swaps. The thread waits while
+ * All transitions out of ENTRY are compare-and-swaps. The thread spins while
  * the state is CLAIMED, which is short, so the record has its task until then.
  * A task that died in its call stays in ENTRY until serve/task_death.c ends the
  * entry. The record's reference keeps the task, and interrupting it has no
@@ -23,13 +23,13 @@
  * A thread stores what it executes, then makes the entry BUSY. The owner
  * changes BUSY to CANCEL, then searches for the thread. Each side executes a
  * full barrier in between, so the owner finds the thread, in a permit or in the
- * entry's companion. The thread is stored in the companion before it gives up
+ * entry's companion. The thread is stored in the companion before it releases
  * its permit in a call, and before it begins an entry without a permit. A
  * thread that continues an entry, which is BUSY all the time, stores itself
  * first, and checks for CANCEL after that.
  *
- * The interruption is the kernel flag that makes a call return as for a signal,
- * although all signals are blocked. The way to user mode clears it.
+ * The interruption is TIF_NOTIFY_SIGNAL, which makes a call return as for a
+ * signal, although all signals are blocked. The way to user mode clears it.
  */
 #include <linux/sched.h>
 #include <linux/wait.h>
@@ -39,10 +39,10 @@
 #include "sched/cancel.h"
 
 /*
- * Does what set_notify_signal() does, by functions that Linux exports. The wait
- * queue's default function wakes the task if it sleeps interruptibly. A running
- * task needs no notification unless it runs a virtual machine, because it
- * checks the flag before it enters user mode.
+ * Does what set_notify_signal() does, with functions that Linux exports. The
+ * wait queue's default function wakes the task if it sleeps interruptibly. A
+ * running task needs no notification, because it checks the flag before it
+ * enters user mode; unless it runs a virtual machine.
  */
 static void cancel_interrupt(struct task_struct *task)
 {
@@ -55,8 +55,8 @@ static void cancel_interrupt(struct task_struct *task)
 
 /*
  * Interrupt the call that the thread executes, unless the thread has gone on to
- * another one. Any context but with a run queue's lock held, because this wakes
- * the task.
+ * another entry. Any context, except with a run queue's lock held, because this
+ * wakes the task.
  */
 bool cancel_kick(struct thread *thread, u64 executes)
 {
@@ -64,8 +64,8 @@ bool cancel_kick(struct thread *thread, u64 executes)
 	bool mine;
 
 	/*
-	 * The thread spins while "executes" is CLAIMED, so this must not be
-	 * preempted.
+	 * Don't get preempted here: the thread spins while "executes" is
+	 * CLAIMED.
 	 */
 	preempt_disable();
 	mine = atomic64_cmpxchg(&thread->executes, executes,
@@ -74,7 +74,7 @@ bool cancel_kick(struct thread *thread, u64 executes)
 		/* A record has a task while its thread executes an entry. */
 		WARN_ON_ONCE(!thread->task);
 		cancel_interrupt(thread->task);
-		/* The task isn't used after this. Pairs with cancel_await(). */
+		/* Releases the use of the task; pairs with cancel_await(). */
 		atomic64_set_release(&thread->executes,
 				     EXECUTES_KICKED | index);
 	}
@@ -83,16 +83,16 @@ bool cancel_kick(struct thread *thread, u64 executes)
 }
 
 /*
- * The thread has ended its entry, but "executes" was CLAIMED or KICKED before
- * that. Wait until the interruption is pending.
+ * Wait until the interruption is pending. Called when the thread has ended its
+ * entry, and "executes" was CLAIMED or KICKED before that.
  */
 noinline bool cancel_await(struct thread *thread, u32 index)
 {
 	u64 executes = atomic64_read(&thread->executes);
 
 	/*
-	 * The interruption must be for this entry; otherwise the thread would
-	 * wait forever.
+	 * If "executes" were about another entry, the loop below would never
+	 * end.
 	 */
 	WARN_ON_ONCE(executes != (EXECUTES_CLAIMED | index) &&
 		     executes != (EXECUTES_KICKED | index));
@@ -105,7 +105,7 @@ noinline bool cancel_await(struct thread *thread, u32 index)
 }
 
 /*
- * Find the thread that executes the entry. The result is a hint; NULL: none
+ * Find the thread that executes the entry. The result is a hint; NULL: none was
  * found.
  */
 static struct thread *cancel_find(struct registration *reg, u32 index)
@@ -116,8 +116,8 @@ static struct thread *cancel_find(struct registration *reg, u32 index)
 
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
 		/*
-		 * Pairs with block_sched_out(), which moves the thread to the
-		 * companion.
+		 * Pairs with block_sched_out(), which stores the thread in the
+		 * companion before it releases the permit.
 		 */
 		thread = smp_load_acquire(&reg->permits[i].active);
 		if (thread && atomic64_read(&thread->executes) == executes)

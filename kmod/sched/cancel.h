@@ -22,7 +22,10 @@ bool cancel_kick(struct thread *thread, u64 executes);
 bool cancel_await(struct thread *thread, u32 index);
 long cancel_entry(struct registration *reg, u32 index);
 
-/* The thread's call of entry "index" has returned. Was it interrupted? */
+/*
+ * Called when the thread's call of entry "index" has returned. Was the call
+ * interrupted?
+ */
 static __always_inline bool cancel_settle(struct thread *thread, u32 index)
 {
 	u64 executes = EXECUTES_ENTRY | index;

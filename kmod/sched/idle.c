@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The idle list, guarded by registration.lock: syscall threads that sleep in
- * FLEXSC_IOC_SERVE. Also requests to user mode for another thread. Not called
- * by block_sched_out(), because it would take a run queue's lock twice.
+ * FLEXSC_IOC_SERVE. Also requests to user mode to create another thread.
+ * block_sched_out() must not call these functions, because they would take a
+ * run queue's lock twice.
  */
 #include "base/registration.h"
 #include "sched/idle.h"
 #include "sched/permit.h"
 #include "sched/record.h"
 
-#define WAKE_TRIES	8	/* idle threads whose core is compared */
+#define WAKE_TRIES	8	/* number of idle threads whose core is compared */
 
 /*
  * Choose the idle thread to wake. Of the last WAKE_TRIES threads that went
- * idle, prefer one that is on the first free permit's core already; else take
- * the last one that went idle. NULL: no thread is idle.
+ * idle, prefer one that is on the first free permit's core already; otherwise
+ * take the last one that went idle. NULL: no thread is idle.
  */
 static struct thread *idle_first(struct registration *reg)
 {
@@ -33,9 +34,9 @@ static struct thread *idle_first(struct registration *reg)
 }
 
 /*
- * Wake an idle thread. False: no thread is idle. Not called by
- * block_sched_out(), because this takes registration.lock and, inside it, a run
- * queue's lock.
+ * Wake an idle thread. False: no thread is idle. block_sched_out() must not
+ * call this, because it takes registration.lock and, inside it, a run queue's
+ * lock.
  */
 bool idle_wake(struct registration *reg)
 {
@@ -68,9 +69,9 @@ void idle_begin(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Take the thread off the idle list, unless idle_wake() has done so. False: its
- * time is up (not timely), but it is the last idle thread, so it stays on the
- * list.
+ * Take the thread off the idle list, unless idle_wake() has done so. False: the
+ * thread's idle time has expired ("timely" is false), but it is the last idle
+ * thread, so it stays on the list.
  */
 bool idle_end(struct registration *reg, struct thread *thread, bool timely)
 {
@@ -92,8 +93,8 @@ void idle_end_all(struct registration *reg)
 {
 	WRITE_ONCE(reg->ended, true);
 	/*
-	 * Pairs with serve_idle(): it sees "ended", or this finds the thread on
-	 * the list.
+	 * Pairs with serve_idle(): either that function sees "ended", or this
+	 * finds its thread on the list.
 	 */
 	smp_mb();
 	while (idle_wake(reg))
@@ -104,8 +105,8 @@ void idle_end_all(struct registration *reg)
 void idle_wake_for_backlog(struct registration *reg)
 {
 	/*
-	 * Read the head first: another thread may advance it beyond a tail that
-	 * was read earlier.
+	 * In this order: otherwise another thread could advance the head beyond
+	 * the tail that was read.
 	 */
 	u32 head = (u32)atomic_read(&reg->head);
 	u32 backlog = READ_ONCE(reg->shared->tail) - head;
@@ -115,10 +116,10 @@ void idle_wake_for_backlog(struct registration *reg)
 }
 
 /*
- * Have an idle thread take over from a thread that blocks. True: no thread is
- * idle and no request is outstanding, so user mode has to make a thread. The
- * next thread that serves for the first time ends the request: see
- * serve_arrive().
+ * Called when a thread blocks: is there an idle thread to take over? True: no
+ * thread is idle and no request is outstanding, so the caller has to make user
+ * mode create one. The next thread that serves for the first time ends the
+ * request: see serve_arrive().
  */
 bool idle_request_thread(struct registration *reg)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Permits: which are free, and which one a thread may take. A permit belongs to
- * a core of the policy, or to no core. Run by threads in an ioctl;
- * permit_first_free() and its callers also by irq_works and timers.
+ * a core of the policy, or to no core. Run by threads in an ioctl; irq_works
+ * and timers also run permit_first_free() and its callers.
  */
 #include <linux/cpumask.h>
 #include <linux/sched.h>
@@ -14,7 +14,7 @@
 
 /*
  * May a thread take permit i? Not if its core is offline. But if all cores of
- * the policy are offline, permit 0 stays usable, so that entries are executed
+ * the policy are offline, permit 0 may be taken, so that entries are executed
  * somewhere.
  */
 static bool permit_usable(struct registration *reg, u32 i, u32 count)
@@ -35,9 +35,9 @@ static bool permit_usable(struct registration *reg, u32 i, u32 count)
 }
 
 /*
- * May the waiter take a permit of this core? User mode isn't requested to move
- * the waiter, so the waiter must run there already, unless no syscall thread is
- * left for its entries.
+ * May the waiter take a permit of this core? Only if it runs there already,
+ * because user mode isn't requested to move the waiter; or if no syscall thread
+ * is left for its entries.
  */
 static bool permit_fits_waiter(struct registration *reg, int core)
 {
@@ -79,10 +79,10 @@ bool permit_is_elsewhere(const struct thread *thread)
 	if (core != thread->core)
 		return true;
 	/*
-	 * The affinity may be lost although it was set: when a core goes
-	 * offline, the scheduler lets its threads run anywhere. The core is
-	 * marked inactive before that, and no thread can move to it. A thread
-	 * requested to move there would return with FLEXSC_SERVE_STAYS.
+	 * A thread may have lost its affinity: when a core goes offline, the
+	 * scheduler lets its threads run anywhere. The core is marked inactive
+	 * before that, and no thread can move there. So don't request it: the
+	 * thread would only return with FLEXSC_SERVE_STAYS.
 	 */
 	return core >= 0 && cpu_active(core) &&
 	       current->nr_cpus_allowed != thread->stays &&
@@ -90,8 +90,8 @@ bool permit_is_elsewhere(const struct thread *thread)
 }
 
 /*
- * The first permit that a syscall thread may take: a hint, found without the
- * lock.
+ * Returns the first permit that a syscall thread may take. The result is a
+ * hint, found without the lock.
  */
 struct permit *permit_first_free(struct registration *reg)
 {
@@ -123,8 +123,9 @@ bool permit_any_active(struct registration *reg)
 }
 
 /*
- * Is a syscall thread active that isn't in a call? It needs no help, because it
- * looks for entries before it gives up its permit, and again after that.
+ * Is a syscall thread active that isn't in a call? If so, none has to be woken:
+ * that thread looks for entries before it releases its permit, and again
+ * afterwards.
  */
 bool permit_any_looking(struct registration *reg)
 {
@@ -132,9 +133,10 @@ bool permit_any_looking(struct registration *reg)
 	u32 i;
 
 	/*
-	 * Pairs with the full barriers of serve_with_permit() and
-	 * block_thread_left() after they give up a permit: the thread sees the
-	 * pending entries, or this sees that it has no permit any more.
+	 * Pairs with the full barriers that serve_with_permit() and
+	 * block_thread_left() execute after a permit is released: either the
+	 * thread sees the pending entries, or this sees that it has no permit
+	 * any more.
 	 */
 	smp_mb();
 	for (i = 0; i < count; i++) {

@@ -21,15 +21,18 @@ bool permit_any_active(struct registration *reg);
 bool permit_any_looking(struct registration *reg);
 
 /*
- * Take the permit for the current task, which has none. False: the permit isn't
- * free.
+ * Take the permit for the current task, which has none. False: another thread
+ * has it.
  */
 static __always_inline bool permit_take(struct permit *permit, struct thread *thread)
 {
 	RULE(thread->task == current && !thread->permit);
 	if (READ_ONCE(permit->active) || cmpxchg(&permit->active, NULL, thread))
 		return false;
-	/* block_sched_out() reads this field if the task is preempted here. */
+	/*
+	 * WRITE_ONCE(): block_sched_out() reads this field if the task is
+	 * preempted here.
+	 */
 	WRITE_ONCE(thread->permit, permit);
 	return true;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Recall: the waiter, which is the thread in FLEXSC_IOC_WAIT, is due in user mode when an
- * entry has completed, its time is up, or FLEXSC_IOC_WAKE was called. If it sleeps, it is
- * woken. If it is blocked in an entry, there are two ways to get a thread to user mode:
+ * Recall: getting the waiter, the thread in FLEXSC_IOC_WAIT, back to user mode.
+ * The waiter is due there when an entry has completed, its time is up, or
+ * FLEXSC_IOC_WAKE was called. If it sleeps, it is woken. If it is blocked in an
+ * entry, there are two ways to get a thread to user mode:
  *
  * 1. With FLEXSC_WAIT_HANDOVER a syscall thread takes the role and returns from
  *    its ioctl in the waiter's place. When the waiter's call ends, the waiter
@@ -10,8 +11,8 @@
  * 2. Otherwise the waiter's call is interrupted, and its entry completes as
  *    FLEXSC_INTERRUPTED, so that user mode can post it again.
  *
- * Any thread takes and gives the role by a compare-and-swap of registration.waiter. Any
- * context, except with a run queue's lock held.
+ * Threads take and release the role by a compare-and-swap of
+ * registration.waiter. Any context, except with a run queue's lock held.
  */
 #include "base/compat.h"
 #include "base/registration.h"
@@ -34,7 +35,10 @@ static bool waiter_is_due(struct registration *reg)
 	       waiter_is_late(reg);
 }
 
-/* The waiter, if it is blocked in an entry but due in user mode. */
+/*
+ * Returns the waiter, if it is blocked in an entry although it is due in user
+ * mode.
+ */
 static struct thread *waiter_delayed(struct registration *reg)
 {
 	struct thread *waiter = READ_ONCE(reg->waiter);
@@ -51,9 +55,8 @@ bool waiter_needs_takeover(struct registration *reg)
 }
 
 /*
- * Take the role from a waiter that is delayed, on behalf of the current syscall
- * thread. True: this thread has the role now, and must return
- * FLEXSC_SERVE_TAKEOVER.
+ * Take the role from a delayed waiter, for the current syscall thread. True:
+ * this thread has the role now, and must return FLEXSC_SERVE_TAKEOVER.
  */
 bool waiter_take_over(struct registration *reg)
 {
@@ -68,7 +71,7 @@ bool waiter_take_over(struct registration *reg)
 		WARN_ON_ONCE(READ_ONCE(waiter->task) == current);
 		count(reg, COUNT_TAKEOVERS, 1);
 		/*
-		 * The waiter may have left its entry meanwhile and sleep. Wake
+		 * The waiter may have left its entry meanwhile, and sleep: wake
 		 * it, so that it sees that it has lost the role.
 		 */
 		wake_up(&reg->wait);
@@ -85,8 +88,8 @@ static void waiter_interrupt(struct thread *waiter)
 }
 
 /*
- * Get the waiter, or a thread in its place, to user mode if it is due there.
- * Called after anything that may make it due. Any context but with a run
+ * If the waiter is due in user mode, get it there, or a thread in its place.
+ * Called after anything that may make it due. Any context, except with a run
  * queue's lock held, because this may wake a task.
  */
 void waiter_recall(struct registration *reg)
@@ -95,9 +98,9 @@ void waiter_recall(struct registration *reg)
 
 	smp_mb(); /* Pairs with wait_longer() and block_permit_freed(). */
 	/*
-	 * Either this sees that the waiter sleeps, or is blocked in an entry.
-	 * Or the waiter sees that it is due: in wait_longer(), or in the
-	 * irq_work that runs after it has blocked.
+	 * Either this sees that the waiter sleeps or is blocked in an entry, or
+	 * the waiter sees that it is due: in wait_longer(), or in the irq_work
+	 * that runs after it has blocked.
 	 */
 	if (waitqueue_active(&reg->wait) && waiter_is_due(reg)) {
 		wake_up(&reg->wait);
@@ -111,10 +114,10 @@ void waiter_recall(struct registration *reg)
 }
 
 /*
- * A syscall thread has to end, but waiter_recall() may have woken this thread
- * to take the waiter's role. If no other syscall thread is left, interrupt the
- * waiter's call as without FLEXSC_WAIT_HANDOVER. Otherwise the waiter would be
- * delayed until that call ends by itself.
+ * Called by a syscall thread that has to end, although waiter_recall() may have
+ * woken it to take the waiter's role. If no other syscall thread is left,
+ * interrupt the waiter's call as without FLEXSC_WAIT_HANDOVER: otherwise the
+ * waiter would be delayed until that call ends by itself.
  */
 void waiter_deserted(struct registration *reg)
 {
@@ -126,9 +129,9 @@ void waiter_deserted(struct registration *reg)
 }
 
 /*
- * A thread has blocked. If it is the waiter, it isn't in schedule_hrtimeout(),
- * so its time limit needs a timer. A waiter with a time limit of 0 is late
- * already; waiter_recall() handles that. Runs in an irq_work.
+ * Called when a thread has blocked, in an irq_work: if it is the waiter, start
+ * a timer for its time limit, because it isn't in schedule_hrtimeout(). A
+ * waiter with a time limit of 0 is late already; waiter_recall() handles that.
  */
 void waiter_blocked(struct registration *reg)
 {
@@ -142,7 +145,10 @@ void waiter_blocked(struct registration *reg)
 		hrtimer_start(&reg->timer, deadline, HRTIMER_MODE_ABS);
 }
 
-/* The waiter's time is up while it is blocked in an entry. Timer context. */
+/*
+ * Called when the waiter's time is up while it is blocked in an entry. Timer
+ * context.
+ */
 static enum hrtimer_restart waiter_run_late(struct hrtimer *timer)
 {
 	waiter_recall(container_of(timer, struct registration, timer));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Recalling the waiter to user mode: see recall.c. Also the rights of the
- * owner, with which entries are executed.
+ * Recalling the waiter to user mode: see recall.c. Also the check of the
+ * owner's credentials, with which entries are executed.
  */
 #ifndef FLEXSC_KMOD_SCHED_RECALL_H
 #define FLEXSC_KMOD_SCHED_RECALL_H
@@ -25,10 +25,11 @@ static inline bool waiter_has_completed(struct registration *reg)
 }
 
 /*
- * Must the current task not execute the owner's entries? Entries are executed
- * with the rights that the owner had at its last wait or kick. So a thread with
- * other credentials is unfit. If the owner is under a seccomp filter, a thread
- * without a filter is unfit as well, because it would bypass the filter.
+ * Is the current task barred from executing the owner's entries? Entries are
+ * executed with the credentials that the owner had at its last wait or kick, so
+ * a thread with other credentials is unfit. If the owner is under a seccomp
+ * filter, a thread without a filter is unfit as well, because it would bypass
+ * the filter.
  */
 static __always_inline bool current_is_unfit(struct registration *reg)
 {

@@ -27,9 +27,9 @@ static struct thread *thread_take_unused(struct registration *reg)
 }
 
 /*
- * An ioctl leaves the other fields of its record as it found them. WAIT leaves
- * the fields set here as well, so the wait record, which only WAIT uses, is set
- * up once.
+ * Get a record. An ioctl leaves the other fields of its record as it found
+ * them. WAIT leaves the fields set here as well, so the wait record, which only
+ * WAIT uses, is set up once.
  */
 static struct thread *thread_get(struct registration *reg, bool is_waiter)
 {
@@ -66,16 +66,16 @@ noinline void thread_become(struct thread *thread)
 	struct task_struct *former = thread->task;
 
 	/*
-	 * Other threads use the task only while its thread is on the idle list
-	 * or in an entry. This thread is in neither, so the reference to the
-	 * old task can be dropped at once.
+	 * The reference to the old task can be dropped at once. Other threads
+	 * use a record's task only while its thread is on the idle list or in
+	 * an entry, and this thread is in neither.
 	 */
 	thread->task = get_task_struct(current);
 	if (former)
 		put_task_struct(former);
 }
 
-/* Give back a record that isn't the wait record. */
+/* Return a record to the unused ones. Not for the wait record. */
 void thread_put(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
@@ -106,7 +106,7 @@ void threads_free(struct registration *reg)
 	}
 }
 
-/* Begin FLEXSC_IOC_SERVE for the current task. NULL: no memory. */
+/* Begin FLEXSC_IOC_SERVE for the current task. NULL: memory is short. */
 struct thread *thread_enter(struct registration *reg)
 {
 	struct thread *thread = thread_get(reg, false);
@@ -116,7 +116,10 @@ struct thread *thread_enter(struct registration *reg)
 	return thread;
 }
 
-/* A record for WAIT, if the wait record is in use or hasn't been made. */
+/*
+ * Returns another record for WAIT, if the wait record is in use or hasn't been
+ * allocated.
+ */
 struct thread *thread_get_for_wait(struct registration *reg)
 {
 	struct thread *thread = thread_get(reg, true);
@@ -127,9 +130,9 @@ struct thread *thread_get_for_wait(struct registration *reg)
 }
 
 /*
- * The current task dies in a call: arrange for its record to be finished.
- * Called from block_sched_out() with the run queue's lock held; the task is
- * TASK_DEAD.
+ * Called when the current task dies in a call: arrange for its record to be
+ * finished. Called from block_sched_out() with the run queue's lock held; the
+ * task is TASK_DEAD.
  */
 void thread_died(struct thread *thread)
 {
@@ -139,7 +142,10 @@ void thread_died(struct thread *thread)
 	irq_work_queue(&thread->reg->death);
 }
 
-/* The functions that the scheduler calls for each thread that has a record. */
+/*
+ * Register the functions that the scheduler calls for each thread that has a
+ * record.
+ */
 int __init threads_init(const struct preempt_ops *ops)
 {
 	thread_preempt_ops = *ops;

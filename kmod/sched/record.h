@@ -32,22 +32,22 @@ struct permit;
 struct thread {
 	struct registration *reg;
 	/*
-	 * A counted reference, because the task may die in a call, and
-	 * interrupting it after that must be harmless. The wait record keeps
-	 * its reference between waits.
+	 * A counted reference, because the task may die in a call, and may be
+	 * interrupted after that. The wait record keeps its reference between
+	 * waits.
 	 */
 	struct task_struct *task;
 	struct preempt_notifier notifier;
-	struct permit *permit;	/* written by its own task; see block_sched_out() */
-	int core;		/* the core it reported to have moved to; -1: any */
-	int stays;		/* its nr_cpus_allowed when it reported that it can't move */
+	struct permit *permit;	/* written by its own task only; see block_sched_out() */
+	int core;		/* the core to which it reported to have moved; -1: any */
+	int stays;		/* nr_cpus_allowed when it reported that it can't move */
 	u32 polls;		/* the entry whose file it polls, or NO_ENTRY; see execute.c */
 	atomic64_t executes;	/* the entry that it executes, or nothing: see cancel.c */
 	bool is_waiter;		/* in FLEXSC_IOC_WAIT */
 	bool is_wait_record;		/* it is registration.wait_record */
-	bool blocked;		/* lost its permit in an entry that it still executes */
-	bool woken;		/* off the idle list, by idle_wake(); under the lock */
-	bool needs_thread;	/* user mode has to make a thread on its behalf */
+	bool blocked;		/* has lost its permit in an entry that it still executes */
+	bool woken;		/* taken off the idle list by idle_wake(); under the lock */
+	bool needs_thread;	/* user mode has to create a thread on its behalf */
 	bool bounces;		/* user mode has to make the call of "carries" */
 	int signalled;		/* the result of FLEXSC_IOC_SERVE, if not 0 */
 	u32 carries;		/* the entry to carry through user mode, or NO_ENTRY */
@@ -56,7 +56,7 @@ struct thread {
 	u32 newest, oldest;	/* completed entries, not published yet */
 	u32 completed;		/* number of these entries */
 	int in_use;		/* 1 while the wait record is in use; compare-and-swap */
-	bool fget;		/* ioctl()'s fdget() took a reference */
+	bool fget;		/* ioctl()'s fdget() has taken a reference */
 	struct llist_node dead;
 	struct thread *next_free;
 };
@@ -77,8 +77,8 @@ void thread_put(struct thread *thread);
 void thread_died(struct thread *thread);
 
 /*
- * Is the current task already in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT? Its
- * notifier is registered while it is.
+ * Is the current task in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT already? Then its
+ * notifier is registered.
  */
 static inline bool thread_inside(void)
 {
@@ -128,8 +128,8 @@ static inline void thread_release(struct thread *thread)
 }
 
 /*
- * Release the current task's record, in the state that it was taken in. Process
- * context.
+ * Release the current task's record, in the state in which it was taken.
+ * Process context.
  */
 static inline void thread_leave(struct thread *thread)
 {
@@ -150,10 +150,7 @@ static inline bool thread_must_leave(void)
 	return signal_pending(current) || task_work_pending(current);
 }
 
-/*
- * May the current task have to leave the kernel, or to give way to another
- * task?
- */
+/* May the current task have to leave the kernel, or to reschedule? */
 static __always_inline bool thread_has_work(void)
 {
 	return (READ_ONCE(current_thread_info()->flags) &

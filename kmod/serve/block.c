@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread that blocks in an entry, or leaves the kernel, gives up its permit,
+ * A thread that blocks in an entry, or leaves the kernel, releases its permit,
  * and other threads continue. The scheduler calls block_sched_out() with the
- * run queue's lock held and interrupts disabled, so that function may not wake
+ * run queue's lock held and interrupts disabled, so that function must not wake
  * a task or take a lock.
  */
 #include "base/entry.h"
@@ -15,10 +15,10 @@
 #include "serve/serve.h"
 
 /*
- * The task is preempted, or leaves the run queue. If it leaves the queue in an
- * entry, or while it polls a file, it gives up its permit. This function can't
- * wake another thread to take over, because it holds the run queue's lock: the
- * permit's irq_work does that right after.
+ * Called when the task is preempted, or leaves the run queue. If it leaves the
+ * queue in an entry, or while it polls a file, release its permit. The permit's
+ * irq_work wakes another thread right after: this function can't, because it
+ * holds the run queue's lock.
  */
 static void block_sched_out(struct preempt_notifier *notifier,
 			    struct task_struct *next)
@@ -65,8 +65,8 @@ const struct preempt_ops block_ops = {
 };
 
 /*
- * A thread has blocked and given up its permit: let others continue. Runs in an
- * irq_work.
+ * Called when a thread has blocked and released its permit: let others
+ * continue. Runs in an irq_work.
  */
 void block_permit_freed(struct irq_work *work)
 {
@@ -86,9 +86,9 @@ void block_permit_freed(struct irq_work *work)
 }
 
 /*
- * A thread has left the kernel: let others continue with the pending entries.
- * If no thread is idle, wake the sleeping waiter, to execute entries or to have
- * a thread made.
+ * Called when a thread has left the kernel: let others continue with the
+ * pending entries. If no thread is idle, wake the sleeping waiter, to execute
+ * entries or to have a thread created.
  */
 void block_thread_left(struct registration *reg)
 {
@@ -97,7 +97,8 @@ void block_thread_left(struct registration *reg)
 	if (entries_pending(reg) && permit_any_free(reg) && !idle_wake(reg))
 		wake_up(&reg->wait);
 	/*
-	 * The thread that left may have been woken to take the waiter's role.
+	 * The thread that left may be the one that was woken to take the
+	 * waiter's role: choose again.
 	 */
 	waiter_recall(reg);
 }

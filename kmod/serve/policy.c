@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The policy: which cores syscall threads run on, and how long they poll for
+ * The policy: on which cores syscall threads run, and how long they poll for
  * work before they sleep (OSDI 2010, section 3.6). Any thread of the process
  * may set it at any time. A running thread follows a new policy when it takes a
  * permit, looks for work, or sees that its permit belongs to another core now.
@@ -20,14 +20,14 @@
 #include "serve/serve.h"
 
 #define SPIN_LEAST	1000	/* shortest adaptive polling, in ns */
-#define PROGRESS_PERIOD	NSEC_PER_MSEC	/* between checks of progress, in ns */
+#define PROGRESS_PERIOD	NSEC_PER_MSEC	/* interval of progress checks, in ns */
 
 /*
  * Progress checks. A slow call keeps its permit, and the owner may be busy in
  * user mode. So while syscall threads execute, and the policy has another core,
  * a timer checks that entries are still taken. If entries were pending for a
- * whole period but none was taken, it wakes a thread for another core. The
- * checks end when no thread executes.
+ * whole period but none was taken, the timer wakes a thread for another core.
+ * The checks end when no thread executes.
  */
 
 static bool policy_any_executes(struct registration *reg)
@@ -41,7 +41,10 @@ static bool policy_any_executes(struct registration *reg)
 	return false;
 }
 
-/* The timer's function, at the end of a period. Timer context. */
+/*
+ * Check progress at the end of a period. The timer's function, in timer
+ * context.
+ */
 static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
 {
 	struct registration *reg =
@@ -69,7 +72,8 @@ static enum hrtimer_restart policy_check_progress(struct hrtimer *timer)
 }
 
 /*
- * Start the checks: a thread may be executing, and the policy has another core.
+ * Start the checks. Called when a thread may be executing, and the policy has
+ * another core.
  */
 static void policy_progress_begin(struct registration *reg)
 {
@@ -138,7 +142,9 @@ static int policy_check(const struct flexsc_policy *policy)
 	return policy_check_cores(policy);
 }
 
-/* Running threads read single words of it without the lock. */
+/*
+ * Store the policy by single words: running threads read them without the lock.
+ */
 static void policy_store(struct registration *reg,
 			 const struct flexsc_policy *from)
 {
@@ -174,11 +180,15 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	WRITE_ONCE(reg->spin_ns, policy.spin_us * NSEC_PER_USEC);
 	mutex_unlock(&reg->setup);
 	/*
-	 * A thread that began under a single-core policy has started no checks.
+	 * Start the checks here, because a thread that began under a
+	 * single-core policy has not.
 	 */
 	if (policy.cores > 1)
 		policy_progress_begin(reg);
-	/* A permit may be free now, but idle threads don't check for that. */
+	/*
+	 * Wake an idle thread, because a permit may be free now, and idle
+	 * threads don't check for that.
+	 */
 	if (entries_pending(reg))
 		idle_wake(reg);
 	return 0;
@@ -197,7 +207,7 @@ long policy_get(struct registration *reg, struct flexsc_policy __user *user)
 
 /* Looking for work. */
 
-/* Work came after "gap" ns without work: adapt the time to poll. */
+/* Called when work came after "gap" ns without work: adapt how long to poll. */
 static void policy_adapt(struct registration *reg, u64 gap)
 {
 	u32 most = READ_ONCE(reg->policy.spin_us) * NSEC_PER_USEC;
@@ -209,7 +219,7 @@ static void policy_adapt(struct registration *reg, u64 gap)
 	WRITE_ONCE(reg->spin_ns, ns);
 }
 
-/* The current thread has the permit and is about to execute entries. */
+/* Called before the current thread, which has the permit, executes entries. */
 void policy_begin(struct registration *reg, struct permit *permit)
 {
 	u64 since = READ_ONCE(reg->idle_since);
@@ -244,8 +254,8 @@ static bool policy_spin_until(struct registration *reg, struct thread *thread,
 }
 
 /*
- * The current thread has a permit but no work: poll as long as the policy
- * allows. True: work has come.
+ * Called when the current thread has a permit but no work: poll as long as the
+ * policy allows. True: work has come.
  */
 bool policy_spin(struct registration *reg, struct thread *thread)
 {

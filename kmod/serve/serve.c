@@ -25,8 +25,8 @@
 			 FLEXSC_SERVE_STAYS | FLEXSC_SERVE_HANDLED)
 
 /*
- * Sleep until there is work. False: there was none for idle_ms, so the thread
- * may end.
+ * Sleep until there is work. False: there was no work for idle_ms, so the
+ * thread may end.
  */
 static bool serve_idle(struct registration *reg, struct thread *thread)
 {
@@ -36,9 +36,10 @@ static bool serve_idle(struct registration *reg, struct thread *thread)
 	WARN_ON_ONCE(thread->permit || thread->carries != FLEXSC_NO_ENTRY);
 	idle_begin(reg, thread);
 	/*
-	 * The thread enters the list, then looks for work. Whatever creates
-	 * work (a kick, a recall, idle_end_all()) executes a full barrier after
-	 * that, then looks at the list. So at least one side sees the other.
+	 * The thread enters the list, then looks for work. All that creates
+	 * work (a kick, a recall, idle_end_all()) executes a full barrier
+	 * afterwards, then looks at the list. So at least one side sees the
+	 * other.
 	 */
 	smp_mb();
 	for (;;) {
@@ -60,14 +61,17 @@ static bool serve_idle(struct registration *reg, struct thread *thread)
 }
 
 /*
- * The thread has a permit: execute entries, then poll for more as the policy
- * says. Gives up the permit; after that serve_go_on() checks once more for
- * pending entries.
+ * Execute entries with the permit, then poll for more as the policy says.
+ * Releases the permit; afterwards serve_go_on() checks once more for pending
+ * entries.
  */
 static void serve_with_permit(struct registration *reg, struct thread *thread)
 {
 	do {
-		/* Another thread sets needs_kick when it gives up its permit. */
+		/*
+		 * Clear needs_kick, which another thread sets when it releases
+		 * its permit.
+		 */
 		if (READ_ONCE(reg->shared->needs_kick))
 			WRITE_ONCE(reg->shared->needs_kick, 0);
 		policy_begin(reg, thread->permit);
@@ -82,8 +86,8 @@ static void serve_with_permit(struct registration *reg, struct thread *thread)
 	permit_give(thread);
 	/*
 	 * Pairs with the owner's full barrier between tail and needs_kick, and
-	 * with permit_any_looking(): the next check sees any entries that they
-	 * missed.
+	 * with permit_any_looking(): if they missed this thread's changes, its
+	 * next check sees their entries.
 	 */
 	smp_mb();
 }
@@ -134,8 +138,8 @@ static long serve_go_on(struct registration *reg, struct thread *thread)
 }
 
 /*
- * A thread serves for the first time, which ends the request for it. If the
- * thread is unfit it ends at once, and another one is requested. But if every
+ * Called when a thread serves for the first time, which ends the request for
+ * it. An unfit thread ends at once, and another one is requested. But if every
  * new thread is unfit (a thread keyring gives each thread its own credentials),
  * no more are requested after UNFIT_MOST.
  */
@@ -180,8 +184,8 @@ long serve_ioctl(struct registration *reg, struct flexsc_serve __user *user)
 	args.core = thread->core;
 	thread_leave(thread);
 	/*
-	 * A thread that moves to another core comes back soon and executes the
-	 * pending entries.
+	 * Not for a thread that moves to another core: it comes back soon and
+	 * executes the pending entries.
 	 */
 	if (ret == FLEXSC_SERVE_MOVE)
 		waiter_recall(reg);

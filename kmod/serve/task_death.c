@@ -30,8 +30,8 @@
 #include "serve/serve.h"
 
 /*
- * A work can't be queued with the run queue's lock held, so this irq_work
- * queues it.
+ * An irq_work, because a work can't be queued with the run queue's lock held:
+ * it queues the work.
  */
 static void death_queue_work(struct irq_work *work)
 {
@@ -51,8 +51,7 @@ static unsigned int death_finish(struct thread *thread)
 	WARN_ON_ONCE(READ_ONCE(thread->task->__state) != TASK_DEAD);
 	WRITE_ONCE(thread->blocked, false);
 	/*
-	 * The dead task was to request a thread, but can't any more: let
-	 * another task do it.
+	 * The dead task was about to request a thread: let another task do it.
 	 */
 	if (thread->needs_thread)
 		atomic_set(&reg->thread_requested, 0);
@@ -60,8 +59,8 @@ static unsigned int death_finish(struct thread *thread)
 	permit_give(thread);
 	cmpxchg(&reg->waiter, thread, NULL);
 	/*
-	 * The entry must end after the waiter's role is given up. An owner that
-	 * sees the entry's end may wait again at once, and must not get -EBUSY.
+	 * End the entry after the waiter's role is released. An owner that sees
+	 * the entry's end may wait again at once, and must not get -EBUSY.
 	 */
 	execute_finish_dead(thread);
 	thread_release(thread);
@@ -83,7 +82,7 @@ static void death_finish_all(struct work_struct *work)
 	/*
 	 * The irq_work of one task may find the record of another task that is
 	 * still in its last block_sched_out(). That function runs with
-	 * preemption disabled, so a grace period waits for it.
+	 * preemption disabled, so waiting for a grace period suffices.
 	 */
 	synchronize_rcu();
 	llist_for_each_entry_safe(thread, next, dead, dead)
@@ -100,13 +99,16 @@ void death_init(struct registration *reg)
 	INIT_WORK(&reg->finish_dead, death_finish_all);
 }
 
-/* The file is gone, and with it every reference that a dead task had to it. */
+/*
+ * Called when the file is gone, and with it every reference that a dead task
+ * had to it.
+ */
 void death_fini(struct registration *reg)
 {
 	irq_work_sync(&reg->death);
 	/*
-	 * The last run of the work may still be about to return from its
-	 * fput().
+	 * Wait for the last run of the work: it may still be about to return
+	 * from its fput().
 	 */
 	flush_work(&reg->finish_dead);
 	WARN_ON_ONCE(!llist_empty(&reg->dead));

@@ -20,7 +20,10 @@
 #include "sched/record.h"
 #include "serve/serve.h"
 
-/* A policy without cores has one permit, which any thread may take. */
+/*
+ * Take a permit for the waiter. A policy without cores has one permit, which
+ * any thread may take.
+ */
 static __always_inline bool wait_take_permit(struct registration *reg,
 					     struct thread *thread)
 {
@@ -61,7 +64,7 @@ static bool wait_sleep(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Has the waiter deferred an entry for which user mode must first make a
+ * Has the waiter deferred an entry for which user mode must first create a
  * thread?
  */
 static __always_inline bool wait_take_needs_thread(struct thread *thread)
@@ -73,15 +76,17 @@ static __always_inline bool wait_take_needs_thread(struct thread *thread)
 }
 
 /*
- * No entry has completed: may the waiter sleep? Returns THREAD_STAYS if so, or
- * the result of FLEXSC_IOC_WAIT.
+ * Called when no entry has completed: may the waiter sleep? Returns
+ * THREAD_STAYS if so, or the result of FLEXSC_IOC_WAIT.
  */
 static long wait_decide(struct registration *reg, struct thread *thread,
 			bool timely)
 {
 	if (READ_ONCE(reg->waiter) != thread)
 		return FLEXSC_WAIT_TAKEN;
-	/* A thread with other credentials has become the owner. */
+	/*
+	 * End this wait: a thread with other credentials has become the owner.
+	 */
 	if (READ_ONCE(reg->cred) != current_cred())
 		return -EACCES;
 	if (READ_ONCE(reg->woken) && xchg(&reg->woken, false))
@@ -130,7 +135,8 @@ static noinline long wait_longer(struct registration *reg,
 }
 
 /*
- * The common case: submitted entries complete at once, and no more is needed.
+ * The common case: execute submitted entries, and return because some have
+ * completed.
  */
 static __always_inline long wait_first(struct registration *reg,
 				       struct thread *thread)
@@ -144,7 +150,7 @@ static __always_inline long wait_first(struct registration *reg,
 }
 
 /*
- * The time at which a wait ends. KTIME_MAX: never; 0: at once, without
+ * Returns the time at which a wait ends. KTIME_MAX: never; 0: at once, without
  * sleeping.
  */
 static ktime_t wait_deadline(u64 timeout)
@@ -175,7 +181,7 @@ static bool wait_begin(struct registration *reg, struct thread *thread,
 
 /*
  * The waiter has deferred entries: wake a syscall thread for them. If no thread
- * is idle, but user mode can make one, return MORE instead of LOOK.
+ * is idle, but user mode can create one, return MORE instead of LOOK.
  */
 static noinline long wait_leave_deferred(struct registration *reg, long ret)
 {
@@ -216,7 +222,7 @@ long wait_ioctl(struct registration *reg, u64 seen)
 		ret = wait_first(reg, thread);
 		if (unlikely(cmpxchg(&reg->waiter, thread, NULL) != thread)) {
 			/*
-			 * The result TAKEN hides MORE, so let another thread
+			 * The result TAKEN replaces MORE, so let another thread
 			 * request one.
 			 */
 			if (ret == FLEXSC_WAIT_MORE)
@@ -225,7 +231,7 @@ long wait_ioctl(struct registration *reg, u64 seen)
 			/*
 			 * The thread that took the role may sleep until an
 			 * entry completes, and the waiter's entry has just
-			 * ended.
+			 * ended: wake it.
 			 */
 			waiter_recall(reg);
 		}

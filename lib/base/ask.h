@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * System calls that the library makes on its own behalf: to query the kernel, to sleep,
- * or to wake another thread. Each thread counts its own calls. The loop that the thread
- * works for adds the count to its mode switches.
+ * or to wake another thread. Each thread counts its own calls. The loop for which the
+ * thread works adds the count to its mode switches.
  */
 #ifndef FLEXSC_ASK_H
 #define FLEXSC_ASK_H

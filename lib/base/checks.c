@@ -19,7 +19,7 @@ void flexsc__rule_broken(const char *rule, const char *file, int line)
 	raw_syscall(SYS_kill,
 		    (uint64_t)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
 		    SIGABRT, 0, 0, 0, 0);
-	/* SIGABRT may be blocked or handled. */
+	/* A trap instead of abort(): the program may block or handle SIGABRT. */
 	__builtin_trap();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rules that every test build checks (-Dchecks, on in debug builds). A broken rule
+ * Rules that builds with -Dchecks verify (debug builds do by default). A broken rule
  * prints its condition and location, and ends the process. Any thread, any signal
  * handler.
  */

@@ -9,7 +9,7 @@
 
 #define SECOND	1000000000ULL
 
-/* Would the kernel accept this time? */
+/* Would the kernel accept this time limit? */
 static inline bool time_valid(const struct timespec *time)
 {
 	return time->tv_sec >= 0 && time->tv_nsec >= 0 &&
@@ -17,8 +17,8 @@ static inline bool time_valid(const struct timespec *time)
 }
 
 /*
- * Converts a valid time to ns. A time that is too large becomes INT64_MAX, which is as
- * good as forever.
+ * Converts a valid time to ns. A time that is too large becomes INT64_MAX, which never
+ * passes.
  */
 static inline uint64_t time_ns(const struct timespec *time)
 {

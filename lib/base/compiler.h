@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hints for rare branches. If the common path of a call has a rare branch, a COLD
- * function contains that branch. Being a separate function, it costs the common path
- * nothing, not even saved registers. The compiler assumes that calls of it are rare.
+ * Hints for rare branches. A COLD function contains a rare branch of a common path. As
+ * a separate function it costs the common path nothing, not even saved registers. The
+ * compiler assumes that calls of it are rare.
  */
 #ifndef FLEXSC_COMPILER_H
 #define FLEXSC_COMPILER_H

@@ -9,8 +9,8 @@
 #define CORES_MAX	(8 * (int)sizeof(cpu_set_t))
 
 /*
- * Parses a list of cores. -EINVAL: the list is malformed, or the process may use none
- * of its cores.
+ * Parses a list of cores. -EINVAL: the list is malformed, or the process may not use
+ * any of its cores.
  */
 int flexsc__cores_parse(const char *list, cpu_set_t *cores);
 

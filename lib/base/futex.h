@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping on a word, and a lock built on it. Any thread may use both; signal handlers
- * may wake. Only raw system calls are used: under flexsc run, the runtime serves libc's
- * futexes and uses this library to do so.
+ * Sleeping on a futex word, and a lock built on it. Any thread may use both; signal
+ * handlers may wake. Only raw system calls are used: under flexsc run, libc's futex
+ * calls are served by the runtime, which is built on this library.
  */
 #ifndef FLEXSC_FUTEX_H
 #define FLEXSC_FUTEX_H
@@ -17,8 +17,8 @@
 #include "ask.h"
 
 /*
- * Sleep while *word == value, at most ns nanoseconds (UINT64_MAX: forever).
- * 0 woken, or -EAGAIN, -ETIMEDOUT, -EINTR.
+ * Sleep while *word == value, for at most ns nanoseconds (UINT64_MAX: forever). Returns
+ * 0 when woken, or -EAGAIN, -ETIMEDOUT, -EINTR.
  */
 static inline long futex_wait(_Atomic uint32_t *word, uint32_t value,
 			      uint64_t ns)
@@ -53,7 +53,7 @@ static inline void cpu_relax(void)
 
 /*
  * A lock's word is 0: free, 1: held, or 2: held, and other threads may be sleeping
- * until it is free. Test builds record the kernel thread that holds it.
+ * until it is free. Builds with -Dchecks record the kernel thread that holds it.
  */
 struct lock {
 	_Atomic uint32_t word;
@@ -108,7 +108,7 @@ static inline bool lock_at_once(struct lock *lock)
 {
 	uint32_t was = 0;
 
-	/* L1: acquires what the previous holder released at L2. */
+	/* L1: acquires what the previous holder released with L2. */
 	if (!atomic_compare_exchange_strong_explicit(&lock->word, &was, 1,
 						     memory_order_acquire,
 						     memory_order_relaxed))
@@ -129,7 +129,7 @@ static inline void lock(struct lock *lock)
 static inline void unlock(struct lock *lock)
 {
 	lock_forget(lock);
-	/* L2: pairs with L1. */
+	/* L2: releases what this holder wrote; pairs with L1. */
 	if (atomic_exchange_explicit(&lock->word, 0, memory_order_release) == 2)
 		futex_wake(&lock->word);
 }

@@ -3,7 +3,7 @@
  * The few calls that the library makes on its own descriptors.
  *
  * In the runtime of flexsc run they are raw system calls. The runtime interposes libc's
- * functions and contains this library, so a call through libc's name would re-enter the
+ * functions and contains this library, so a call of libc's function would enter the
  * runtime as if the program had made it. tests/lint/imports.py lists the names that no
  * file of the runtime may use, and the exceptions with their reasons.
  *

@@ -8,7 +8,7 @@
 
 #include "syscall.h"
 
-/* libc's headers don't define this flag: "restorer" is set. */
+/* Not in libc's headers. It means that "restorer" is set. */
 #ifndef SA_RESTORER
 #define SA_RESTORER	0x04000000
 #endif
@@ -16,7 +16,7 @@
 struct kernel_sigaction {
 	uint64_t handler;	/* a function, SIG_DFL or SIG_IGN */
 	uint64_t flags;
-	uint64_t restorer;	/* a function that handlers return to */
+	uint64_t restorer;	/* the code to which handlers return */
 	uint64_t mask;
 };
 

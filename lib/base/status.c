@@ -6,7 +6,7 @@
 
 #include "syscall.h"
 
-/* How many bytes of an incomplete line are kept while its rest is read. */
+/* Bytes that are kept of an incomplete line while its remainder is read. */
 #define LINE	256U
 
 static void read_line(const char *line, struct status_value *values, size_t n)
@@ -23,10 +23,7 @@ static void read_line(const char *line, struct status_value *values, size_t n)
 	}
 }
 
-/*
- * Reads all complete lines. Returns the last line, which is incomplete and may be
- * empty.
- */
+/* Reads all complete lines. Returns the last line, which is incomplete, or empty. */
 static const char *read_lines(char *text, struct status_value *values, size_t n)
 {
 	char *end;
@@ -48,7 +45,10 @@ bool flexsc__status_read(int fd, struct status_value *values, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		memset(values[i].text, 0, sizeof(values[i].text));
-	/* The kernel generates the text at the first read; later reads continue it. */
+	/*
+	 * Read until the end: the kernel generates the text at the first read, and
+	 * may return it in several parts.
+	 */
 	while ((more = raw_syscall(SYS_read, (uint64_t)fd, PTR(text + have),
 				   sizeof(text) - 1 - have, 0, 0, 0)) > 0) {
 		const char *rest;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a thread's "status" file in /proc. The file may be long: it lists all
+ * Reading a thread's "status" file in /proc. The file may be long, because it lists all
  * supplementary groups of the process. Any thread.
  */
 #ifndef FLEXSC_STATUS_H
@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 struct status_value {
-	const char *name;	/* with the colon: "State:" */
-	char text[32];		/* beginning of the value; "": missing */
+	const char *name;	/* including the colon: "State:" */
+	char text[32];		/* beginning of the value; "" if the name is missing */
 };
 
 /*

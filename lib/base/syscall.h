@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plain system calls, without libc: they return the kernel's value and leave
- * errno alone, so any thread and any signal handler may make them.
+ * Plain system calls, without libc: they return the kernel's value and don't change
+ * errno. Any thread and any signal handler may make them.
  */
 #ifndef FLEXSC_SYSCALL_H
 #define FLEXSC_SYSCALL_H
@@ -11,7 +11,7 @@
 
 #if defined(__clang_analyzer__)
 
-/* clang's analyzer doesn't see what the assembly writes to. */
+/* clang's analyzer doesn't see which memory the assembly writes. */
 long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
 		 uint64_t a4, uint64_t a5);
 

@@ -13,9 +13,10 @@
 
 #include "syscall.h"
 
-/* The child's result, in memory that the parent shares. */
+/* The child's result, in memory that it shares with the parent. */
 struct result {
-	_Atomic int value;	/* TRIAL_KILLED at first; read after the child ended */
+	_Atomic int value;	/* TRIAL_KILLED at first; read after the child has
+				 * ended */
 };
 
 static struct result *make_result(void)
@@ -32,11 +33,11 @@ static struct result *make_result(void)
 static _Noreturn void child(struct result *result, int (*run)(const void *),
 			    const void *arg)
 {
-	/* If a filter ends the child, it leaves no core dump. */
+	/* Write no core dump if a filter ends the child. */
 	raw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
 	result->value = run(arg);
 	raw_syscall(SYS_exit_group, (uint64_t)result->value, 0, 0, 0, 0, 0);
-	/* A filter made exit_group() fail. */
+	/* A filter has made exit_group() fail: end the child by a trap. */
 	for (;;)
 		__builtin_trap();
 }
@@ -52,10 +53,10 @@ static bool can_open(const char *path)
 }
 
 /*
- * Would the child be the first process of a pid namespace? The end of the child would
- * end the namespace, and the program could create no process any more. A namespace
- * without a process can't be opened, which reveals this case. Without /proc the answer
- * is always no.
+ * Would the child be the first process of a pid namespace? When that child ends, so
+ * does the namespace, and the program could create no process any more. This case shows
+ * in /proc: a namespace without a process can't be opened. False if /proc isn't
+ * mounted.
  */
 static bool would_be_first(void)
 {
@@ -64,8 +65,8 @@ static bool would_be_first(void)
 }
 
 /*
- * Wait until the child has ended. Another thread that waits for any child, with __WALL
- * or __WCLONE, may reap it first. Then this wait fails with -ECHILD, and only "result"
+ * Wait until the child has ended. If another thread waits for any child, with __WALL or
+ * __WCLONE, it may reap this one. Then this wait fails with -ECHILD, and only "result"
  * shows how the child ended.
  */
 static int wait_for(uint64_t pid, const struct result *result)
@@ -84,9 +85,9 @@ static int wait_for(uint64_t pid, const struct result *result)
 }
 
 /*
- * The child has no exit signal, so the program gets no SIGCHLD and its wait(2) doesn't
- * return the child. All signals are blocked: a signal to the process group would
- * otherwise run the program's handlers in the child.
+ * The child has no exit signal, so the program gets no SIGCHLD, and its wait(2) doesn't
+ * return the child. All signals are blocked: otherwise a signal to the process group
+ * would run the program's handlers in the child.
  */
 int flexsc__trial(int (*run)(const void *arg), const void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detects valgrind, which recognises this sequence of instructions and stores its
- * answer in a register. On a processor the sequence does nothing.
+ * Detects valgrind. Valgrind recognises this sequence of instructions, and stores its
+ * answer in a register. On a processor the sequence has no effect.
  */
 #ifndef FLEXSC_VALGRIND_H
 #define FLEXSC_VALGRIND_H
@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RUNNING_UNDER	0x1001	/* the request: how many valgrinds run this program? */
+#define RUNNING_UNDER	0x1001	/* request: the number of valgrinds that run this
+				 * program */
 
 static inline bool under_valgrind(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system-call table: the properties of each call, by number. Generated from
+ * The table of system calls: the properties of each call, by number. Generated from
  * syscalls.tbl for the target machine; read-only.
  */
 #ifndef FLEXSC_CALL_INFO_H
@@ -15,10 +15,11 @@
 enum call_class {
 	CLASS_NONE = 0,	/* no such call: a gap in the numbers */
 	CLASS_FAST,	/* never sleeps for long: inline at submission */
-	CLASS_DISK,	/* may sleep for a bounded time, for a device */
+	CLASS_DISK,	/* may sleep for a bounded time, for a device such as a
+			 * disk */
 	CLASS_WAIT,	/* may sleep until another thread or process acts */
 	CLASS_SELF,	/* acts on the calling thread: inline, always */
-	CLASS_ADMIN,	/* as WAIT, but never by the kernel module */
+	CLASS_ADMIN,	/* as CLASS_WAIT, but the kernel module never makes it */
 	CLASS_NEVER,	/* refused */
 	CLASS_WORK,	/* not a system call: see loop/work.h, loop/await.h */
 	CLASS_RING,	/* for io_uring only: see loop/multishot.h */
@@ -28,18 +29,18 @@ enum call_class {
 enum call_poll {
 	POLL_NONE = 0,	/* nothing */
 	POLL_READ,	/* POLLIN */
-	POLL_WRITE,	/* POLLOUT; a large write may still wait after it */
+	POLL_WRITE,	/* POLLOUT; a large write may still wait afterwards */
 };
 
 /*
- * Which field of an io_uring request takes which argument; "shape" in syscalls.tbl.
- * lib/engine/uring_ops.c has a function for each shape.
+ * Which SQE field holds which argument; "shape" in syscalls.tbl. lib/engine/uring_ops.c
+ * has a function for each shape.
  */
 enum call_shape {
 	SHAPE_NONE = 0,	/* a call without an operation */
 	/* Reads and writes. */
 	SHAPE_RW, SHAPE_RW_AT, SHAPE_RW_V2, SHAPE_RANGE, SHAPE_MADVISE,
-	/* A descriptor and little else. */
+	/* Calls with a descriptor and few other arguments. */
 	SHAPE_FD, SHAPE_DATASYNC, SHAPE_NUMBER, SHAPE_FALLOCATE,
 	SHAPE_FTRUNCATE,
 	/* Sockets and pipes. */
@@ -49,10 +50,10 @@ enum call_shape {
 	/* Calls that wait. */
 	SHAPE_POLL, SHAPE_PPOLL, SHAPE_EPOLL_CTL, SHAPE_EPOLL_WAIT, SHAPE_NANOSLEEP,
 	SHAPE_CLOCK_SLEEP, SHAPE_WAITID,
-	/* Paths with their directories. */
+	/* Calls that take a path and the descriptor of its directory. */
 	SHAPE_OPENAT, SHAPE_OPENAT2, SHAPE_STATX, SHAPE_TWO_AT,
 	SHAPE_UNLINKAT, SHAPE_MKDIRAT, SHAPE_SYMLINKAT,
-	/* Paths alone. */
+	/* Calls that take a path only. */
 	SHAPE_OPEN, SHAPE_CREAT, SHAPE_TWO, SHAPE_UNLINK, SHAPE_RMDIR,
 	SHAPE_MKDIR, SHAPE_SYMLINK,
 	/* Extended attributes, of a path and of a descriptor. */
@@ -62,7 +63,7 @@ enum call_shape {
 	SHAPES
 };
 
-/* Where the number of bytes to transfer is found: "len" in syscalls.tbl. */
+/* Where a call's number of bytes to transfer is stored: "len" in syscalls.tbl. */
 enum call_length {
 	LENGTH_NONE = 0,
 	LENGTH_BYTES,	/* argument length_arg */
@@ -70,12 +71,12 @@ enum call_length {
 	LENGTH_MESSAGE,	/* a struct msghdr */
 };
 
-/* How the call uses the file's position: "pos". */
+/* How the call uses the file's position: "pos" in syscalls.tbl. */
 enum call_position {
 	POSITION_NONE = 0,
 	POSITION_USED,
 	POSITION_IF_NEGATIVE,	/* used if argument position_arg is -1 */
-	POSITION_GIVEN,		/* an offset is an argument */
+	POSITION_GIVEN,		/* not at all: an argument is the offset */
 };
 
 enum call_limit {
@@ -89,7 +90,7 @@ enum call_closes {
 	CLOSES_ONE,	/* argument 0 */
 	CLOSES_OTHER,	/* argument 1, unless it equals argument 0 */
 	CLOSES_RANGE,	/* from argument 0 to 1; argument 2 has flags */
-	CLOSES_SHUT,	/* nothing; calls on argument 0 stop waiting */
+	CLOSES_SHUT,	/* shutdown(): nothing, but calls on argument 0 stop waiting */
 };
 
 enum call_changes {
@@ -100,7 +101,7 @@ enum call_changes {
 
 enum call_makes {
 	MAKES_NOTHING = 0,
-	MAKES_FILE,	/* any kind of file: the path decides */
+	MAKES_FILE,	/* a file of any kind, depending on the path */
 	MAKES_SOCKET,	/* of the domain and type in arguments 0 and 1 */
 	MAKES_ACCEPTED,
 	MAKES_STREAM,
@@ -108,7 +109,7 @@ enum call_makes {
 	MAKES_DUP,	/* a duplicate of argument made_arg */
 };
 
-/* Messages at argument 1 that may pass descriptors: "passes". */
+/* Whether argument 1 points to messages that may pass descriptors: "passes". */
 enum call_passes {
 	PASSES_NOTHING = 0,
 	PASSES_ONE,	/* struct msghdr */
@@ -118,31 +119,33 @@ enum call_passes {
 /* Where a call stores the descriptors that it makes, and where their flags are. */
 enum call_made_at {
 	MADE_IS_RESULT = 0,
-	MADE_AT_ARG,	/* two, at made_arg */
+	MADE_AT_ARG,	/* two descriptors in the array at argument made_arg */
 };
 
 enum call_made_flags {
 	MADE_FLAGS_NONE = 0,
 	MADE_FLAGS_ARG,		/* argument made_flags_arg */
-	MADE_FLAGS_AT_ARG,	/* the 64-bit word there */
+	MADE_FLAGS_AT_ARG,	/* the 64-bit word to which argument made_flags_arg
+				 * points */
 };
 
 /*
- * Calls that make up a turn of an event loop: "turn". runtime/calls/loop_calls.h relies
+ * The role of a call in an event loop's turn: "turn". runtime/calls/loop_calls.h relies
  * on this order.
  */
 enum call_turn {
 	TURN_OTHER = 0,
 	TURN_TRANSFER,	/* receives or sends on its first argument */
-	TURN_SOCKET,	/* the same; argument 3 has MSG_DONTWAIT, or not */
+	TURN_SOCKET,	/* the same, with flags in argument 3 (MSG_DONTWAIT) */
 	TURN_MESSAGE,	/* receives or sends, and may pass descriptors */
 	TURN_ACCEPT,
-	TURN_SUBMIT,	/* requests of asynchronous I/O */
-	TURN_AWAIT,	/* waits for any of a set, a list of descriptors, or requests */
-	TURN_POLL,	/* waits for any of a list, unless it has exactly one descriptor */
+	TURN_SUBMIT,	/* submits asynchronous I/O */
+	TURN_AWAIT,	/* waits until a member of an epoll set, of a list of
+			 * descriptors, or of a set of requests is ready */
+	TURN_POLL,	/* waits for a list of descriptors; not if it has exactly one */
 };
 
-/* Which function of runtime/calls/hook.c handles the call; "user". */
+/* The function of runtime/calls/hook.c that handles the call: "user". */
 enum call_user {
 	USER_BY_CLASS = 0,
 	USER_FUTEX, USER_FUTEX2, USER_SIGACTION, USER_RSEQ, USER_SIGMASK,
@@ -152,23 +155,29 @@ enum call_user {
 	USER_SIGWAIT,
 };
 
-/* Does the call make its thread differ from others? See runtime/calls/apart.c. */
+/*
+ * Does the call change its kernel thread in a way that other threads don't share? See
+ * runtime/calls/apart.c.
+ */
 enum call_apart {
 	APART_NOT = 0,
 	APART_ANCHORED,
 	APART_HOST_ONLY,
-	APART_RAW,	/* as host_only, except when libc makes it for all threads */
-	APART_KEYRING,	/* anchored if argument 1 is the thread's keyring */
-	APART_COUNTER,	/* an event counter for the thread in argument 1 */
-	APART_PRIORITY,	/* a priority of the thread in argument 1 */
-	APART_RING,	/* anchored if it makes a ring bound to its thread */
+	APART_RAW,	/* made on the host only, unless libc makes it for all
+			 * threads */
+	APART_KEYRING,	/* anchors its thread if argument 1 names the thread's
+			 * keyring */
+	APART_COUNTER,	/* perf_event_open(), for the thread in argument 1 */
+	APART_PRIORITY,	/* sets the priority of the thread in argument 1 */
+	APART_RING,	/* anchors its thread if it creates a ring bound to the
+			 * thread */
 };
 
 enum call_trait {
 	CALL_PARTS = 1 << 0,
 	CALL_TRY = 1 << 1,
 	CALL_PIPE = 1 << 2,
-	CALL_SEND = 1 << 3,	/* as CALL_PIPE, unless MSG_NOSIGNAL is given */
+	CALL_SEND = 1 << 3,	/* as CALL_PIPE, unless MSG_NOSIGNAL is set */
 	CALL_FSIZE = 1 << 4,
 	CALL_NORESTART = 1 << 5,
 	CALL_SAME = 1 << 6,
@@ -178,9 +187,10 @@ enum call_trait {
 	CALL_REARM = 1 << 10,
 	CALL_SITE = 1 << 11,
 	CALL_KEEP = 1 << 12,
-	CALL_CHANGES = 1 << 13,	/* it or a variant changes facts of descriptors */
+	CALL_CHANGES = 1 << 13,	/* the call, or a variant of it, changes facts of
+				 * descriptors */
 	CALL_ONCE = 1 << 14,
-	CALL_WORKER = 1 << 15,	/* its operation always goes to a worker of io_uring */
+	CALL_WORKER = 1 << 15,	/* io_uring always executes it on a worker */
 	CALL_VITAL = 1 << 16,
 };
 
@@ -205,39 +215,44 @@ struct call_info {
 	uint8_t joins, passes;
 	uint8_t turn, user, apart;
 	uint8_t variants;	/* number of variants; 0 for most calls */
-	int16_t would;		/* the result of an attempt if the call would wait */
+	int16_t would;		/* the result with which an attempt shows that the
+				 * call would wait */
 	uint16_t first_variant;
-	uint8_t source_arg;	/* 0: no source */
+	uint8_t source_arg;	/* argument with the descriptor to read from; 0: none */
 	uint32_t traits;	/* enum call_trait */
-	/* Flags, as bits of argument flags_arg. */
+	/* Flags in argument flags_arg. */
 	uint32_t nowait, all, unpolled;
 	/*
-	 * What an attempt sets: a flag of nowait, or the argument that a variant tests.
+	 * What an attempt sets to avoid waiting: a flag of "nowait", or the
+	 * argument that a variant tests.
 	 */
 	uint32_t attempt;
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct call_info) == 64, "a row is one cache line");
 
-/* The properties of a call if an argument has a certain value. */
+/* A call whose properties differ if an argument has a certain value. */
 struct call_variant {
 	uint32_t arg, mask, value;
 	struct call_info row;
 };
 
-/* All numbers of the table are lower, and there is room for new ones. */
+/*
+ * The number of rows that arrays indexed by call number have. All calls have lower
+ * numbers, with room for new ones.
+ */
 #define CALLS_ROOM	512U
 
 extern const struct call_info flexsc__calls[];
 extern const struct call_variant flexsc__call_variants[];
 /*
- * enum call_turn of each row, in an array of its own, because each call of a turn reads
- * it.
+ * Each row's enum call_turn. A separate array, because an event loop reads it for each
+ * call.
  */
 extern const uint8_t flexsc__call_turns[CALLS_ROOM];
 extern const unsigned int flexsc__call_count;
 
-/* The last rows, which aren't system calls. */
+/* The last rows of the table, which aren't system calls. */
 #define NR_WORK		(flexsc__call_count - 4)
 #define NR_AWAIT	(flexsc__call_count - 3)
 #define NR_ACCEPT	(flexsc__call_count - 2)
@@ -246,32 +261,34 @@ extern const unsigned int flexsc__call_count;
 /* May a program post a system call of this row? */
 static inline bool call_can_be_posted(const struct call_info *row)
 {
-	/* Covers the classes between NONE and NEVER with one comparison. */
+	/* One comparison for all classes between CLASS_NONE and CLASS_NEVER. */
 	return (uint8_t)(row->class - CLASS_FAST) < CLASS_NEVER - CLASS_FAST;
 }
 
-/* The row of call nr. A number that isn't a call has a row of CLASS_NONE. */
+/* Returns the row of call nr. A number that isn't a call has a row of CLASS_NONE. */
 static inline const struct call_info *flexsc__call_info(unsigned int nr)
 {
 	return &flexsc__calls[nr < flexsc__call_count ? nr : flexsc__call_count];
 }
 
 /*
- * The poll(2) event after which the call can begin without waiting. connect() is an
- * exception: it begins at once and can't be repeated, so it waits for its end.
+ * Returns the poll(2) event after which the call can begin without waiting. connect()
+ * is an exception: it begins at once and can't be repeated, so the event shows its end.
  */
 static inline enum call_poll call_poll(const struct call_info *row)
 {
 	return row->traits & CALL_ONCE ? POLL_NONE : (enum call_poll)row->dir;
 }
 
-/* Does the call transfer a socket's bytes, and obey MSG_DONTWAIT? */
+/* Does the call transfer bytes on a socket, and obey MSG_DONTWAIT? */
 static inline bool call_is_of_socket(const struct call_info *row)
 {
 	return row->length && row->attempt == MSG_DONTWAIT;
 }
 
-/* The variant of the row that matches the arguments; otherwise the row itself. */
+/*
+ * Returns the variant of the row that matches the arguments; otherwise the row itself.
+ */
 static inline const struct call_info *call_variant_of(const struct call_info *row,
 						const __u64 *args)
 {
@@ -295,18 +312,18 @@ static inline bool call_changes_fds(const struct call_info *variant)
 	return variant->closes | variant->changes | (variant->makes == MAKES_DUP);
 }
 
-/* Does this variant, if it succeeds, make descriptors or share files with others? */
+/* If this variant succeeds, does it make descriptors or share files with others? */
 static inline bool call_adds_fds(const struct call_info *variant)
 {
 	return variant->makes | variant->joins | variant->passes;
 }
 
-/* The class of a call with these arguments. CLASS_NEVER means -EOPNOTSUPP. */
+/* Returns the class of a call with these arguments. CLASS_NEVER means -EOPNOTSUPP. */
 enum call_class flexsc__call_class(const struct call_info *row,
 				   const struct flexsc_entry *entry);
 
 /*
- * Does poll(2) fail to show whether the call would wait? MSG_ERRQUEUE and MSG_OOB: the
+ * Is poll(2) unable to show whether the call would wait? MSG_ERRQUEUE and MSG_OOB: the
  * call fails at once if there is no such data, except that a socket without an error
  * queue ignores MSG_ERRQUEUE and waits for data. MSG_PEEK with MSG_WAITALL: the call
  * waits although poll(2) reports some bytes.
@@ -314,8 +331,9 @@ enum call_class flexsc__call_class(const struct call_info *row,
 bool flexsc__call_is_unpolled(const struct call_info *row, const __u64 *args);
 
 /*
- * How many bytes the call is to transfer; 0 if its result isn't a number of bytes. The
- * vector or message that the arguments point to must be valid.
+ * Returns the number of bytes that the call is to transfer; 0 if its result isn't a
+ * number of bytes. The caller guarantees that the vector or message which the arguments
+ * point to is valid.
  */
 uint64_t flexsc__requested_length(const struct flexsc_entry *entry);
 

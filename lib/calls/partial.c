@@ -11,17 +11,17 @@
 
 struct partial {
 	int64_t total;		/* bytes transferred so far */
-	__u64 args[3];		/* the original arguments 1 to 3 */
+	__u64 args[3];		/* arguments 1 to 3 as they were posted */
 	struct msghdr message;	/* a copy of the message, without control data */
-	struct iovec iov[];	/* a copy of the vector, to be shortened */
+	struct iovec iov[];	/* a copy of the vector, which is shortened */
 };
 
 enum kind {
-	WHOLE,		/* a write in one part; a read as BUFFER */
-	BUFFER,		/* args[1] is data, args[2] its length */
-	VECTOR,		/* args[1] is an array of args[2] */
+	WHOLE,		/* a write that isn't split; a read is as BUFFER */
+	BUFFER,		/* args[1] is the address of the data, args[2] the length */
+	VECTOR,		/* args[1] is an array of args[2] struct iovec */
 	MESSAGE,	/* args[1] is a struct msghdr */
-	COUNT,		/* args[3] is a length; the kernel advances the offsets */
+	COUNT,		/* args[3] is the length; the kernel advances the offsets */
 };
 
 static enum kind partial_kind(const struct flexsc_entry *entry)
@@ -29,8 +29,8 @@ static enum kind partial_kind(const struct flexsc_entry *entry)
 	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	/*
-	 * Only at the current position, where it equals a writev() with flags, is a
-	 * pwritev2() transferred in parts.
+	 * pwritev2() is transferred in parts only at the file's position, where its
+	 * remainder is a writev() with flags.
 	 */
 	if (!(row->traits & CALL_PARTS) ||
 	    (row->position == POSITION_IF_NEGATIVE &&
@@ -59,7 +59,10 @@ static void *partial_pointer(const struct flexsc_entry *entry)
 	return (void *)(uintptr_t)entry->args[1];
 }
 
-/* The copy has the bytes that the plain call transfers: partial_most(). */
+/*
+ * Returns a copy of the vector, limited to what the plain call would transfer at most:
+ * partial_most().
+ */
 static struct partial *partial_copy(const struct iovec *iov, uint64_t count)
 {
 	struct partial *partial = malloc(sizeof(*partial) + count * sizeof(*iov));
@@ -81,8 +84,9 @@ static void partial_limit(__u64 *length)
 }
 
 /*
- * From here on the entry describes what the plain call transfers at most. A message's
- * control data is sent with its first part, so the copy has none.
+ * Limit the entry to what the plain call would transfer at most, and save its
+ * arguments. A message's control data is sent with the first part, so the copy has
+ * none.
  */
 static struct partial *partial_begin(struct flexsc_entry *entry)
 {
@@ -179,7 +183,7 @@ static void partial_cut(struct flexsc_entry *entry, uint64_t n)
 	}
 }
 
-/* The owner may read "partial" while another thread changes it. */
+/* Atomic, because the owner may read "partial" while another thread changes it. */
 static void partial_set(struct partial **partial, struct partial *to)
 {
 	__atomic_store_n(partial, to, __ATOMIC_RELAXED);
@@ -198,7 +202,7 @@ bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 		return false;
 	if (!*partial)
 		partial_set(partial, partial_begin(entry));
-	/* Without memory the call ends as a short one, which is always allowed. */
+	/* No memory: end the call with a short count, which is always allowed. */
 	if (!*partial)
 		return false;
 	(*partial)->total += res;
@@ -223,7 +227,8 @@ static void partial_restore(struct flexsc_entry *entry,
 			    const struct partial *partial)
 {
 	/*
-	 * Other threads may read argument 1 of these calls, because it is a descriptor.
+	 * Restore argument 3 only. Argument 1 of these calls is a descriptor, which
+	 * other threads may read meanwhile.
 	 */
 	if (partial_kind(entry) == COUNT)
 		entry->args[3] = partial->args[2];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls that transfer data in parts. A plain write() to a pipe or a socket waits until
- * all data is written. An io_uring operation returns after a part, and so does a call
- * that was interrupted midway. The engine then continues with the rest, and the program
- * sees one call.
+ * all data is written. An io_uring operation may return a short count, and so may a
+ * call that was interrupted midway. The engine then continues with the remainder, so
+ * the program sees a single call.
  */
 #ifndef FLEXSC_PARTIAL_H
 #define FLEXSC_PARTIAL_H
@@ -16,7 +16,8 @@
 #include "call_info.h"
 
 /*
- * Does the loop's owner post the rest? Under flexsc run it does: runtime/calls/parts.c.
+ * Does the loop's owner post the remainder, instead of the engine? True under flexsc
+ * run: runtime/calls/parts.c.
  */
 #ifdef FLEXSC_IN_RUNTIME
 #define OWNER_GOES_ON	true
@@ -24,17 +25,17 @@
 #define OWNER_GOES_ON	false
 #endif
 
-/* The maximum that one call transfers: the kernel's MAX_RW_COUNT. */
+/* MAX_RW_COUNT: the maximum that the kernel transfers per call. */
 #define RW_MAX		0x7ffff000ULL
 
 struct partial;
 
-/* Does the entry's call transfer data in parts? */
+/* Does the entry's call continue after a partial transfer? */
 bool flexsc__partial(const struct flexsc_entry *entry);
 
 /*
- * How many bytes the plain call transfers at most. It ends there, though a rest of the
- * buffers remains. The buffers must be valid.
+ * Returns how many bytes the plain call would transfer at most. It ends there, even if
+ * the buffers are larger. The caller guarantees that the buffers are valid.
  */
 static inline uint64_t partial_most(const struct flexsc_entry *entry)
 {
@@ -44,9 +45,9 @@ static inline uint64_t partial_most(const struct flexsc_entry *entry)
 }
 
 /*
- * Is the write too short to be split? A pipe accepts this many bytes as a whole. So
- * does a socket: it is ready when a third of its buffer is free, and its buffer is
- * never smaller than this.
+ * Is the write so short that the kernel never splits it? A pipe accepts this many bytes
+ * as a whole. So does a socket: it is ready when a third of its buffer is free, and its
+ * buffer is never smaller than this.
  */
 static inline bool write_is_short(const struct flexsc_entry *entry)
 {
@@ -57,16 +58,16 @@ static inline bool write_is_short(const struct flexsc_entry *entry)
 }
 
 /*
- * The entry's call has transferred res bytes. True: a rest remains, and the entry's
- * arguments now describe it. *partial is NULL at first, and belongs to this entry from
- * then on.
+ * Called when the entry's call has transferred res bytes. True: bytes remain, and the
+ * entry's arguments now describe the remainder. *partial must be NULL at first, and
+ * belongs to this entry from then on.
  */
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
 
 /*
  * As flexsc__partial_rest(), for an incomplete read. False: there is no memory to
- * continue, and res is the call's result.
+ * continue, so res is the call's result.
  */
 bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res);
@@ -75,8 +76,8 @@ bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
 bool flexsc__partial_begun(struct partial *const *partial);
 
 /*
- * The result of a call whose last part returned res. Frees *partial, and restores the
- * entry's arguments.
+ * Returns the result of a call whose last part returned res. Frees *partial, and
+ * restores the entry's arguments.
  */
 int64_t flexsc__partial_result(struct flexsc_entry *entry,
 			       struct partial **partial, int64_t res);

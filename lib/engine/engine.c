@@ -13,9 +13,9 @@
 #include "uring.h"
 
 /*
- * The first CHOSEN are tried in this order; hardened machines forbid uring, so threads
- * follows. The others are opened only by name: kmod is experimental, and under sync a
- * call that blocks stops the loop.
+ * If the user requests no engine, the first CHOSEN are tried in this order: threads
+ * follows uring because hardened machines forbid io_uring. The others are opened only
+ * by name: kmod is experimental, and under sync a call that blocks stops the loop.
  */
 static const struct engine *const engines[] = {
 	&flexsc__engine_uring,
@@ -41,8 +41,9 @@ static const struct engine *engine_find(const char *name)
 }
 
 /*
- * Valgrind 3.19 withholds signals from a thread in io_uring_enter(), so a loop that
- * sleeps there would never receive one.
+ * Must the engine be skipped here? uring is skipped under Valgrind: Valgrind 3.19
+ * withholds signals from a thread in io_uring_enter(), so a loop that sleeps there
+ * would never receive one.
  */
 static bool is_unfit(struct flexsc_loop *loop, const struct engine *engine)
 {
@@ -60,8 +61,8 @@ static int open_engine(struct flexsc_loop *loop, const struct engine *engine)
 }
 
 /*
- * Open the first engine that works. loop->why keeps the reason why the best engine
- * failed, because that is the one the user may want to repair.
+ * Open the first engine that works. On return, loop->why gives the reason why the best
+ * engine failed, because that is the one the user may want to repair.
  */
 static int open_best(struct flexsc_loop *loop)
 {

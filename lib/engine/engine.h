@@ -18,13 +18,14 @@ extern const struct engine flexsc__engine_uring_failed;
 int flexsc__engine_open(struct flexsc_loop *loop);
 
 /*
- * Owner only, before a filter forbids their system calls: make the loop work without
- * io_uring and without an epoll set from now on. Both still work, so no call is lost.
+ * Owner only. Called before the program installs a seccomp filter that may forbid their
+ * system calls: make the loop work without io_uring and without an epoll set from now
+ * on. Both still work during the call, so no call is lost.
  */
 void flexsc__engine_retire(struct flexsc_loop *loop);
 /*
- * Makes the loop work without an epoll set only. Also for an heir that acts as owner:
- * run/handover.h.
+ * Like flexsc__engine_retire(), but for the pool's epoll set only. An heir that acts as
+ * the owner may call it, too: run/handover.h.
  */
 void flexsc__engine_retire_pool(struct flexsc_loop *loop);
 

@@ -37,9 +37,10 @@
 /* Submitting. */
 
 /*
- * Where the kernel may execute a call that may wait. It may use the owner's thread only
- * if poll(2) reports the event that the call waits for, and if the call can continue
- * after a part. When the owner is needed, the call ends there with that part.
+ * Returns where the kernel may execute a call that may wait. The module may use the
+ * owner's thread only if poll(2) reports the event that the call waits for, and if the
+ * call can be continued after a partial transfer: when the owner is needed, the module
+ * ends the call on its thread with what was transferred so far.
  */
 static unsigned int place_of_wait(struct flexsc_loop *loop, uint32_t index,
 				  const struct call_info *row)
@@ -60,7 +61,9 @@ static unsigned int place_of_wait(struct flexsc_loop *loop, uint32_t index,
 	return FLEXSC_IF_WRITABLE;
 }
 
-/* Where the kernel may execute a call: the FLEXSC_* bits of flexsc_entry.nargs. */
+/*
+ * Returns where the kernel may execute a call: the FLEXSC_* bits of flexsc_entry.nargs.
+ */
 static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 			     const struct call_info *row, enum call_class class)
 {
@@ -70,7 +73,7 @@ static unsigned int place_of(struct flexsc_loop *loop, uint32_t index,
 	       (class == CLASS_DISK ? 0 : place_of_wait(loop, index, row));
 }
 
-/* Have the submitted entries executed. 0 or -errno. */
+/* Enter the module, which starts to execute the submitted entries. 0 or -errno. */
 static int kmod_kick(struct kmod *kmod)
 {
 	long result = command(kmod, FLEXSC_IOC_KICK, 0);
@@ -83,8 +86,9 @@ static int kmod_kick(struct kmod *kmod)
 }
 
 /*
- * Wait for room in the ring, which is full of entries that were cancelled and posted
- * again. A filter that was installed later may forbid the kick for good.
+ * The submission ring is full, because entries that were cancelled and posted again are
+ * in it twice: kick the module until there is room. Fails if a filter that was
+ * installed later forbids the kick.
  */
 static COLD int kmod_make_room(struct kmod *kmod)
 {
@@ -120,7 +124,7 @@ static inline void kmod_push(struct flexsc_loop *loop, uint32_t index)
 	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* Has the ring entries that the kernel hasn't taken? */
+/* Are there entries in the submission ring that the kernel hasn't taken? */
 static bool is_submitted(const struct kmod *kmod)
 {
 	return kmod->shared->tail !=
@@ -128,9 +132,9 @@ static bool is_submitted(const struct kmod *kmod)
 }
 
 /*
- * Is no thread watching the ring? The kernel sets needs_kick and then reads the tail
- * once more. The owner stores the tail and, after a full barrier, reads needs_kick. So
- * at least one side sees the other's store.
+ * Is no thread polling the submission ring, so that the owner has to kick? The kernel
+ * sets needs_kick and then reads the tail once more. The owner stores the tail and,
+ * after a full barrier, reads needs_kick. So at least one side sees the other's store.
  */
 static bool needs_kick(const struct kmod *kmod)
 {
@@ -139,9 +143,9 @@ static bool needs_kick(const struct kmod *kmod)
 }
 
 /*
- * Is the ring empty, with no thread watching it? Then the owner makes a single call
- * that can't block as a plain system call, because entering the module costs more than
- * the call.
+ * Is the submission ring empty, and no thread polling it? If then a single call that
+ * can't block was posted, the owner makes it as a plain system call, because entering
+ * the module costs more than the call.
  */
 static bool is_lone(const struct kmod *kmod)
 {
@@ -149,7 +153,10 @@ static bool is_lone(const struct kmod *kmod)
 	       __atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED);
 }
 
-/* The entry closes a descriptor: calls that wait for it get a copy first. */
+/*
+ * Prepare an entry whose call closes a descriptor: calls that wait for the descriptor
+ * switch to a duplicate first.
+ */
 static COLD void begin_closing(struct flexsc_loop *loop, uint32_t index)
 {
 	flexsc__closing_begin(entry_of(loop, index));
@@ -178,8 +185,8 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 	case CLASS_WORK:
 		call_of(loop, index)->route = BY_KERNEL;
 		/*
-		 * The module makes neither class of call. Without a thread they are
-		 * never made.
+		 * The module makes no calls of these two classes. If no syscall thread
+		 * of a pool can be created, the call fails.
 		 */
 		if (!flexsc__kmod_to_pool(loop, index))
 			call_refuse(loop, index, loop->no_thread);
@@ -199,8 +206,8 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 }
 
 /*
- * Entries that came back INTERRUPTED go to syscall threads, whose calls aren't
- * interrupted when the owner is needed.
+ * Submit entries that came back INTERRUPTED to syscall threads: the module doesn't
+ * interrupt a syscall thread's call when the owner is needed.
  */
 static COLD void kmod_place_again(struct flexsc_loop *loop)
 {
@@ -211,7 +218,10 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 		struct flexsc_entry *entry = entry_of(loop, index);
 
 		if (entry_status(entry) != FLEXSC_SUBMITTED) {
-			/* The entry was cancelled, perhaps after a part was done. */
+			/*
+			 * Cancelled. A part may have been transferred before: that is
+			 * the result then.
+			 */
 			call_refuse(loop, index,
 				    flexsc__kmod_finish(loop, index,
 							-ECANCELED));
@@ -224,8 +234,8 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 }
 
 /*
- * Place all submitted entries. "waits": the owner's next step is to wait for the
- * results.
+ * Place all submitted entries: in the submission ring, in the pool, or inline. "waits":
+ * the owner will wait for the results next.
  */
 static void kmod_place_all(struct flexsc_loop *loop, bool waits)
 {
@@ -262,7 +272,10 @@ static void kmod_submit(struct flexsc_loop *loop)
 		kmod_kick(kmod);
 }
 
-/* New credentials first enter through ioctl(), where security modules check them. */
+/*
+ * The owner's credentials have changed since its last ioctl(), so the module refused
+ * lseek(). Enter through ioctl(), which security modules check.
+ */
 static COLD long kmod_enter_asked(struct kmod *kmod)
 {
 	kmod->shared->seen = kmod->seen;
@@ -298,8 +311,8 @@ static int kmod_enter(struct kmod *kmod, uint64_t ns)
 }
 
 /*
- * Has the kernel made a syscall thread return? Then the kernel must check the entries
- * that were left to that thread.
+ * Has the kernel made a syscall thread return since the last check? Then the module
+ * must check which entries were left to that thread, and the owner has to enter it.
  */
 static bool kmod_take_deserted(struct kmod *kmod)
 {
@@ -308,8 +321,9 @@ static bool kmod_take_deserted(struct kmod *kmod)
 }
 
 /*
- * Poll for work before sleeping, for poll_us, or once if another core executes entries.
- * The module first takes the submitted entries, unless a thread polls the ring.
+ * Before sleeping, poll for completions: for poll_us, or once if another core executes
+ * entries. If no thread polls the submission ring, first enter the module, so that it
+ * takes the submitted entries.
  */
 static int kmod_spin(struct flexsc_loop *loop, uint64_t *ns)
 {
@@ -351,7 +365,10 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	}
 	if (err && loop->closing)
 		flexsc__kmod_abandon(loop);
-	/* A syscall thread that left an entry here has woken the owner. */
+	/*
+	 * A syscall thread that a filter keeps from entering the kernel has left
+	 * its entry here, and has woken the owner: collect the entry.
+	 */
 	if (__atomic_load_n(&kmod->strays.count, __ATOMIC_RELAXED))
 		flexsc__kmod_collect_strays(loop);
 	flexsc__kmod_collect(loop);
@@ -374,8 +391,8 @@ static void kmod_wake(struct flexsc_loop *loop)
 }
 
 /*
- * The module wakes only threads that wait in it. So the pool makes the calls from now
- * on.
+ * The module can wake only threads that wait in it, so it can't write the eventfd of an
+ * outer loop. Let the pool make all calls from now on.
  */
 static int kmod_attach(struct flexsc_loop *loop, int fd)
 {
@@ -389,7 +406,10 @@ static int kmod_attach(struct flexsc_loop *loop, int fd)
 	return 0;
 }
 
-/* Has the module entries that it hasn't completed? */
+/*
+ * Does the module have entries that it hasn't completed? The eventfd doesn't report
+ * their completion.
+ */
 static bool kmod_is_silent(const struct flexsc_loop *loop)
 {
 	const struct kmod *kmod = kmod_of(loop);
@@ -465,7 +485,10 @@ static int kmod_open(struct flexsc_loop *loop)
 	if (kmod->fd >= 0)
 		flexsc__private_fd_close(kmod->fd);
 	free(kmod);
-	/* A loop without entries can't continue with another engine. */
+	/*
+	 * If the loop has no entries left, it can't try another engine: return an
+	 * error that doesn't cause that.
+	 */
 	return loop->entries.count ?
 		       flexsc__kmod_why(err, loop->why, sizeof(loop->why)) :
 		       err;
@@ -489,7 +512,7 @@ static void kmod_forked(struct flexsc_loop *loop)
 	flexsc__private_fd_close(kmod->fd);
 	flexsc__kmod_threads_forked(kmod);
 	free(kmod);
-	/* The child doesn't have the mapping. */
+	/* MADV_DONTFORK: the mapping doesn't exist in the child. */
 	loop->entries = (struct arena){ 0 };
 }
 

@@ -23,21 +23,24 @@
 /* How an entry is executed; call->route. */
 enum route {
 	BY_KERNEL,
-	BY_KERNEL_IN_PARTS,	/* may enter the kernel again; guarded */
-	BY_KERNEL_CLOSING,	/* calls may be waiting for the descriptor it closes */
-	BY_POOL,	/* the kernel had no thread left for it */
+	BY_KERNEL_IN_PARTS,	/* its remainder may need another entry into the
+				 * kernel; guarded */
+	BY_KERNEL_CLOSING,	/* closes a descriptor that calls may be waiting for */
+	BY_POOL,	/* the pool makes the call */
 };
 
 struct server;
 
-/* Calls that bounce, and their alternative: kmod_bounce.c. */
+/*
+ * State that decides whether the pool makes calls, because they bounce: kmod_bounce.c.
+ */
 struct bouncing {
 	bool spares;		/* the pool makes calls instead of the kernel */
 	bool always;		/* "spares" is permanent: kmod_attach() */
 	uint32_t seen;		/* flexsc_shared.bounced at the last check */
 	uint32_t row;		/* consecutive entries that bounced */
 	uint32_t done;		/* entries that completed meanwhile */
-	uint32_t spared;	/* calls since "spares" was set */
+	uint32_t spared;	/* calls made by the pool since "spares" was set */
 	uint64_t since;
 };
 
@@ -56,14 +59,18 @@ struct kmod {
 	bool pinned;
 	bool no_more;		/* creating the last thread failed */
 
-	bool forsaken;		/* syscall threads can't be made to return */
-	bool deserted;		/* the kernel has made a syscall thread return */
-	bool watched;		/* the owner was watched when it registered */
+	bool forsaken;		/* a filter forbids FLEXSC_IOC_END: each server
+				 * ends when its ioctl returns */
+	bool deserted;		/* a syscall thread has returned with
+				 * FLEXSC_SERVE_END */
+	bool watched;		/* a tracer or filter watched the owner when it
+				 * registered */
 
 	struct bouncing bouncing;
 
 	struct lock lock;	/* guards the fields below */
-	struct call_list strays;	/* entries of threads that a filter shut out */
+	struct call_list strays;	/* entries of syscall threads that a filter
+					 * keeps from entering the kernel */
 	struct server *servers;
 	uint32_t count, max;
 	bool ending;
@@ -83,8 +90,8 @@ static inline long control(struct kmod *kmod, unsigned long command,
 }
 
 /*
- * Make an ioctl that takes no struct, or the lseek() that replaces it: a filter may
- * forbid ioctl() but allow lseek().
+ * Make an ioctl() that takes no struct, or the equivalent lseek(), because a filter may
+ * forbid ioctl() and allow lseek().
  */
 static inline long command(struct kmod *kmod, unsigned long request,
 			   uint64_t arg)
@@ -101,11 +108,11 @@ static inline long command(struct kmod *kmod, unsigned long request,
 
 /*
  * Register with the module, and map the area. From now on the loop's entries are in the
- * area; none may be in use before. 0 or -errno.
+ * area, so none may be in use when this is called. 0 or -errno.
  */
 int flexsc__kmod_area_map(struct kmod *kmod);
 
-/* Another engine is tried: restore the loop's own entries. */
+/* Restore the loop's own entries, because another engine is tried next. */
 int flexsc__kmod_area_unmap(struct kmod *kmod, const struct arena *was);
 
 /*
@@ -119,14 +126,17 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop);
 bool flexsc__kmod_thread_create(struct kmod *kmod);
 
 /*
- * An entry is CANCEL now: if a thread makes its call in user mode, interrupt the call.
+ * Called after an entry has become CANCEL: if a syscall thread makes its call in user
+ * mode, interrupt that call.
  */
 void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index);
 
 /* Make all syscall threads end, and wait for them. */
 void flexsc__kmod_threads_end(struct kmod *kmod);
 
-/* In a forked child, which has no syscall threads. */
+/*
+ * Free the records of syscall threads in a forked child, where the threads don't exist.
+ */
 void flexsc__kmod_threads_forked(struct kmod *kmod);
 
 /*
@@ -142,18 +152,24 @@ static inline void kmod_submit_to_pool(struct kmod *kmod)
 }
 
 /*
- * Handle an entry for which the kernel has no thread left that may block. True: the
- * pool gets it, when kmod->to_pool is submitted. If no thread can be created, the call
- * is made here.
+ * Handle an entry that may block, and for which the module has no thread left. True:
+ * the pool makes the call, when kmod->to_pool is submitted. False: the call was made
+ * here, because it can't block or no thread could be created.
  */
 bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
 
 /* kmod_reap.c: entries that the module returns, complete or INTERRUPTED. */
 
-/* The entry may enter the kernel again with its rest. */
+/*
+ * Guard the call's descriptors, because its remainder may need another entry into the
+ * kernel.
+ */
 COLD void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index);
 
-/* The kernel has completed the call with ret. Returns the call's result. */
+/*
+ * Called when the kernel has completed the call with ret: end a close or a partial
+ * transfer of the call. Returns the call's result.
+ */
 int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 			    int64_t ret);
 
@@ -161,23 +177,30 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 bool flexsc__kmod_collect(struct flexsc_loop *loop);
 
 /*
- * Collect the entries of syscall threads that a filter keeps from entering the kernel.
+ * Collect the entries whose syscall thread can't return them, because a filter keeps it
+ * from entering the kernel.
  */
 COLD void flexsc__kmod_collect_strays(struct flexsc_loop *loop);
 
 /*
- * The loop is about to end, and a filter forbids the module's calls. Once the syscall
- * threads have ended, no entry is executed any more, so incomplete entries are
- * completed here.
+ * Called when the loop ends, and a filter forbids the module's calls: complete the
+ * incomplete entries here. The syscall threads have ended, so no other thread executes
+ * an entry.
  */
 COLD void flexsc__kmod_abandon(struct flexsc_loop *loop);
 
 /* kmod_bounce.c: entries that bounce, and how to avoid them. */
 
-/* The thread was already watched when it registered: start with the pool. */
+/*
+ * Called if a tracer or filter watched the thread already when it registered: let the
+ * pool make the calls from the start.
+ */
 void flexsc__kmod_spare_first(struct flexsc_loop *loop);
 
-/* n entries have completed: note how many the kernel has made user mode execute. */
+/*
+ * Called when n entries have completed: count those that the module returned for
+ * execution in user mode, and switch to the pool if there are too many in a row.
+ */
 void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n);
 
 /* Does flexsc__kmod_note_bounces() need to run? */
@@ -188,10 +211,13 @@ static inline bool bounced_lately(const struct kmod *kmod)
 		       kmod->bouncing.seen;
 }
 
-/* A batch begins while calls go to the pool: is it time for a trial? */
+/*
+ * Called when a batch begins while the pool makes the calls: return to the module if it
+ * is time for a trial.
+ */
 void flexsc__kmod_try_again(struct flexsc_loop *loop);
 
-/* Have the call made without the kernel module. False: no thread can make it. */
+/* Have the call made without the module. False: no thread can make it. */
 bool flexsc__kmod_spare(struct flexsc_loop *loop, uint32_t index,
 			enum call_class class);
 

@@ -3,15 +3,16 @@
  * Entries that bounce. If a tracer, auditing, a tracepoint or a late filter watches a
  * thread's system calls, the kernel module makes the thread execute each call in user
  * mode. This costs an additional entry to and exit from the kernel per call, and a
- * switch of threads if the call comes alone. A pool of the library is watched as well
- * but costs less, so the loop spares the kernel:
+ * switch of threads if the call comes alone. A tracer or filter sees a pool's calls,
+ * too, but the pool costs less. So the loop spares the kernel, that is, gives calls to
+ * the pool:
  *
  *	serves -> spares	BOUNCED_MOST entries in a row have bounced, or
  *				the owner was watched when it registered
  *	spares -> serves	SPARED_MOST calls later, or TRY_NS: a trial
  *	serves -> spares	in a trial, after a single bounce
  *
- * While the kernel is spared, loop->why gives the reason. Owner only.
+ * While the loop spares the kernel, loop->why gives the reason. Owner only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,8 +65,8 @@ static bool tracepoint(const char *path)
 }
 
 /*
- * Name the watcher in loop->why. User mode can't distinguish auditing from a
- * tracepoint, so both are named.
+ * Name the tracer or filter in loop->why. User mode can't distinguish auditing from a
+ * tracepoint, so both are named then.
  */
 static void say_why(struct flexsc_loop *loop)
 {
@@ -105,8 +106,9 @@ void flexsc__kmod_spare_first(struct flexsc_loop *loop)
 }
 
 /*
- * An entry bounces before it completes. So if more entries have completed than bounced,
- * at least one didn't bounce.
+ * The module counts a bounce before the entry completes. So if more entries have
+ * completed than bounced, at least one entry didn't bounce, and the row of bounces is
+ * broken.
  */
 void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n)
 {

@@ -30,9 +30,10 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Submit the entry once more, to a syscall thread. Until then the kernel doesn't hold
- * its files, so a write gets copies of its descriptors. For a file on a disk, a thread
- * of the pool writes the rest instead, because it can use the guard when it makes the
+ * Submit the entry once more, to a syscall thread. Until that thread takes it, the
+ * kernel doesn't hold the files, so the arguments of a write name duplicates meanwhile.
+ * The descriptor of a file on a disk isn't duplicated (files/guard.h): a thread of the
+ * pool writes the remainder instead, because it can use the guard when it makes the
  * call.
  */
 static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
@@ -53,8 +54,9 @@ static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * The kernel returned the entry because it needed the thread. True: the entry is
- * submitted once more.
+ * Handle an entry that came back INTERRUPTED, because the kernel needed the thread for
+ * other work. True: the call continues, and the entry was submitted once more. False:
+ * the entry has its result.
  */
 static COLD bool resume(struct flexsc_loop *loop, uint32_t index)
 {
@@ -107,7 +109,10 @@ void flexsc__kmod_collect_strays(struct flexsc_loop *loop)
 	unlock(&kmod->lock);
 }
 
-/* The queue has the newest entry first, but callbacks run from the oldest on. */
+/*
+ * The completion queue has the newest entry first, but callbacks run from the oldest
+ * on: reverse the order.
+ */
 bool flexsc__kmod_collect(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
@@ -145,7 +150,7 @@ void flexsc__kmod_abandon(struct flexsc_loop *loop)
 	flexsc__kmod_collect(loop);
 	flexsc__kmod_collect_strays(loop);
 	kmod->again.count = 0;
-	/* Entries still in the ring are completed below. */
+	/* Empty the submission ring: its entries are completed below. */
 	__atomic_store_n(&kmod->shared->tail, kmod->shared->head,
 			 __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < loop->entries.count; i++) {

@@ -49,9 +49,9 @@ struct server {
 /* A server. */
 
 /*
- * From now on the server executes this entry in user mode, or no entry (NONE). A cancel
- * signal for the previous entry must not interrupt the next call. The signal is pending
- * by now, and any system call causes its delivery.
+ * From now on the server executes this entry in user mode, or no entry (NONE). If a
+ * cancel signal was sent for the previous entry, getpid() makes the kernel deliver it
+ * here, so that it can't interrupt the next call.
  */
 static void set_bounced(struct server *server, uint32_t index)
 {
@@ -67,7 +67,8 @@ static void set_bounced(struct server *server, uint32_t index)
 }
 
 /*
- * The kernel returned the entry: make the call in user mode, where it can be watched.
+ * Make the call of an entry that bounced, in user mode, where a tracer or filter sees
+ * it.
  */
 static int64_t server_bounce(struct server *server, uint32_t index)
 {
@@ -75,22 +76,22 @@ static int64_t server_bounce(struct server *server, uint32_t index)
 	int64_t ret;
 
 	/*
-	 * Either flexsc__kmod_threads_cancel() finds the entry here, or the cancel
-	 * point sees CANCEL.
+	 * A cancellation isn't missed: either flexsc__kmod_threads_cancel() finds
+	 * the entry in "bounced", or flexsc__cancelpoint() sees CANCEL.
 	 */
 	set_bounced(server, index);
 	count_shared(&server->kmod->loop->stats->mode_switches, 1);
 	ret = flexsc__cancelpoint(&entry->status, entry->nr, entry->args);
 	set_bounced(server, NONE);
 	/*
-	 * If a filter keeps this server from the kernel, the owner needs the result
-	 * here.
+	 * Store the result in the entry as well: if a filter keeps this server from
+	 * returning to the kernel, the owner takes the result from there.
 	 */
 	entry->ret = ret;
 	return ret;
 }
 
-/* core is one of the policy's cores, never "anywhere". */
+/* Bind this thread to a core. core is one of the policy's cores, never "anywhere". */
 static bool server_move(int32_t core)
 {
 	cpu_set_t set;
@@ -131,8 +132,8 @@ static bool server_answer(struct server *server, long result,
 }
 
 /*
- * A seccomp filter forbids this thread to re-enter the kernel. Hand its entry to the
- * owner, and wake the owner, which must not wait for such threads.
+ * Called by a server if a seccomp filter forbids it to re-enter the kernel: hand its
+ * entry to the owner, and wake the owner, which would otherwise wait for this server.
  */
 static COLD void server_shut_out(struct server *server, uint32_t index)
 {
@@ -168,7 +169,7 @@ static void *serve(void *arg)
 		server_shut_out(server, serve.index);
 	else if (result == FLEXSC_SERVE_END)
 		/*
-		 * Releases that the ioctl has returned; pairs with
+		 * Publishes that the ioctl has returned; pairs with
 		 * kmod_take_deserted().
 		 */
 		__atomic_store_n(&kmod->deserted, true, __ATOMIC_RELEASE);
@@ -199,7 +200,7 @@ static void join_servers(struct kmod *kmod, bool all)
 	}
 }
 
-/* With the lock held. */
+/* With the lock held: create the thread, and put the server on the list. */
 static bool server_start(struct server *server)
 {
 	struct kmod *kmod = server->kmod;
@@ -223,8 +224,9 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	if (!server)
 		return false;
 	/*
-	 * A new thread inherits its creator's filters. Do they allow the ioctl? Without
-	 * a struct it executes nothing, and fails with EFAULT.
+	 * Does a filter forbid the ioctl? The new thread would inherit its
+	 * creator's filters. Without a struct, an allowed ioctl executes nothing
+	 * and fails with EFAULT.
 	 */
 	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT) {
 		free(server);
@@ -233,7 +235,10 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	server->kmod = kmod;
 	server->bounced = NONE;
 	lock(&kmod->lock);
-	/* flexsc__kmod_threads_end() joins the servers itself, without the lock. */
+	/*
+	 * flexsc__kmod_threads_end() joins the servers without the lock, so leave
+	 * the list to it.
+	 */
 	if (!kmod->ending)
 		join_servers(kmod, false);
 	started = server_start(server);
@@ -255,7 +260,7 @@ void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
 	unlock(&kmod->lock);
 }
 
-/* With the lock held: send each server a signal. False: there are no servers. */
+/* With the lock held: send each running server a signal. False: none is running. */
 static bool interrupt_all(struct kmod *kmod)
 {
 	bool any = false;
@@ -270,9 +275,9 @@ static bool interrupt_all(struct kmod *kmod)
 }
 
 /*
- * A filter forbids the call that makes all servers return. A signal makes a server
- * leave the kernel. But it may arrive just before the server enters, so signals are
- * sent until no server is left.
+ * Used if a filter forbids FLEXSC_IOC_END, which makes all servers return: interrupt
+ * each server with a signal. A signal that arrives just before a server enters the
+ * kernel has no effect, so repeat until no server is left.
  */
 static COLD void drive_home(struct kmod *kmod)
 {
@@ -309,7 +314,7 @@ void flexsc__kmod_threads_forked(struct kmod *kmod)
 
 /* The pool. */
 
-/* How many of the loop's max_threads the pool may create. */
+/* The number of the loop's max_threads that the pool may create. */
 static uint32_t pool_share(const struct flexsc_loop *loop)
 {
 	uint32_t half = loop->options.max_threads / 2;

@@ -12,12 +12,13 @@
 #include "why.h"
 
 #define SQ_IDLE_MS	1
-#define HANDED_NS	20000	/* time between two checks whether the kernel has the
-				 * requests */
+#define HANDED_NS	20000	/* interval of checks whether the kernel has consumed
+				 * the requests */
 
 /*
- * liburing maps and unmaps memory without libc, so TSan would mistake a ring's memory
- * for that of another thread's earlier ring.
+ * liburing maps and unmaps memory without libc, where TSan doesn't see it. TSan would
+ * take a ring's memory for that of an earlier ring of another thread, and report a
+ * race. So report both events to TSan.
  */
 #if defined(__SANITIZE_THREAD__)
 static char ring_memory;
@@ -31,9 +32,9 @@ void __tsan_release(void *addr);
 #endif
 
 /*
- * Sizes of a ring, the best first; the smaller ones are for lack of memory. If the
- * request queue is full, the owner submits first. If the result queue is full, the
- * kernel keeps the remaining results.
+ * Sizes of a ring, the best first; the smaller ones are used if memory is short. If the
+ * submission queue is full, the owner submits before it posts. If the completion queue
+ * is full, the kernel keeps the remaining results.
  */
 static const struct {
 	unsigned int requests, results;
@@ -42,8 +43,8 @@ static const struct {
 #define SIZES	(sizeof(sizes) / sizeof(sizes[0]))
 
 /*
- * How often to try to create a ring: after a ring's end, the kernel takes a while to
- * free memory that counts against a limit.
+ * Number of attempts to create a ring, and the pause between them. After a ring is
+ * destroyed, the kernel frees the memory that is charged to RLIMIT_MEMLOCK only later.
  */
 #define FREEING_TRIES	5U
 #define FREEING_NS	10000000
@@ -53,7 +54,7 @@ static const struct {
 
 #define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
 
-/* Flags of a ring, the best first; older kernels accept only later ones. */
+/* Sets of setup flags, the best first. An older kernel rejects the earlier sets. */
 static const unsigned int setup_flags[] = {
 	BASIC | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER |
 		IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
@@ -63,7 +64,10 @@ static const unsigned int setup_flags[] = {
 	0
 };
 
-/* Flags of a ring that a kernel thread polls. Deferring would defeat the polling. */
+/*
+ * Sets of setup flags for SQPOLL rings. With IORING_SETUP_DEFER_TASKRUN the owner would
+ * have to enter the kernel, which polling avoids.
+ */
 static const unsigned int polled_flags[] = {
 	BASIC | IORING_SETUP_SQPOLL | IORING_SETUP_SUBMIT_ALL |
 		IORING_SETUP_SINGLE_ISSUER,
@@ -118,10 +122,10 @@ static int ring_setup_any(struct ring *ring,
 }
 
 /*
- * Register the ring, so that the thread uses an index instead of looking up a
- * descriptor. liburing would take the lowest index. Under flexsc run, a program's own
- * ring takes that index, and its thread may later run on another carrier, where the
- * index must not refer to the carrier's ring.
+ * Register the ring's descriptor (IORING_REGISTER_RING_FDS), so that entering needs no
+ * descriptor lookup. Choose a high index; liburing would take the lowest one. Under
+ * flexsc run, a program's own ring gets the lowest index, and its thread may later run
+ * on another carrier, where that index must not refer to the carrier's ring.
  */
 static void ring_register(struct ring *ring)
 {
@@ -179,7 +183,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	ring->enter_fd = (unsigned int)ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
-	/* The ring also works if these two calls fail. */
+	/* Ignore errors: the ring works without these two. */
 	io_uring_ring_dontfork(&ring->uring);
 	ring_register(ring);
 	return 0;
@@ -194,7 +198,7 @@ void flexsc__ring_fini(struct ring *ring)
 }
 
 /*
- * Record an error of io_uring_enter() that won't pass. -EEXIST: the ring belongs to
+ * Record an error of io_uring_enter() that is permanent. -EEXIST: the ring belongs to
  * another thread.
  */
 static COLD int ring_error(struct ring *ring, int err)
@@ -221,8 +225,8 @@ static COLD void ring_hand(struct ring *ring)
 }
 
 /*
- * Hand over again the requests that the kernel hasn't taken. A kernel thread that polls
- * takes them later.
+ * Reset "handed": requests that the kernel hasn't consumed are handed over again at the
+ * next entry. Not with SQPOLL, because the kernel thread consumes them later.
  */
 static COLD void ring_handed(struct ring *ring)
 {

@@ -58,7 +58,7 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
 	return true;
 }
 
-/* The owner is about to sleep, unless there is work: see loop_notify(). */
+/* Prepare to sleep: see loop_notify(). False: there is work, so don't sleep. */
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 {
 	uint64_t check = loop_pool(loop) ? flexsc__pool_check(loop) : *ns;
@@ -70,14 +70,20 @@ bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 	if (!flexsc__loop_ready(loop))
 		return true;
 	atomic_store(&loop->sleeping, AWAKE);
-	/* A thread may have made work visible without having notified the loop yet. */
+	/*
+	 * Another thread may have made its work visible and not yet have called
+	 * loop_notify(): make the next turn collect.
+	 */
 	atomic_store_explicit(&loop->told, true, memory_order_relaxed);
 	return false;
 }
 
 void flexsc__sleep_end(struct flexsc_loop *loop)
 {
-	/* A thread that sees this late rings without effect. */
+	/*
+	 * Relaxed: a thread that reads ASLEEP too late wakes the owner once more,
+	 * which is harmless.
+	 */
 	atomic_store_explicit(&loop->sleeping, AWAKE, memory_order_relaxed);
 	count(&loop->stats->wakeups, 1);
 }
@@ -93,7 +99,10 @@ uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns)
 	do {
 		if (flexsc__loop_stirs(loop))
 			return 0;
-		/* An owner that never sleeps must check progress, too. */
+		/*
+		 * The owner may poll forever, so check the progress of the pool here as
+		 * well.
+		 */
 		flexsc__pool_check(loop);
 		cpu_relax();
 		passed = time_monotonic() - begin;

@@ -15,26 +15,26 @@ struct flexsc_loop;
 void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * Execute a SUBMITTED entry inline if it queries an open file without waiting. False:
- * it wasn't executed.
+ * If the entry only queries an open file and can't wait, execute it inline. False: it
+ * wasn't executed.
  */
 bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * Bracket every sleep, after submitted entries were handed over. "begin" returns
- * whether to sleep at all, and shortens *ns if the pool must be checked sooner. From
- * then on other threads call wake.
+ * Call these two before and after every sleep, once submitted entries have been handed
+ * over. "begin" returns whether to sleep at all, and shortens *ns if the pool must be
+ * checked sooner. Between the two, other threads call wake().
  */
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns);
 void flexsc__sleep_end(struct flexsc_loop *loop);
 /*
- * Poll for work for poll_us, but at most ns, before sleeping. Returns how long to sleep
- * afterwards: 0 if there is work, or if ns have passed.
+ * Before sleeping, poll for completions: for poll_us, but at most ns. Returns how long
+ * to sleep afterwards: 0 if there is work, or if ns have passed.
  */
 uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns);
 /*
- * Sleep on loop->bell, and end that sleep. For engines that can't sleep in the kernel
- * otherwise.
+ * Sleep on the futex loop->bell; end that sleep. For engines without another way to
+ * sleep in the kernel.
  */
 void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns);
 void flexsc__engine_ring(struct flexsc_loop *loop);

@@ -17,7 +17,7 @@ static int sync_open(struct flexsc_loop *loop)
 	return 0;
 }
 
-/* Entries whose numbers aren't those of system calls. */
+/* Handle an entry whose number isn't that of a system call. */
 static void sync_other(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
@@ -62,10 +62,7 @@ static int sync_wait(struct flexsc_loop *loop, uint64_t ns)
 
 static void sync_cancel(struct flexsc_loop *loop, uint32_t index)
 {
-	/*
-	 * The sync engine has nothing to cancel: an entry is BUSY only while the owner
-	 * executes it.
-	 */
+	/* Nothing to cancel: an entry is BUSY only while the owner executes it. */
 	(void)loop;
 	(void)index;
 }

@@ -66,7 +66,10 @@ static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
 	flexsc__pool_cancel(loop_pool(loop), index);
 }
 
-/* The pool executes every entry that has begun. */
+/*
+ * Every entry that has begun is REACH_EXECUTED, because a syscall thread may be
+ * executing it.
+ */
 static enum reach threads_reach(struct flexsc_loop *loop, uint32_t index)
 {
 	(void)loop;
@@ -74,7 +77,7 @@ static enum reach threads_reach(struct flexsc_loop *loop, uint32_t index)
 	return REACH_EXECUTED;
 }
 
-/* The engine has nothing besides the pool. */
+/* The loop ends the pool, and this engine has nothing else to close. */
 static void threads_close(struct flexsc_loop *loop)
 {
 	(void)loop;

@@ -28,12 +28,12 @@
 #include "uring_ops.h"
 #include "why.h"
 
-/* The ring has failed: see uring_failed.c. */
+/* The waits of a loop whose ring has failed: uring_failed.c. */
 
-/* How often to look for results that arrive without waking the owner. */
+/* Interval of checks for results that arrive without waking the owner, in ns. */
 #define LOST_NS		10000000ULL
 
-/* Are lost calls the only pending ones? */
+/* Does the loop wait only for lost calls, which may never end? */
 static bool is_all_lost(const struct flexsc_loop *loop)
 {
 	return loop->posted - loop->completed == loop->lost && !loop->events &&
@@ -78,7 +78,7 @@ static void failed_cancel(struct flexsc_loop *loop, uint32_t index)
 
 /* The engine. */
 
-/* Direct calls may fill all requests that the kernel has released. */
+/* Let direct calls use every request that the kernel has consumed. */
 static inline void uring_make_way(struct uring *uring)
 {
 	struct ring *ring = &uring->ring;
@@ -88,8 +88,8 @@ static inline void uring_make_way(struct uring *uring)
 }
 
 /*
- * The kernel didn't take the requests: either results have to be taken first, or the
- * ring has failed.
+ * The kernel didn't consume the requests: take results, for which there may be no room,
+ * or give up the ring if it has failed.
  */
 static COLD void uring_refused(struct flexsc_loop *loop)
 {
@@ -99,7 +99,7 @@ static COLD void uring_refused(struct flexsc_loop *loop)
 		flexsc__uring_collect(loop);
 }
 
-/* The ring is full of requests: make the kernel take some. */
+/* The submission queue is full: make the kernel consume requests. */
 static COLD void uring_make_room(struct flexsc_loop *loop)
 {
 	struct ring *ring = &uring_of(loop)->ring;
@@ -123,7 +123,10 @@ static void uring_submit(struct flexsc_loop *loop)
 	uring_make_way(uring_of(loop));
 }
 
-/* Keep a read pending that ends when a thread rings the bell. */
+/*
+ * Keep a read of the bell pending. It completes when a thread writes to the eventfd,
+ * which ends the owner's sleep.
+ */
 static void uring_arm(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
@@ -138,7 +141,7 @@ static void uring_arm(struct flexsc_loop *loop)
 	uring->armed = true;
 }
 
-/* Submit all requests and poll for work. Returns how long to sleep afterwards. */
+/* Submit all requests, then poll for results. Returns how long to sleep afterwards. */
 static COLD uint64_t uring_spin(struct flexsc_loop *loop, uint64_t ns)
 {
 	struct ring *ring = &uring_of(loop)->ring;
@@ -148,7 +151,7 @@ static COLD uint64_t uring_spin(struct flexsc_loop *loop, uint64_t ns)
 	return flexsc__engine_spin(loop, ns);
 }
 
-/* Entering the kernel, which would have ended the wait, fails for good. */
+/* Entering the kernel fails permanently: continue as a loop whose ring has failed. */
 static COLD int uring_wait_failed(struct flexsc_loop *loop)
 {
 	flexsc__uring_fail(loop);
@@ -163,8 +166,8 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 
 	flexsc__uring_route(loop);
 	/*
-	 * If the kernel was busy, routing has taken results. Some calls may have bytes
-	 * left to transfer.
+	 * Don't sleep if routing has taken results, because the kernel was busy, or
+	 * if calls have bytes left to transfer.
 	 */
 	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;
@@ -202,15 +205,18 @@ static void uring_wake(struct flexsc_loop *loop)
 		    sizeof(one), 0, 0, 0);
 }
 
-/* The kernel also signals deferred work through the eventfd. */
+/*
+ * The kernel writes the eventfd for results, and for deferred work that has to be run
+ * by entering.
+ */
 static int uring_attach(struct flexsc_loop *loop, int fd)
 {
 	return io_uring_register_eventfd(&uring_of(loop)->ring.uring, fd);
 }
 
 /*
- * Requests that the kernel hasn't taken for lack of memory, and rests of calls, need
- * another attempt. The eventfd doesn't announce either of them.
+ * The eventfd reports neither requests that the kernel couldn't consume for lack of
+ * memory, nor remainders of partial transfers. Both need another attempt by the owner.
  */
 static bool uring_is_silent(const struct flexsc_loop *loop)
 {
@@ -237,7 +243,7 @@ static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
 		cancel_request(loop, name, name | CANCEL);
 }
 
-/* For a stuck owner: run/handover.h. */
+/* What the heir of a stuck owner needs: run/handover.h. */
 
 static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
 {
@@ -249,11 +255,15 @@ static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
 	if (flexsc__uring_unseen(uring, call->name))
 		return REACH_UNSEEN;
 	/*
-	 * The ring was full of results, so the kernel may hold back the call's result.
+	 * The completion queue is full, so the kernel may hold back the call's
+	 * result: assume that the call was executed.
 	 */
 	if (ring_overflows(&uring->ring))
 		return REACH_EXECUTED;
-	/* Without this flag the kernel executes armed requests by itself. */
+	/*
+	 * With IORING_SETUP_DEFER_TASKRUN, the kernel executes an armed request
+	 * only when the owner enters.
+	 */
 	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN ?
 		       REACH_ARMED :
 		       REACH_EXECUTED;
@@ -273,8 +283,9 @@ static bool uring_withdraw(struct flexsc_loop *loop, uint32_t index)
 /* Opening and closing. */
 
 /*
- * Query the kernel's features instead of deriving them from its version. A filter may
- * forbid io_uring's other two system calls, so both are tried.
+ * Query the operations that the kernel supports (IORING_REGISTER_PROBE) instead of
+ * deriving them from its version. This also shows whether a filter forbids
+ * io_uring_register() or io_uring_enter().
  */
 static int uring_probe(struct uring *uring)
 {
@@ -303,7 +314,10 @@ static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 	uring->bell = flexsc__private_fd(eventfd(0, EFD_CLOEXEC));
 	if (uring->bell < 0)
 		return -errno;
-	/* A limit on workers is desirable, but not required. */
+	/*
+	 * Ignore an error: the limit on io-wq workers is desirable, but not
+	 * required.
+	 */
 	io_uring_register_iowq_max_workers(&uring->ring.uring, workers);
 	return 0;
 }
@@ -356,10 +370,7 @@ static int uring_open(struct flexsc_loop *loop)
 		return loop->why[0] ? err : uring_explain(loop, err);
 	}
 	loop->engine_data = uring;
-	/*
-	 * FD_OLD_WORKER no longer applies since the release that introduced this
-	 * feature.
-	 */
+	/* FD_OLD_WORKER doesn't apply to kernels with this feature. */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
 	uring->loop = loop;
@@ -370,7 +381,10 @@ static int uring_open(struct flexsc_loop *loop)
 	return 0;
 }
 
-/* After the memory of "rung" is freed, the kernel must not write to it. */
+/*
+ * End the pending read of the bell: the kernel must not write to "rung" after its
+ * memory is freed.
+ */
 static void uring_disarm(struct flexsc_loop *loop)
 {
 	struct ring *ring = &uring_of(loop)->ring;
@@ -398,8 +412,8 @@ COLD void flexsc__uring_quit(struct flexsc_loop *loop, int err)
 }
 
 /*
- * The ring has failed, and the kernel may write to "rung" until the thread ends. So the
- * memory is never freed.
+ * Called when the ring has failed: never free this memory, because the kernel may write
+ * to "rung" until the thread ends.
  */
 static COLD void uring_leave(struct uring *uring)
 {

@@ -2,7 +2,8 @@
 /*
  * Declarations shared by the files of the uring engine: uring.c opens, waits and
  * closes; uring_direct.c posts calls directly to the ring; uring_route.c submits the
- * others to it; uring_reap.c takes results from it. Owner only.
+ * others to it; uring_reap.c takes results from it. A request is an SQE, a result is a
+ * CQE. Owner only.
  */
 #ifndef FLEXSC_URING_H
 #define FLEXSC_URING_H
@@ -17,20 +18,20 @@
 #include "lib/loop/loop.h"
 #include "ring.h"
 
-/* Names of completions that don't belong to an entry. */
+/* Values of user_data that don't name an entry. */
 #define WAKE		UINT64_MAX
 #define IGNORE		(UINT64_MAX - 1)
-#define CANCEL		0x80000000U	/* in a name: a cancellation */
+#define CANCEL		0x80000000U	/* this bit in user_data: a cancellation */
 
 /* How an entry is executed; call->route. */
 enum route {
 	BY_POOL,
 	BY_RING,
-	BY_RING_FOLLOWED,	/* uring_follow() handles its end */
+	BY_RING_FOLLOWED,	/* uring_follow() handles its completion */
 	BY_RING_MULTISHOT,	/* uring_follow() reports each result */
 	BY_RING_EAGER,		/* uring_eager.h */
-	BY_RING_AT_ONCE,	/* uring_follow(): a short write */
-	BY_RING_IN_PARTS,	/* uring_follow(): a long write */
+	BY_RING_AT_ONCE,	/* as BY_RING_FOLLOWED, for a short write */
+	BY_RING_IN_PARTS,	/* as BY_RING_FOLLOWED, for a long write; guarded */
 };
 
 struct fixed;
@@ -40,25 +41,34 @@ struct uring {
 	uint64_t operations;	/* bit n: the kernel supports operation n */
 	unsigned int known;	/* of enum uring_known */
 	struct call_list to_pool;
-	struct call_list again;		/* reads and writes with a rest */
-	uint32_t others;		/* entries that the ring didn't get */
-	/* Direct calls since the last batch, and requests already counted. */
+	struct call_list again;		/* calls whose remainder is submitted next */
+	uint32_t others;		/* entries of this batch that don't go to the
+					 * ring */
+	/*
+	 * Direct calls since the last batch, and the number of requests counted so
+	 * far.
+	 */
 	uint32_t direct, counted;
-	uint32_t direct_end;	/* direct calls have the requests before this one */
-	bool eager;		/* this batch has an eager read */
-	bool parts;		/* this batch has a long write */
+	uint32_t direct_end;	/* direct calls may take requests before this index */
+	bool eager;		/* this batch has an eager read (uring_eager.h) */
+	bool parts;		/* this batch has a long write (BY_RING_IN_PARTS) */
 	uint64_t kinds;		/* bit n: a direct call has operation n */
-	struct guard_watcher watcher;	/* in use if "watches"; under the watchers' lock */
+	struct guard_watcher watcher;	/* registered if "watches"; guarded by the
+					 * watchers' lock */
 	bool watches;
 	struct fixed *fixed;	/* fixed descriptors; NULL: never used */
 	struct io_uring_sqe *sorted;	/* see uring_route.c; may be NULL */
-	/* The bell: other threads write to the eventfd, which ends the pending read. */
+	/*
+	 * The bell is an eventfd. Another thread writes to it, which completes the
+	 * read that the owner keeps pending.
+	 */
 	int bell;
 	bool armed;
 	uint64_t rung;
 	struct flexsc_loop *loop;
-	void (*make_room)(struct flexsc_loop *loop);	/* for a full ring */
-	uint32_t living;	/* see uring_failed.c */
+	void (*make_room)(struct flexsc_loop *loop);	/* called if the submission
+							 * queue is full */
+	uint32_t living;	/* requests in state "living": uring_failed.c */
 	bool tells;		/* the next wait returns ring.failed */
 	struct uring *left;	/* see uring_close() */
 };
@@ -68,15 +78,13 @@ static inline struct uring *uring_of(const struct flexsc_loop *loop)
 	return loop->engine_data;
 }
 
-/*
- * Names one use of an entry, so that a later use of the entry isn't confused with it.
- */
+/* Names one use of an entry: a late result of an earlier use has another name. */
 static inline uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
 {
 	return call_of(loop, index)->name;
 }
 
-/* A direct call continues with an entry, which is BUSY. */
+/* Let a direct call continue with its entry, which becomes BUSY. */
 static inline void uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
 {
 	flexsc__direct_fill(loop, index);
@@ -85,28 +93,36 @@ static inline void uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * Owner only. If the loop has a ring, stop using it, before entering it begins to fail
- * with err (-errno). The ring still works, so no request is lost.
+ * Owner only. If the loop has a ring, stop using it. Called before io_uring_enter()
+ * begins to fail with err (-errno); the ring still works, so no request is lost.
  */
 void flexsc__uring_quit(struct flexsc_loop *loop, int err);
 
 /* uring_route.c: calls with entries. */
 
-/* Turn submitted entries into requests, or hand them to what executes them. */
+/*
+ * Turn submitted entries into requests. Execute the others inline, or give them to the
+ * pool.
+ */
 void flexsc__uring_route(struct flexsc_loop *loop);
 
-/* uring_failed.c: a ring that has failed for good. */
+/* uring_failed.c: a ring that has failed permanently. */
 
 /*
- * The ring has failed: redirect its requests and all later calls. To be called again if
- * requests were filled since.
+ * Called when the ring has failed: redirect its requests and all later calls. Call it
+ * again if requests were filled since.
  */
 void flexsc__uring_fail(struct flexsc_loop *loop);
 
-/* Give the requests that the kernel hasn't taken to threads, which empties the ring. */
+/*
+ * Give the requests that the kernel hasn't consumed to syscall threads. This empties
+ * the submission queue.
+ */
 void flexsc__uring_rescue(struct flexsc_loop *loop);
 
-/* Collect late results, and try again to take back lost requests. */
+/*
+ * Collect late results, and try to take back all requests that are still in the ring.
+ */
 void flexsc__uring_take_back(struct flexsc_loop *loop);
 
 /* uring_fixed.c: fixed descriptors. */
@@ -116,9 +132,9 @@ int flexsc__uring_fix(struct flexsc_loop *loop, int fd);
 void flexsc__uring_unfix(struct flexsc_loop *loop, int fd);
 
 /*
- * Requests are about to be submitted to a ring with fixed descriptors. If one of them
- * closes a fixed descriptor, submit them here and release the file, because the owner
- * may sleep long after this.
+ * Called before requests are submitted to a ring with fixed descriptors: replace
+ * descriptors by slots. If a request closes a fixed descriptor, submit here and release
+ * the file, because the owner may sleep long after this.
  */
 void flexsc__uring_use_fixed(struct flexsc_loop *loop);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multishot requests of the uring engine, and the rings that lend buffers to the kernel
- * for them. The owner puts free buffers at a ring's tail. The kernel takes one from its
- * head when data has arrived. Owner only.
+ * Multishot requests of the uring engine, and their provided-buffer rings. The owner
+ * adds free buffers at a ring's tail. The kernel takes one from its head when data has
+ * arrived. Owner only.
  */
 #include <errno.h>
 #include <sys/mman.h>

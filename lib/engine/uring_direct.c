@@ -29,7 +29,7 @@ static inline bool direct_has_room(const struct flexsc_loop *loop)
 	       (int32_t)(uring->direct_end - uring->ring.tail) > 0;
 }
 
-/* The request for the call that takes the first free entry. */
+/* Take the request for the call that will use the first free entry. */
 static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 						  uint8_t op)
 {
@@ -45,9 +45,8 @@ static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 
 /*
  * Defines a function that posts calls of one number. All properties are constants, so
- * that only a few comparisons of the table, the shape and the facts remain.
- * "parameters" are the call's three or six arguments, and "otherwise" posts the call
- * with an entry.
+ * that the compiler leaves only a few comparisons. "parameters" are the call's three or
+ * six arguments. "otherwise" posts the call with an entry, if it can't be direct.
  */
 #define DIRECT_OF(word, op, use, parameters, arguments, otherwise,	\
 		  fits, f_fd, f_addr, f_len, f_off, f_flags)		\
@@ -91,8 +90,8 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 #define CLOSES		EFFECT_CLOSES
 
 /*
- * X(word, operation, facts, fields): calls with at most three arguments; then the
- * others.
+ * X(word, operation, required facts, fields): first calls with at most three arguments,
+ * then the others.
  */
 #define DIRECT_CALLS3(X)						\
 	X(close,	IORING_OP_CLOSE,	CLOSES,	 FIELDS_FD)	\
@@ -112,7 +111,7 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 DIRECT_CALLS3(DIRECT3)
 DIRECT_CALLS6(DIRECT6)
 
-/* A call of three arguments, posted with six. */
+/* Posts a call of three arguments through the function type with six. */
 static int post_by_three(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 			 uint64_t a3, uint64_t a4, uint64_t a5)
@@ -133,9 +132,9 @@ static const struct {
 } directs[] = { DIRECT_CALLS3(ROW3) DIRECT_CALLS6(ROW6) };
 
 /*
- * A call that changes descriptors: known facts may be wrong from here on. The call has
- * no operation, so it is made before the batch is submitted. The batch's other calls
- * are posted with entries, so that facts are read after the change.
+ * Called when a call is posted that changes descriptors, so that known facts may become
+ * wrong. The call has no operation, so it is made before the batch is submitted. Post
+ * the batch's remaining calls with entries, whose facts are read after the change.
  */
 static void direct_pause(struct flexsc_loop *loop)
 {
@@ -201,7 +200,7 @@ struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 	return NULL;
 }
 
-/* Withdraw the request with this name, if the kernel can't have seen it. */
+/* Turn the request with this name into a no-op. False: the kernel may have seen it. */
 static bool direct_withdraw(struct uring *uring, uint64_t name)
 {
 	struct io_uring_sqe *sqe = flexsc__uring_unseen(uring, name);
@@ -230,7 +229,8 @@ void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * A direct close() of a descriptor that calls wait for: uring_follow() handles its end.
+ * Give a direct close() of a marked descriptor an entry, so that uring_follow() reports
+ * the close to the calls that wait for the descriptor.
  */
 static void direct_follow(struct flexsc_loop *loop, uint32_t index)
 {

@@ -29,13 +29,13 @@ void flexsc__uring_posts(struct flexsc_loop *loop);
 /* Implements the engine's shadow(): loop/engine.h. */
 void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index);
 
-/* The request with this name; NULL if the kernel may have seen it. */
+/* Returns the request with this name; NULL if the kernel may have seen it. */
 struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 					  uint64_t name);
 
 /*
- * A long write has begun. A close() in the same batch may be of its descriptor, so
- * uring_follow() has to handle the close.
+ * Called when the batch has a long write: a direct close() in the same batch may be of
+ * the write's descriptor. Let uring_follow() handle such a close.
  */
 void flexsc__uring_direct_closing(struct flexsc_loop *loop);
 

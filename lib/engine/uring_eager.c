@@ -15,7 +15,7 @@
 #include "uring_reap.h"
 #include "uring_ops.h"
 
-#define PAGE	4096U	/* page sizes are multiples of this */
+#define PAGE	4096U	/* divides all page sizes */
 
 static bool at_offset(const struct flexsc_entry *entry)
 {
@@ -54,8 +54,8 @@ bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * Is this the plain call's result: all bytes, the bytes up to the end of the file, or
- * an error?
+ * Does the eager read have the plain call's result: all bytes, the bytes up to the end
+ * of the file, or an error?
  */
 static bool is_whole(const struct flexsc_entry *entry, int32_t res)
 {
@@ -73,7 +73,9 @@ static void end(struct flexsc_loop *loop, uint32_t index, int32_t res)
 					 &call_of(loop, index)->partial, res));
 }
 
-/* The eager read got no further data: the call, which is BUSY, takes another route. */
+/*
+ * The eager read got no further data: execute the call, which is BUSY, in another way.
+ */
 static void go_on(struct flexsc_loop *loop, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
@@ -81,8 +83,8 @@ static void go_on(struct flexsc_loop *loop, uint32_t index)
 	struct call_list one = { 0 };
 
 	/*
-	 * Only a file on a disk may have more data. For other files the part is the
-	 * result.
+	 * Only a file on a disk may have more data. For other files, what was read
+	 * so far is the result.
 	 */
 	if (flexsc__partial_begun(&call->partial) &&
 	    !(flexsc__fds_kind((uint32_t)entry->args[0]) & FD_PLACED)) {
@@ -121,7 +123,7 @@ void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 	} else if (call->cancel != CANCEL_NOT) {
 		end(loop, index, res > 0 ? res : -ECANCELED);
 	} else if (res > 0 && !at_offset(entry)) {
-		/* Without memory the read ends as a short one. */
+		/* If memory for the remainder is short, return a short read. */
 		if (flexsc__partial_read(entry, &call->partial, res))
 			calls_append(loop, &uring_of(loop)->again, index);
 		else
@@ -132,7 +134,10 @@ void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 	}
 }
 
-/* The call that issued this request as an eager read(); NONE: it is another request. */
+/*
+ * Returns the call that issued this request as an eager read() at the file's position;
+ * NONE: the request is another one.
+ */
 static uint32_t eager_of(const struct flexsc_loop *loop,
 			 const struct io_uring_sqe *sqe)
 {

@@ -4,10 +4,10 @@
  *
  * The file may be a FIFO, a terminal or another device, where a read by io_uring might
  * wait forever or behave unlike the plain call. Querying the kind of file costs a
- * system call. So the request has RWF_NOWAIT: io_uring transfers only data in memory,
- * which nearly always is all of it. Linux rejects RWF_NOWAIT for FIFOs opened by name,
- * for terminals and for most other devices, before a byte is lost. If the read isn't
- * complete, the library queries the kind of file, and the call continues like any
+ * system call. So the request has RWF_NOWAIT: io_uring transfers only data in the page
+ * cache, which nearly always is all of it. Linux rejects RWF_NOWAIT for FIFOs opened by
+ * name, for terminals and for most other devices, before a byte is lost. If the read
+ * isn't complete, the library queries the kind of file, and the call continues like any
  * other:
  *
  *	eager	-> done		all was read, or the end of the file was seen
@@ -16,13 +16,14 @@
  *				plain call does
  *	eager	-> the pool	a part of a file on a disk isn't in memory
  *
- * Position. io_uring doesn't take the lock of the file's position. So at most one eager
- * read() of a descriptor is pending, and no other call that uses its position. An eager
- * read() replaces the fact FD_OPENED with FD_READING. On completion it restores
- * FD_OPENED, unless the descriptor was closed in between. A call that takes another
- * route removes both facts for good. The ring gets its requests before syscall threads
- * get calls. An eager read() whose request the kernel doesn't take also takes another
- * route. Linux before 5.19 takes no requests while the ring has no room for results.
+ * Position. io_uring reads at the file's position without its lock. So while an eager
+ * read() of a descriptor is pending, no other call that uses the position may be. An
+ * eager read() replaces the fact FD_OPENED with FD_READING. On completion it restores
+ * FD_OPENED, unless the descriptor was closed in between. A call that continues in the
+ * ring or the pool removes both facts permanently. Eager requests are submitted before
+ * the pool gets calls. If the kernel doesn't consume the request of an eager read(),
+ * the call continues in the ring or the pool, too: Linux before 5.19 consumes no
+ * requests while the completion queue is full.
  *
  * The end of a file. A read that stops because data isn't in memory stops at the end of
  * a page of the file. So a pread() that stopped elsewhere has reached the end of the
@@ -38,17 +39,17 @@
 struct flexsc_loop;
 struct io_uring_sqe;
 
-/* Fill a request for a SUBMITTED read; false: the read has to take another route. */
+/* Fill a request for a SUBMITTED read; false: the read can't be eager. */
 bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index);
 /* Issue the request of a BUSY read that continues eagerly. */
 void flexsc__uring_eager_request(struct flexsc_loop *loop,
 				 struct io_uring_sqe *sqe);
 /*
- * Submit the requests before syscall threads get calls. Each eager read() that the
- * kernel doesn't take takes another route.
+ * Submit the requests, before the pool gets calls. An eager read() that the kernel
+ * doesn't consume continues in the ring or the pool.
  */
 void flexsc__uring_eager_submit(struct flexsc_loop *loop);
-/* The request of an eager read has completed with this result. */
+/* Called when the request of an eager read has completed with this result. */
 void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 			     int32_t res);
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring where io_uring_enter() fails for good, for example because the program has
+ * A ring where io_uring_enter() fails permanently, for example because the program has
  * installed a seccomp filter that forbids it. The loop continues with syscall threads,
  * as if its engine were "threads". Owner only.
  *
  * Each request of the ring then is in one of these states:
  *
  *	complete	its result is in the ring, and is collected as before
- *	unseen		the kernel hasn't taken it: a thread makes the call
+ *	unseen		the kernel hasn't consumed it: a thread makes the call
  *	taken back	the kernel has cancelled it through io_uring_register(). The
  *			call ends with -ERESTART. As the ring executes requests only
  *			when the owner enters, the request touches no memory
- *	living		its ring executes it without the owner, and the result
+ *	living		the ring executes it without the owner, and the result
  *			arrives late. uring->living counts these requests
  *	lost		its call stays pending, because the kernel may still use its
  *			memory. loop->lost counts these requests
  *
  * A wait returns the error once if calls are lost, and each time if only lost calls are
- * pending. Destroying the loop leaves lost calls behind.
+ * pending. Destroying the loop leaks the memory of lost calls.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -70,7 +70,9 @@ static void fill_from_request(struct flexsc_entry *entry,
 	}
 }
 
-/* An entry that the ring didn't execute, BUSY or CANCEL: let a thread execute it. */
+/*
+ * Let a syscall thread execute an entry, BUSY or CANCEL, that the ring didn't execute.
+ */
 static void to_thread(struct flexsc_loop *loop, uint32_t index)
 {
 	struct uring *uring = uring_of(loop);
@@ -98,8 +100,8 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 	if (sqe->user_data == WAKE)
 		uring_of(loop)->armed = false;
 	/*
-	 * A cancellation can be dropped, because its target is unseen or taken back,
-	 * too.
+	 * The request is a cancellation: drop it, because its target is unseen or
+	 * taken back as well.
 	 */
 	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
 		return;
@@ -111,10 +113,10 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 }
 
 /*
- * The first request that the kernel hasn't taken and won't take. A polling kernel
- * thread takes all published requests while it is awake. After it has set the flag that
- * it sleeps, it looks for requests once more. So only several checks show that it
- * really sleeps.
+ * Returns the first request that the kernel hasn't consumed and never will. An SQPOLL
+ * thread consumes all published requests while it is awake. After it has set
+ * IORING_SQ_NEED_WAKEUP, it checks for requests once more. So only several checks in a
+ * row show that it really sleeps.
  */
 static uint32_t first_unseen(struct ring *ring)
 {
@@ -146,7 +148,7 @@ COLD void flexsc__uring_rescue(struct flexsc_loop *loop)
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
 }
 
-/* Does the kernel have a request of this entry? */
+/* Does the kernel have an incomplete request of this entry? */
 static bool is_in_ring(const struct flexsc_loop *loop, uint32_t index)
 {
 	const struct call *call = call_of(loop, index);
@@ -183,8 +185,8 @@ static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * False: the request should be cancelled, but this failed. True: its result will
- * arrive.
+ * If the call was cancelled, cancel its request. False: that failed, and the loop ends.
+ * True: the result will arrive.
  */
 static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 {
@@ -257,7 +259,10 @@ COLD void flexsc__uring_fail(struct flexsc_loop *loop)
 	uring->known = 0;
 	flexsc__posts_init(loop);
 	flexsc__uring_collect(loop);
-	/* Publishes the failed engine's state; pairs with the load in loop_notify(). */
+	/*
+	 * Publishes the new engine and its state; pairs with the load in
+	 * loop_notify().
+	 */
 	__atomic_store_n(&loop->engine, &flexsc__engine_uring_failed,
 			 __ATOMIC_RELEASE);
 	while ((index = calls_take(loop, &uring->again)) != NONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which field of an io_uring request takes which argument, for the shapes of calls that
- * are posted both with an entry (uring_ops.c) and directly (uring_direct.c). "a" is the
- * array of arguments.
+ * Which SQE field holds which argument, for the shapes of calls that are posted both
+ * with an entry (uring_ops.c) and directly (uring_direct.c). "a" is the array of
+ * arguments.
  */
 #ifndef FLEXSC_URING_FIELDS_H
 #define FLEXSC_URING_FIELDS_H
@@ -16,12 +16,12 @@
 
 #include "lib/calls/partial.h"
 
-#define CURRENT		((uint64_t)-1)	/* as an offset: the file's own position */
+#define CURRENT		((uint64_t)-1)	/* as an offset: the file's position */
 
 /*
- * A count that doesn't fit an int is left to the plain call. So is a count of 0, with
- * which a call fails or waits on some files. For a negative offset io_uring lacks the
- * plain call's error.
+ * io_uring doesn't make the call if its count doesn't fit an int, or is 0: with 0, a
+ * plain call fails or waits on some files. Nor if the offset is negative, for which
+ * io_uring lacks the plain call's error.
  *
  *			fits			fd	addr	len	off flags
  */
@@ -37,15 +37,20 @@
 						sqe_send_flags(a[2])
 #define FIELDS_RECVMSG	a[1] && sqe_is_polled(a[2]), \
 						a[0],	a[1],	1,	0, a[2]
-/* A statx() of an open file is made inline: files/local_stat.h. */
+/*
+ * A statx() with AT_EMPTY_PATH is excluded: it is made inline, by files/local_stat.h.
+ */
 #define FIELDS_STATX	a[1] && !(a[2] & AT_EMPTY_PATH), \
 						a[0],	a[1],	a[3],	a[4], a[2]
-/* For a sendto() without an address. */
+/* A sendto() with an address is excluded: it is posted with an entry. */
 #define FIELDS_SEND	!a[4] && a[2] <= RW_MAX, \
 						a[0],	a[1],	a[2],	0, \
 						sqe_send_flags(a[3])
 
-/* The union of flags has many names, but is a single word. */
+/*
+ * All members of the SQE's union of flags are the same 32 bits: rw_flags stands for
+ * them.
+ */
 static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
 			    uint64_t addr, uint64_t len, uint64_t off,
 			    uint64_t flags)
@@ -61,16 +66,16 @@ static inline bool sqe_fill(struct io_uring_sqe *sqe, uint8_t op, uint64_t fd,
 }
 
 /*
- * Does a receive wait until poll(2) reports the socket ready?
- * flexsc__call_is_unpolled() explains the exceptions. uring_ops.c decides for receives
- * that wait for all bytes.
+ * Does a receive with these flags wait until poll(2) reports the socket ready?
+ * flexsc__call_is_unpolled() explains the exceptions. uring_ops.c decides for
+ * MSG_WAITALL.
  */
 static inline bool sqe_is_polled(uint64_t flags)
 {
 	return !(flags & (MSG_ERRQUEUE | MSG_OOB | MSG_WAITALL));
 }
 
-/* A plain send waits until all is sent. With this flag the operation does so, too. */
+/* Add MSG_WAITALL, because a plain blocking send transfers all bytes. */
 static inline uint64_t sqe_send_flags(uint64_t flags)
 {
 	return OWNER_GOES_ON || flags & MSG_DONTWAIT ? flags :

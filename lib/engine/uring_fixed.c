@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fixed descriptors of the uring engine: the ring holds their files in slots. Requests
- * are written with the descriptor, which is replaced by its slot when they are about to
- * be submitted. Owner only.
+ * Fixed descriptors of the uring engine: the ring holds their files in slots
+ * (IOSQE_FIXED_FILE). Requests are written with the descriptor. Just before they are
+ * submitted, it is replaced by its slot. Owner only.
  *
  *	free	-> fixed	flexsc_loop_fix_fd()
  *	fixed	-> leaving	unfixed, or a request closes the descriptor: no
  *				request gets the slot from now on
- *	leaving	-> free		the kernel has taken all requests with the slot,
+ *	leaving	-> free		the kernel has consumed all requests with the slot,
  *				and then releases the file
  */
 #include <errno.h>
@@ -77,7 +77,7 @@ static int fixed_make_room(struct fixed *fixed, uint32_t fd)
 	return 0;
 }
 
-/* Make the kernel release files that no request will name any more. */
+/* Empty the slots that are leaving: the kernel releases their files. */
 static void fixed_let_go(struct uring *uring)
 {
 	struct fixed *fixed = uring->fixed;
@@ -93,7 +93,7 @@ static void fixed_let_go(struct uring *uring)
 	}
 }
 
-/* If the descriptor has a slot, the slot is now leaving. */
+/* If the descriptor has a slot, make the slot "leaving". */
 static void fixed_leave(struct fixed *fixed, int fd)
 {
 	uint16_t *slot = fixed_slot(fixed, fd);
@@ -110,7 +110,10 @@ int flexsc__uring_fix(struct flexsc_loop *loop, int fd)
 	int err = 0;
 	uint16_t slot;
 
-	/* No slots if a kernel thread polls: when it takes requests is unknown. */
+	/*
+	 * An SQPOLL ring gets no slots: it is unknown when the kernel consumes a
+	 * request, so a slot could never be freed.
+	 */
 	if (uring->ring.polled)
 		return 0;
 	if (!uring->fixed)
@@ -149,7 +152,10 @@ static void fixed_use(struct fixed *fixed, struct io_uring_sqe *sqe)
 {
 	const uint16_t *slot = fixed_slot(fixed, sqe->fd);
 
-	/* A request that the kernel didn't take has its slot already. */
+	/*
+	 * If an earlier submission didn't consume this request, its fd is a slot
+	 * already.
+	 */
 	if (!slot || !*slot || sqe->flags & IOSQE_FIXED_FILE)
 		return;
 	if (sqe->opcode == IORING_OP_CLOSE) {

@@ -2,8 +2,8 @@
 /*
  * A seccomp filter may end the process at a call instead of making the call fail; this
  * is the default action of systemd's SystemCallFilter=. No interface shows in advance
- * what a filter does. So a child makes io_uring's calls (base/trial.h), and the filter
- * ends the child instead. Any thread.
+ * what a filter does. So a child makes io_uring's calls (base/trial.h), and such a
+ * filter ends only the child. Any thread.
  *
  * A thread's filters are never removed. So if a thread has as many filters as at its
  * last trial, it has the same filters. Two threads with equally many filters may have
@@ -26,8 +26,8 @@
 enum { NOT_TRIED, SURVIVES, KILLS };
 
 /*
- * A number of filters and the result of their trial, in one word, so that no ordering
- * is needed.
+ * A number of filters and the result of their trial, in one word: a reader always gets
+ * both from the same trial.
  */
 #define LEARNED(filters, what)	((uint32_t)(filters) << 2 | (what))
 static _Thread_local uint32_t learned_here;
@@ -40,7 +40,8 @@ struct filters {
 };
 
 /*
- * prctl(PR_GET_SECCOMP) would do as well, but a filter may end the process at it, too.
+ * Read /proc instead of calling prctl(PR_GET_SECCOMP), at which a filter may end the
+ * process, too.
  */
 static struct filters filters_here(void)
 {
@@ -57,7 +58,10 @@ static struct filters filters_here(void)
 		any = flexsc__status_read((int)fd, values, 3);
 		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 	}
-	/* Without /proc, assume a filter. Without seccomp, the file has no mode. */
+	/*
+	 * Without /proc, assume a filter. A kernel without seccomp has no
+	 * "Seccomp:" line.
+	 */
 	return (struct filters){
 		.any = !any || atoi(mode) == 2,
 		.count = *count ? atoi(count) : -1,
@@ -71,8 +75,8 @@ bool flexsc__is_filtered(void)
 }
 
 /*
- * Runs in the child. The arguments are invalid, but a filter acts before the kernel
- * checks them.
+ * Runs in the child. The arguments are invalid, but the kernel runs the filter before
+ * it checks them.
  */
 static int try_calls(const void *arg)
 {
@@ -121,7 +125,10 @@ bool flexsc__uring_kills(void)
 	if (what != NOT_TRIED)
 		return what == KILLS;
 	tried = flexsc__trial(try_calls, NULL);
-	/* In that case the calls of the real ring will show it. */
+	/*
+	 * No trial was possible: creating the real ring will show whether the calls
+	 * are allowed.
+	 */
 	if (tried == TRIAL_NOT_MADE)
 		return false;
 	learn(&here, tried == TRIAL_KILLED ? KILLS : SURVIVES);

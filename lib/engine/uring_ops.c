@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls as io_uring operations: which field takes which argument, and which
+ * System calls as io_uring operations: which SQE field holds which argument, and which
  * arguments the operation doesn't support. calls/syscalls.tbl lists each call's
  * operation and shape; this file has a function per shape. Owner only.
  */
@@ -29,9 +29,7 @@
 
 typedef const __u64 *args_t;
 
-/*
- * Argument n, or 0 if the call doesn't have it: calls of one shape may differ in that.
- */
+/* Argument n; 0 if the call has fewer arguments than others of its shape. */
 static inline uint64_t sqe_optional(const struct flexsc_entry *entry,
 				    unsigned int n)
 {
@@ -39,8 +37,8 @@ static inline uint64_t sqe_optional(const struct flexsc_entry *entry,
 }
 
 /*
- * Defines the shape "name": if "fits" holds, the operation does what the call does, and
- * its request has these fields.
+ * Defines the shape "name". If "fits" holds, the operation is equivalent to the call,
+ * and the SQE has these fields. Otherwise the call is made without io_uring.
  */
 #define SHAPE(name, ...)	SHAPE_OF(name, __VA_ARGS__)
 #define SHAPE_OF(name, fits, fd, addr, len, off, flags)			\
@@ -54,8 +52,9 @@ static bool prepare_##name(struct io_uring_sqe *sqe, uint8_t op,	\
 }
 
 /*
- * Does the operation at an offset do the same as the call, given these flags? On many
- * files the call fails with any flag, but the operation ignores the flag.
+ * Is the operation equivalent to preadv2() or pwritev2() with this offset and these
+ * RWF_ flags? On many files the call fails with any flag, while the operation ignores
+ * the flag.
  */
 static inline bool rw_does_the_same(uint8_t op, int64_t place, uint64_t flags)
 {
@@ -68,8 +67,8 @@ static inline bool rw_does_the_same(uint8_t op, int64_t place, uint64_t flags)
 }
 
 /*
- * Reads and writes. A count that doesn't fit an int is left to the plain call. The
- * offset -1 is the file's own position, if the call has flags.
+ * Reads and writes. A call whose count doesn't fit an int is made without io_uring. An
+ * offset of -1 means the file's position, for preadv2() and pwritev2().
  *
  *    name	fits			fd	addr	len	off	flags
  */
@@ -80,7 +79,7 @@ SHAPE(rw_v2,	a[2] <= RW_MAX && rw_does_the_same(op, (int64_t)a[3], a[5]),
 SHAPE(range,	a[2] <= UINT32_MAX,	a[0],	0,	a[2],	a[1],	a[3])
 SHAPE(madvise,	a[1] <= UINT32_MAX,	-1ULL,	a[0],	a[1],	0,	a[2])
 
-/* A descriptor and little else. */
+/* Calls with a descriptor and few other arguments. */
 SHAPE(fd,	FIELDS_FD)
 SHAPE(datasync,	FIELDS_DATASYNC)
 SHAPE(number,	true,			a[0],	0,	a[1],	0,	0)
@@ -88,8 +87,9 @@ SHAPE(fallocate, true,			a[0],	a[3],	a[1],	a[2],	0)
 SHAPE(ftruncate, true,			a[0],	0,	0,	a[1],	0)
 
 /*
- * With MSG_WAITALL the operation waits for all bytes on any socket. The call does so on
- * streams only; on other sockets it receives one record.
+ * Does a receive with these flags wait for poll(2) only? With MSG_WAITALL the operation
+ * waits for all bytes on any socket, but the call does so on byte streams only: on
+ * other sockets it receives one record.
  */
 static bool receive_is_polled(uint64_t fd, uint64_t flags)
 {
@@ -112,12 +112,12 @@ SHAPE(recvmsg,	a[1] && receive_is_polled(a[0], a[2]),
 SHAPE(pipe,	true,			0,	a[0],	0,	0,
 							sqe_optional(entry, 1))
 
-/* Epoll sets. A wait with a time limit or a signal mask is left to the plain call. */
+/* Epoll sets. A wait with a time limit or a signal mask is made without io_uring. */
 SHAPE(epoll_ctl, true,			a[0],	a[3],	a[1], (uint32_t)a[2], 0)
 SHAPE(epoll_wait, (int)a[3] < 0 && !sqe_optional(entry, 4),
 					a[0],	a[1],	a[2],	0,	0)
 
-/* Paths with their directories. */
+/* Calls that take a path and the descriptor of its directory. */
 SHAPE(openat,	true,			a[0],	a[1],	a[3],	0,	a[2])
 SHAPE(openat2,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],	0)
 SHAPE(statx,	FIELDS_STATX)
@@ -127,7 +127,7 @@ SHAPE(unlinkat,	true,			a[0],	a[1],	0,	0,	a[2])
 SHAPE(mkdirat,	true,			a[0],	a[1],	a[2],	0,	0)
 SHAPE(symlinkat, true,			a[1],	a[0],	0,	a[2],	0)
 
-/* Paths without directories, for calls that only x86-64 has. */
+/* Calls that take a path only, which x86-64 alone has. */
 SHAPE(open,	true,			HERE,	a[0],	a[2],	0,	a[1])
 SHAPE(creat,	true,			HERE,	a[0],	a[1],	0,
 						O_CREAT | O_WRONLY | O_TRUNC)
@@ -146,7 +146,10 @@ static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
 	    a[5] > UINT16_MAX)
 		return false;
 	sqe_fill(sqe, op, a[0], a[1], a[2], a[4], sqe_send_flags(a[3]));
-	/* addr_len: some headers lack the name. */
+	/*
+	 * Store addr_len by its offset, because some versions of the header lack
+	 * its name.
+	 */
 	if (a[4])
 		memcpy((char *)sqe + offsetof(struct io_uring_sqe,
 					      splice_fd_in),
@@ -154,7 +157,10 @@ static bool prepare_sendto(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
-/* splice() updates the offsets in memory, but the operation doesn't. */
+/*
+ * splice() updates the offsets in the program's memory, but the operation doesn't: a
+ * splice() with offsets is made without io_uring.
+ */
 static bool prepare_splice(struct io_uring_sqe *sqe, uint8_t op,
 			   const struct flexsc_entry *entry, unsigned int known)
 {
@@ -197,9 +203,9 @@ SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
 							sqe_optional(entry, 4))
 
 /*
- * A poll of one descriptor without a time limit. The kernel is queried first, unless
- * the poster did that. If the descriptor is ready or the memory isn't readable, the
- * plain call is made.
+ * A poll() or ppoll() of one descriptor without a time limit. Unless the poster waived it
+ * (URING_POLL_WAITS), query the kernel first. If the descriptor is ready or the memory
+ * isn't readable, make the plain call.
  */
 static bool prepare_one(struct io_uring_sqe *sqe, uint8_t op, args_t a,
 			unsigned int known)
@@ -223,7 +229,7 @@ static bool prepare_poll(struct io_uring_sqe *sqe, uint8_t op,
 	return a[1] == 1 && (int)a[2] < 0 && prepare_one(sqe, op, a, known);
 }
 
-/* With a signal mask, it is a plain call. */
+/* A ppoll() with a signal mask is made without io_uring. */
 static bool prepare_ppoll(struct io_uring_sqe *sqe, uint8_t op,
 			  const struct flexsc_entry *entry, unsigned int known)
 {
@@ -232,7 +238,7 @@ static bool prepare_ppoll(struct io_uring_sqe *sqe, uint8_t op,
 	return a[1] == 1 && !a[2] && !a[3] && prepare_one(sqe, op, a, known);
 }
 
-/* The result of poll() if the operation returned res. */
+/* Returns the result of poll() or ppoll() if the operation returned res. */
 static int64_t result_poll(args_t a, int32_t res)
 {
 	struct pollfd *one = (struct pollfd *)(uintptr_t)a[0];
@@ -244,9 +250,9 @@ static int64_t result_poll(args_t a, int32_t res)
 }
 
 /*
- * Is this the address of a time in readable memory? The kernel checks a futex's time
- * limit before it finds that there is nothing to wait for. This costs a mode switch,
- * which a call that sleeps can afford.
+ * Is this the address of a valid time in readable memory? The kernel checks a futex's
+ * time limit before it compares the futex word, so -EAGAIN means that the time is
+ * valid. The check costs a mode switch, which is little for a call that sleeps.
  */
 static bool sqe_check_time(uint64_t when)
 {
@@ -256,7 +262,9 @@ static bool sqe_check_time(uint64_t when)
 		   0, 0) == -EAGAIN;
 }
 
-/* Invalid times are left to the plain call, as the operation doesn't reject them. */
+/*
+ * Make the plain call if the time is invalid, because the operation doesn't reject it.
+ */
 static bool sqe_sleep(struct io_uring_sqe *sqe, uint8_t op, uint64_t when,
 		      uint64_t rest, unsigned int flags)
 {
@@ -290,7 +298,7 @@ static bool prepare_clock_sleep(struct io_uring_sqe *sqe, uint8_t op,
 			 flags);
 }
 
-/* A sleep that ends is a success of the call, but a timeout of the operation. */
+/* After a completed sleep the call returns 0, but the operation -ETIME. */
 static int64_t result_sleep(args_t a, int32_t res)
 {
 	return res == -ETIME ? 0 : res;
@@ -350,7 +358,7 @@ static bool prepare_multishot_recv(struct io_uring_sqe *sqe, uint8_t op,
 	return true;
 }
 
-/* The shape of calls without an operation. */
+/* The shape of calls that have no operation. */
 static bool prepare_none(struct io_uring_sqe *sqe, uint8_t op,
 			 const struct flexsc_entry *entry, unsigned int known)
 {
@@ -362,12 +370,12 @@ unsigned int flexsc__uring_known(uint64_t operations)
 	unsigned int known = 0;
 
 	/*
-	 * Addresses for sends, and multishot requests, came with this operation: Linux
-	 * 6.0.
+	 * Linux 6.0 added this operation together with addresses for sends, and
+	 * multishot requests.
 	 */
 	if (operations >> IORING_OP_SEND_ZC & 1)
 		known |= URING_SENDS_TO | URING_MULTISHOT;
-	/* MSG_WAITALL for sends came with this operation: Linux 5.19. */
+	/* Linux 5.19 added this operation together with MSG_WAITALL for sends. */
 	if (operations >> IORING_OP_SOCKET & 1)
 		known |= URING_SENDS_WHOLE;
 	return known;
@@ -451,7 +459,10 @@ int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res)
 {
 	unsigned int shape = flexsc__call_info(entry->nr)->shape;
 
-	/* The kernel's internal codes for "interrupted, to be restarted". */
+	/*
+	 * The kernel's internal codes -ERESTARTSYS to -ERESTART_RESTARTBLOCK:
+	 * interrupted, to be restarted.
+	 */
 	if (res <= -512 && res >= -516)
 		return -EINTR;
 	return result[shape] ? result[shape](entry->args, res) : res;

@@ -9,24 +9,31 @@
 
 #include "lib/calls/call_info.h"
 
-/* Properties of the kernel, or of a call, that the entry doesn't contain. */
+/* Properties of the kernel, or of the call, that aren't in the entry. */
 enum uring_known {
 	URING_SENDS_TO = 1,	/* the send operation takes an address */
-	URING_POLL_WAITS = 2,	/* the call was posted by flexsc__call_poll() */
+	URING_POLL_WAITS = 2,	/* flexsc__call_poll() posted the call: don't query
+				 * first */
 	URING_SENDS_WHOLE = 4,	/* send operations obey MSG_WAITALL */
 	URING_MULTISHOT = 8,	/* multishot accept and receive, and rings of buffers */
 };
 
-/* The enum uring_known of a kernel with these operations; bit n: operation n. */
+/*
+ * Returns the enum uring_known of a kernel that supports these operations (bit n:
+ * operation n).
+ */
 unsigned int flexsc__uring_known(uint64_t operations);
 
-/* May the operation end after a part, while the plain call would transfer all? */
+/*
+ * May the operation end with a partial transfer, where the plain call transfers all
+ * bytes?
+ */
 bool flexsc__uring_in_parts(unsigned int op, unsigned int known);
 
 /*
  * Describe an entry's system call to io_uring, as operation op. False: io_uring can't
- * make the call with these arguments, so a plain call is needed. known: enum
- * uring_known.
+ * make the call with these arguments, so the caller has to make a plain call. known:
+ * enum uring_known.
  */
 typedef bool (*uring_prepare_fn)(struct io_uring_sqe *sqe, uint8_t op,
 				 const struct flexsc_entry *entry,
@@ -39,13 +46,13 @@ static inline bool uring_prepare(struct io_uring_sqe *sqe, unsigned int op,
 				 const struct flexsc_entry *entry,
 				 unsigned int known)
 {
-	/* The call was posted, so its number is valid. */
+	/* flexsc__calls has this index: posting has checked the number. */
 	unsigned int shape = flexsc__calls[entry->nr].shape;
 
 	return flexsc__uring_prepare[shape](sqe, (uint8_t)op, entry, known);
 }
 
-/* The plain call's result if io_uring returned res. */
+/* Returns the plain call's result if io_uring returned res. */
 int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res);
 
 #endif /* FLEXSC_URING_OPS_H */

@@ -33,13 +33,15 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
 					 res));
 }
 
-/* A multishot request has a result, and may continue. */
+/*
+ * Report a result of a multishot request, which continues if IORING_CQE_F_MORE is set.
+ */
 static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
 			     const struct io_uring_cqe *cqe)
 {
 	int64_t ret = cqe->res;
 
-	/* A request that fails or ends leaves the buffer to the kernel. */
+	/* With an error or the end (0), the kernel keeps the buffer. */
 	RULE(ret > 0 || !(cqe->flags & IORING_CQE_F_BUFFER));
 	if (cqe->flags & IORING_CQE_F_BUFFER)
 		ret = flexsc__multishot_filled(
@@ -52,8 +54,8 @@ static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * End a call that (a) differs in io_uring from the plain call, (b) makes a descriptor,
- * or (c) closes one that others may wait for.
+ * End a call (a) whose result in io_uring differs from the plain call's, (b) that
+ * creates a descriptor, or (c) that closes a descriptor which other calls may wait for.
  */
 static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 			      const struct io_uring_cqe *cqe)
@@ -82,8 +84,9 @@ static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * While the kernel moves a request from one way of waiting to another, a cancellation
- * may miss it.
+ * A cancellation has completed. If it failed and the call is still pending, cancel
+ * again soon: a cancellation may miss a request while the kernel moves it from one way
+ * of waiting to another.
  */
 static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
 			       int32_t res)
@@ -95,7 +98,7 @@ static void uring_cancel_ended(struct flexsc_loop *loop, uint64_t name,
 		flexsc__cancel_later(loop, index);
 }
 
-/* A completion that doesn't belong to a call. */
+/* Handle a result whose user_data doesn't name a call. */
 static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
 			    int32_t res)
 {
@@ -105,7 +108,7 @@ static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
 		uring_cancel_ended(loop, what & ~(uint64_t)CANCEL, res);
 }
 
-/* The completion of a call, except of a direct call. */
+/* Handle the result of a call that isn't direct. */
 static void done_take(struct flexsc_loop *loop, const struct io_uring_cqe *cqe)
 {
 	uint32_t index = (uint32_t)cqe->user_data;
@@ -118,7 +121,7 @@ static void done_take(struct flexsc_loop *loop, const struct io_uring_cqe *cqe)
 		uring_follow(loop, index, cqe);
 }
 
-/* A direct call is complete, but its callback can't run now. */
+/* Keep the result of a direct call in its entry, because its callback can't run now. */
 static COLD void done_direct(struct flexsc_loop *loop, uint32_t index,
 			     int32_t res)
 {
@@ -133,15 +136,15 @@ static inline bool is_direct(const struct flexsc_loop *loop, uint64_t what)
 	return index < CANCEL && call_is_direct(call_of(loop, index));
 }
 
-/* R4: the kernel may reuse the result's place. */
+/* R4: releases the CQE, which the kernel may then overwrite. */
 static inline void done_taken(struct io_uring_cq *cq, uint32_t head)
 {
 	__atomic_store_n(cq->khead, head + 1, __ATOMIC_RELEASE);
 }
 
 /*
- * Takes the next result before "tail", if any. Its place is released first, because the
- * callback may take other results.
+ * Copies the next result before "tail", if any, and releases its CQE. The release comes
+ * before the callback, because the callback may take other results.
  */
 static inline bool done_next(struct io_uring_cq *cq, uint32_t tail,
 			     struct io_uring_cqe *cqe)

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The uring engine's results, and the room that is gained by taking them. Owner only.
+ * The uring engine's results, and requests to fill, for which results may have to be
+ * taken. Owner only.
  */
 #ifndef FLEXSC_URING_REAP_H
 #define FLEXSC_URING_REAP_H
 
 #include "uring.h"
 
-/* Implement the engine's functions of these names: loop/engine.h. */
+/* The engine's implementations of the functions of the same names in loop/engine.h. */
 int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop);
 bool flexsc__uring_complete(struct flexsc_loop *loop);
 void flexsc__uring_collect(struct flexsc_loop *loop);
 
-/* Take one result, whose place in the ring has been released. */
+/* Handle a copied result, whose CQE has been released. */
 void flexsc__uring_take(struct flexsc_loop *loop,
 			const struct io_uring_cqe *cqe);
-/* End a call in the ring, BUSY or CANCEL, without a result of the kernel. */
+/*
+ * End a call that is in the ring, BUSY or CANCEL, with err instead of a result of the
+ * kernel.
+ */
 void flexsc__uring_end(struct flexsc_loop *loop, uint32_t index, int32_t err);
 
 /* Turn a request into a no-op. */
@@ -25,7 +29,7 @@ static inline void do_nothing(struct io_uring_sqe *sqe)
 	io_uring_sqe_set_data64(sqe, IGNORE);
 }
 
-/* A request to fill; makes room if necessary. */
+/* Take a request to fill. If the submission queue is full, make room first. */
 static inline struct io_uring_sqe *uring_request(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
@@ -33,13 +37,16 @@ static inline struct io_uring_sqe *uring_request(struct flexsc_loop *loop)
 
 	while (!(sqe = ring_request(&uring->ring)))
 		uring->make_room(loop);
-	/* The requests between this one and the last such request are direct calls. */
+	/*
+	 * All requests since the last one that was taken here are direct calls:
+	 * count them.
+	 */
 	uring->direct += uring->ring.tail - 1 - uring->counted;
 	uring->counted = uring->ring.tail;
 	return sqe;
 }
 
-/* Give back the request that was taken last. */
+/* Return the request that was taken last. */
 static inline void uring_return(struct flexsc_loop *loop)
 {
 	ring_return(&uring_of(loop)->ring);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The uring engine's routes: submitted calls become requests, or are executed inline or
- * by the pool. Which calls become requests follows from their rows (syscalls.tbl),
- * their descriptors (files/plan.h) and their arguments (uring_ops.c). This file has the
- * remaining cases. The most common calls don't pass through it: uring_direct.c. Owner
- * only.
+ * by the pool. The table of calls (syscalls.tbl), the descriptors (files/plan.h) and
+ * the arguments (uring_ops.c) determine which calls become requests; this file has the
+ * remaining cases. The most common calls are direct and don't pass through it:
+ * uring_direct.c. Owner only.
  */
 #include "uring.h"
 
@@ -76,8 +76,9 @@ static void closed(struct guard_watcher *watcher, uint32_t fd)
 }
 
 /*
- * A long write's request may be on its way to the kernel when another thread closes its
- * descriptor.
+ * Prepare for long writes, whose request may be on its way to the kernel when another
+ * thread closes the descriptor: that thread waits until the kernel has consumed the
+ * request (ring.h, W2).
  */
 static void in_parts(struct uring *uring)
 {
@@ -121,7 +122,7 @@ static inline bool use_ring(struct flexsc_loop *loop, uint32_t index,
 	return true;
 }
 
-/* Make the call plainly, where it can't delay the loop. */
+/* Make the call without io_uring: inline if it can't block, otherwise in the pool. */
 static void use_plain(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct call_info *row =
@@ -140,7 +141,7 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 			call_of(loop, index)->route = BY_POOL;
 			calls_append(loop, &uring_of(loop)->to_pool, index);
 		} else {
-			/* Without a thread the call is never made. */
+			/* No syscall thread can be created, so the call fails. */
 			call_refuse(loop, index, loop->no_thread);
 		}
 		break;
@@ -158,8 +159,8 @@ static void use_plain(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * Let the ring execute a call that closes a descriptor, after notifying the calls that
- * wait for that descriptor. False: the ring has no such operation.
+ * Let the ring execute a call that closes a descriptor. First, calls that wait for the
+ * descriptor switch to a duplicate. False: the ring has no such operation.
  */
 static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
 {
@@ -173,7 +174,7 @@ static COLD bool close_by_ring(struct flexsc_loop *loop, uint32_t index)
 			BY_RING_FOLLOWED);
 }
 
-/* Make the call without the ring. It may be cancelled already. */
+/* Make the call without the ring, or complete it if it was cancelled already. */
 static COLD void route_past_ring(struct flexsc_loop *loop, uint32_t index)
 {
 	uring_of(loop)->others++;
@@ -184,8 +185,9 @@ static COLD void route_past_ring(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * A descriptor's facts keep the call from the ring, unless the call closes the
- * descriptor: then the calls that wait for it are notified first.
+ * Route a call that plan_admit() keeps from the ring: make it without the ring.
+ * Exception: a call that closes a descriptor goes to the ring, after the calls that
+ * wait for the descriptor have switched to a duplicate.
  */
 static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
 {
@@ -193,7 +195,7 @@ static COLD void route_closing(struct flexsc_loop *loop, uint32_t index)
 		route_past_ring(loop, index);
 }
 
-/* Continue with the rest of a read or write, whose entry is BUSY. */
+/* Submit the remainder of a read or write, whose entry is BUSY. */
 static void go_on(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct flexsc_entry *entry = entry_of(loop, index);
@@ -242,8 +244,8 @@ static __attribute__((noinline)) uint32_t
 route_group(struct flexsc_loop *loop, unsigned int op)
 {
 	/*
-	 * Each use of route_group_by() has a constant route. The length is examined
-	 * only for writes, and on old kernels for sends.
+	 * route_group_by() is inlined with a constant route, so that only writes,
+	 * and sends on old kernels, pay for comparing the length.
 	 */
 	if (flexsc__uring_in_parts(op, uring_of(loop)->known))
 		return route_group_by(loop, op, BY_RING_AT_ONCE);
@@ -255,8 +257,9 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 }
 
 /*
- * Direct calls are in the order of posting. Sort all requests of the batch by
- * operation, like the groups: the kernel executes calls of one kind faster.
+ * Sort all requests of the batch by operation, as the groups are: the kernel executes
+ * similar calls in sequence faster. Without this, direct calls would stay in the order
+ * of posting.
  */
 static void route_sort(struct uring *uring)
 {
@@ -301,7 +304,10 @@ static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 	if (uring->parts)
 		flexsc__uring_direct_closing(loop);
 	if (uring->to_pool.count) {
-		/* Eager reads run before a thread can move the file's position. */
+		/*
+		 * Submit eager reads first: a syscall thread's call could move the
+		 * file's position.
+		 */
 		if (uring->eager)
 			flexsc__uring_eager_submit(loop);
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);

@@ -64,7 +64,9 @@ static bool limited(int resource)
 	return !getrlimit(resource, &limit) && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* The kernel doesn't report which limit was reached, so name the possible ones. */
+/*
+ * Names all limits that may have been reached, because the kernel reports only -ENOMEM.
+ */
 static const char *no_memory(void)
 {
 	if (limited(RLIMIT_AS))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Explains the kernel's errors. A few have very different causes, and a user who has to
- * change something needs the real cause, in one line. Any thread.
+ * Explanations of the kernel's errors. A few errors have very different causes, and a
+ * user who has to change something needs the real cause, in one line. Any thread.
  */
 #ifndef FLEXSC_WHY_H
 #define FLEXSC_WHY_H
@@ -12,8 +12,8 @@
 #define KMOD_DEVICE	"/dev/flexsc"
 
 /*
- * Explains why the kernel module doesn't work here; returns -EOPNOTSUPP then. An error
- * with other causes is returned unchanged.
+ * If err means that the module can't be used here, explains why and returns
+ * -EOPNOTSUPP. Returns other errors unchanged.
  */
 int flexsc__kmod_why(int err, char *why, size_t size);
 
@@ -21,7 +21,7 @@ int flexsc__kmod_why(int err, char *why, size_t size);
 void flexsc__uring_why(int err, char *why, size_t size);
 
 /*
- * May io_uring_enter() work again after this error? -EBADR: the kernel had no memory
+ * May io_uring_enter() succeed again after this error? -EBADR: the kernel had no memory
  * for a result.
  */
 bool flexsc__uring_passes(int err);

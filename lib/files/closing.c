@@ -14,7 +14,10 @@ static void closing_one(uint64_t fd, void (*each)(uint32_t fd))
 		each((uint32_t)fd);
 }
 
-/* Will a dup2() or dup3() leave the descriptor "to" open? */
+/*
+ * Will a dup2() or dup3() with these arguments fail, and leave the descriptor "to"
+ * open?
+ */
 static bool dup_fails(const struct call_info *row, const __u64 *args)
 {
 	struct rlimit limit = { .rlim_cur = UINT32_MAX };
@@ -26,8 +29,8 @@ static bool dup_fails(const struct call_info *row, const __u64 *args)
 }
 
 /*
- * With CLOSE_RANGE_UNSHARE, the descriptors stay open for all other threads; with
- * CLOSE_RANGE_CLOEXEC they stay open for now.
+ * Nothing is closed with CLOSE_RANGE_UNSHARE for other threads, or with
+ * CLOSE_RANGE_CLOEXEC for now: report only a close_range() without flags.
  */
 static void closing_range(const __u64 *args, void (*each)(uint32_t fd))
 {
@@ -68,7 +71,7 @@ void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret)
 	const unsigned int closes = flexsc__call_info(entry->nr)->closes;
 
 	if (closes == CLOSES_ONE)
-		/* close() closes the descriptor even if it returns the file's error. */
+		/* close() closes the descriptor even if it returns an error. */
 		closing_one(entry->args[0], flexsc__guard_closed);
 	else if (ret < 0)
 		return;
@@ -79,7 +82,7 @@ void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret)
 			    flexsc__guard_closed);
 }
 
-/* The descriptor that the call closes; NAMELESS: several descriptors. */
+/* Returns the descriptor that the call closes; NAMELESS: several descriptors. */
 static uint32_t subject(const struct flexsc_entry *entry, unsigned int closes)
 {
 	return closes == CLOSES_RANGE ? NAMELESS :

@@ -12,8 +12,8 @@
  *		down returns the result that shutdown() causes, because poll(2)
  *		doesn't report a shutdown
  *
- * Any thread. If no entry waits for the descriptor, the cost is a look at its facts. A
- * descriptor that is closed in another way, such as by a plain close(), leaves the
+ * Any thread. If no entry waits for the descriptor, the cost is a load of its facts. If
+ * a descriptor is closed in another way, such as by a plain close(), it leaves the
  * pool's epoll set silently: entries that wait for it continue to wait.
  */
 #ifndef FLEXSC_CLOSING_H
@@ -35,10 +35,13 @@ static inline bool closes(const struct flexsc_entry *entry)
 }
 
 void flexsc__closing_begin(const struct flexsc_entry *entry);
-/* The call has returned "ret". */
+/* Called when the call has returned "ret". */
 void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret);
 
-/* Begin and end for a thread that may be cancelled between them: guard.h, G3. */
+/*
+ * Begin and end without counting the close (guard.h, G3). For a thread that may be
+ * cancelled between the two, which would leave the count too high.
+ */
 void flexsc__closing_begin_alone(const struct flexsc_entry *entry);
 void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret);
 

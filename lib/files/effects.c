@@ -14,14 +14,14 @@
 #define SO_SNDTIMEO_NEW	67
 #endif
 
-/* Facts that stay when a descriptor's flags change. */
+/* Facts that stay valid when a descriptor's flags change. */
 #define FLAGS_KEEP \
 	(LIMITS | FD_ALONE | FD_SIGNALS | FD_MARKED | FD_POLLED | KINDS | \
 	 LOWATS | FD_SEEKS | FD_LOCAL | TYPES)
 
 /*
- * The file's flags or options changed: drop these facts of other descriptors that may
- * refer to the file.
+ * Drop these facts of other descriptors that may refer to fd's file: the file's flags
+ * or options have changed.
  */
 static void fds_change_file(uint32_t fd, uint32_t facts)
 {
@@ -52,14 +52,15 @@ uint64_t flexsc__fds_set_begin(void)
 void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t ret)
 {
 	if (ret || (uint32_t)begun != 1)
-		;	/* no fact */
+		;	/* learn nothing */
 	else if (flags & O_NONBLOCK)
 		fds_learn(fd, FD_NEVER_WAITS);
 	else if (fds_known(fd) & FD_NO_LIMITS)
 		fds_learn(fd, FD_WAITS);
 	/*
-	 * Recorded before the subtraction, so that a call that begins afterwards drops
-	 * the fact.
+	 * The fact was recorded before this subtraction. So a call that sets flags
+	 * and begins afterwards drops the fact itself; one that began earlier is
+	 * noticed here.
 	 */
 	if (atomic_fetch_sub(&flexsc__fds_setters, 1) != begun)
 		fds_keep(fd, ~(uint32_t)FLAGS);
@@ -132,7 +133,8 @@ void flexsc__fds_note(const struct flexsc_entry *entry)
 }
 
 /*
- * The flags that an entry gives to the descriptor it makes; -1: it makes no descriptor.
+ * Returns the flags that an entry gives to the descriptor it makes; -1: it makes no
+ * descriptor.
  */
 static int64_t flags_given(const struct call_info *row,
 			   const struct flexsc_entry *entry)
@@ -143,7 +145,9 @@ static int64_t flags_given(const struct call_info *row,
 	case MADE_FLAGS_ARG:
 		return (int)flags;
 	case MADE_FLAGS_AT_ARG:
-		/* The call succeeded, so the program's structure was valid. */
+		/*
+		 * Readable: the call succeeded, so the kernel has read the structure.
+		 */
 		return (int)*(const uint64_t *)(uintptr_t)flags;
 	case MADE_FLAGS_NONE:
 		break;
@@ -152,8 +156,8 @@ static int64_t flags_given(const struct call_info *row,
 }
 
 /*
- * The facts that say when calls on the new descriptor wait, and whether io_uring waits
- * in the same cases.
+ * Returns the facts that show when calls on the new descriptor wait, and whether
+ * io_uring waits in the same cases.
  */
 static uint32_t waits_given(const struct call_info *row,
 			    const struct flexsc_entry *entry, bool nonblock)
@@ -211,8 +215,8 @@ void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd)
 }
 
 /*
- * The message passed descriptors, so other descriptors now refer to their files. The
- * kernel has accepted the message, so its records are valid.
+ * Drop FD_ALONE of the descriptors in the message, because the receiver's descriptors
+ * refer to the same files. The records are valid: the kernel has accepted the message.
  */
 static void note_passed(const struct msghdr *message)
 {
@@ -253,7 +257,7 @@ void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret)
 	flexsc__fds_note_signals(entry, ret);
 	if (flags < 0)
 		return;
-	/* A connection inherits its listener's time limits. */
+	/* An accepted connection inherits the time limits of its listening socket. */
 	if (row->makes == MAKES_ACCEPTED &&
 	    flexsc__fds_find_limits((uint32_t)entry->args[0])) {
 		fds_forget((uint32_t)ret);

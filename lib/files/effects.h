@@ -21,27 +21,32 @@ void flexsc__fds_note(const struct flexsc_entry *entry);
 uint64_t flexsc__fds_set_begin(void);
 void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t ret);
 
-/* An open through io_uring has returned: see FD_OPENED. */
+/* Called when an open through io_uring has returned: record FD_OPENED. */
 void flexsc__fds_note_opened(const struct flexsc_entry *entry, int64_t ret);
 
-/* An entry has returned: record the flags of the descriptors that it made. */
+/*
+ * Called when an entry has returned: record the flags of the descriptors that it made.
+ */
 void flexsc__fds_note_made(const struct flexsc_entry *entry, int64_t ret);
 
 /*
- * A user thread's call that sends messages (enum call_passes) has returned. Descriptors
- * that its messages passed to another socket lose FD_ALONE.
+ * Called when a user thread's call that sends messages (enum call_passes) has returned.
+ * Descriptors that its messages passed to another socket lose FD_ALONE.
  */
 void flexsc__fds_note_sent(unsigned int passes, uint64_t messages, int64_t ret);
 
-/* Record the kind of a descriptor's file, which has these attributes. */
+/* Record the kind of a descriptor's file, given its attributes. */
 struct statx;
 void flexsc__fds_note_regular(uint32_t fd, const struct statx *file);
 
-/* Record an accepted connection, which inherits its listener's SO_RCVLOWAT. */
+/*
+ * Record an accepted connection, which inherits SO_RCVLOWAT from its listening socket.
+ */
 void flexsc__fds_note_accepted(uint32_t listener, uint32_t fd);
 
 /*
- * A call has returned: update FD_SIGNALS only. flexsc__fds_note_made() includes this.
+ * Called when a call has returned: update FD_SIGNALS only. flexsc__fds_note_made()
+ * includes this.
  */
 void flexsc__fds_note_signals(const struct flexsc_entry *entry, int64_t ret);
 

@@ -26,7 +26,7 @@ void flexsc__fds_init(void)
 {
 	void *page;
 
-	/* A child keeps its parent's. */
+	/* A forked child inherits the mapping, and counts in it, too. */
 	if (flexsc__fds_options)
 		return;
 	page = mmap(NULL, sizeof(*flexsc__fds_options), PROT_READ | PROT_WRITE,
@@ -36,8 +36,9 @@ void flexsc__fds_init(void)
 }
 
 /*
- * Returns a descriptor's facts, after a query if it has none of "which". A fact that
- * another thread records during the query is newer than the kernel's answer, and wins.
+ * Returns a descriptor's facts; queries the kernel first if it has none of "which". If
+ * another thread records a fact during the query, that fact wins, because it is newer
+ * than the kernel's answer.
  */
 static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 			     uint32_t (*ask)(uint32_t))
@@ -60,7 +61,7 @@ static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 	while (!atomic_compare_exchange_weak_explicit(
 		&flexsc__fds_facts[fd], &facts, facts | more,
 		memory_order_relaxed, memory_order_relaxed));
-	/* The kernel may have executed a call that set flags after the query. */
+	/* A call may have set flags after the query: drop the result. */
 	if (which & FLAGS && atomic_load(&flexsc__fds_setters) != setters)
 		fds_keep(fd, ~(uint32_t)FLAGS);
 	return facts | more;
@@ -116,7 +117,7 @@ static uint32_t ask_waits(uint32_t fd)
 {
 	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
-	/* On a bad descriptor no call waits, and io_uring fails as well. */
+	/* A bad descriptor has neither fact: the plain call and io_uring both fail. */
 	if (flags < 0)
 		return 0;
 	if (flags & O_NONBLOCK)
@@ -151,8 +152,9 @@ uint32_t flexsc__fds_kind(uint32_t fd)
 }
 
 /*
- * A process has set an option of a file that may have several descriptors: drop what
- * depends on options. The count is read first, so a later change is noticed, too.
+ * If a process has set an option since the last check, drop all facts that depend on
+ * options, except of descriptors with FD_ALONE. The counter is read first, so a change
+ * during the check is noticed next time.
  */
 static void fds_look_at_options(void)
 {
@@ -171,8 +173,8 @@ static void fds_look_at_options(void)
 }
 
 /*
- * Drop the fact of O_NONBLOCK if it is out of date: the flag may have been changed
- * through another descriptor.
+ * Drop the fact about O_NONBLOCK if it is out of date, because the flag was changed
+ * through another descriptor of the file.
  */
 static void fds_look_again(uint32_t fd)
 {
@@ -243,7 +245,7 @@ void flexsc__fds_poll(uint32_t fd)
 		fds_learn(fd, FD_POLLED);
 }
 
-/* The accesses are sequentially consistent: G4 in guard.h. */
+/* G4 in guard.h: the accesses are sequentially consistent. */
 void flexsc__fds_mark(uint32_t fd)
 {
 	if (fd < FDS_MAX && !(atomic_load(&flexsc__fds_facts[fd]) & FD_MARKED)) {

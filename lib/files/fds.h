@@ -25,9 +25,9 @@
  * flexsc__fds_note(). Flags and options belong to the file, so a change drops these
  * facts for all descriptors without FD_ALONE, which may refer to the same file. The
  * library doesn't notice plain calls, nor calls on another descriptor of the file,
- * perhaps in another process. flexsc__fds_find_nonblock() therefore queries the kernel
- * each time, except for descriptors with FD_ALONE. It also notices options that a forked
- * child sets, but not those that other processes set.
+ * perhaps in another process. Therefore flexsc__fds_find_nonblock() queries the kernel
+ * each time, except for descriptors with FD_ALONE. It also notices options that a
+ * forked child has set, but not those that other processes have set.
  *
  * Any thread. The facts of one descriptor are a single word, and words are not ordered
  * with one another: a program that changes a descriptor while other threads use it
@@ -48,60 +48,65 @@
 
 /* Facts of a descriptor, one word for each descriptor. */
 enum fd_fact {
-	FD_WAITS = 1 << 0,	/* no O_NONBLOCK: calls wait until they can proceed */
+	FD_WAITS = 1 << 0,	/* O_NONBLOCK isn't set */
 	FD_SEEKS = 1 << 1,	/* it has file offsets */
-	FD_POLLS_IN = 1 << 2,	/* its reads wait for POLLIN: files/kinds.h */
-	/* The opposites of the facts above, found by a query. */
+	FD_POLLS_IN = 1 << 2,	/* its reads wait until poll(2) reports POLLIN:
+				 * files/kinds.h */
+	/* The opposites of FD_WAITS and FD_SEEKS. */
 	FD_NEVER_WAITS = 1 << 3,
 	FD_NEVER_SEEKS = 1 << 4,
-	FD_POLLS_OUT = 1 << 5,	/* its writes wait for POLLOUT */
-	/* Bits 6 and 7 are never facts: enum plan_effect uses them. */
+	FD_POLLS_OUT = 1 << 5,	/* its writes wait until poll(2) reports POLLOUT */
+	/* Bits 6 and 7 never stand for facts, because enum plan_effect uses them. */
 	FD_ALONE = 1 << 8,	/* no other descriptor refers to the file */
 	/*
-	 * A signalfd, or an epoll set with one: the result depends on the calling
-	 * thread.
+	 * A signalfd, or an epoll set with one: a read's or wait's result depends
+	 * on the calling thread.
 	 */
 	FD_SIGNALS = 1 << 9,
 	/*
-	 * A call may be waiting for the descriptor: closing it needs files/closing.h.
+	 * A call may be waiting for the descriptor: a thread that closes it has to
+	 * call files/closing.h.
 	 */
 	FD_MARKED = 1 << 10,
-	FD_OWN = 1 << 11,	/* the library's own */
-	FD_PLACED = 1 << 12,	/* its calls share a file position */
+	FD_OWN = 1 << 11,	/* one of the library's own descriptors */
+	FD_PLACED = 1 << 12,	/* calls on it use and move a file position */
 	FD_TERMINAL = 1 << 13,
 	FD_LOWAT = 1 << 14,	/* SO_RCVLOWAT was set: one byte may be too few */
 	FD_NO_LOWAT = 1 << 15,	/* SO_RCVLOWAT wasn't set */
-	FD_POLLED = 1 << 16,	/* polled, and not closed since */
-	FD_COPY = 1 << 17,	/* a copy that holds a file for waiting calls */
-	FD_LOCAL = 1 << 18,	/* no file server has its attributes */
+	FD_POLLED = 1 << 16,	/* polled by a call, and not closed since */
+	FD_COPY = 1 << 17,	/* the library's duplicate, held for waiting calls */
+	FD_LOCAL = 1 << 18,	/* its attributes are in this kernel, not on a file
+				 * server */
 	/*
-	 * SO_{RCVTIMEO,SNDTIMEO,RCVLOWAT} was set, or io_uring may lose its datagrams.
+	 * io_uring differs: SO_RCVTIMEO, SO_SNDTIMEO or SO_RCVLOWAT was set, or
+	 * io_uring may lose datagrams (flexsc__kind_loses()).
 	 */
 	FD_TIMEOUT = 1 << 19,
 	FD_RETURNS_IN = 1 << 20,	/* its reads never wait */
 	FD_RETURNS_OUT = 1 << 21,	/* its writes never wait */
-	FD_UNKNOWN = 1 << 22,	/* of a kind that kinds.h doesn't list */
+	FD_UNKNOWN = 1 << 22,	/* kinds.h doesn't list its kind */
 	FD_BYTES = 1 << 23,	/* a socket that is a byte stream */
 	FD_RECORDS = 1 << 24,	/* another kind of socket, or no socket */
 	/*
-	 * A posted open made it, for reading. Its kind is unknown, and no call uses its
-	 * position: see engine/uring_eager.h.
+	 * A posted open has made it, for reading. Its kind is unknown, and no call
+	 * has used its position yet: see engine/uring_eager.h.
 	 */
 	FD_OPENED = 1 << 25,
-	FD_READING = 1 << 26,	/* as FD_OPENED, except for one eager read */
+	FD_READING = 1 << 26,	/* like FD_OPENED, while one eager read of it is
+				 * pending */
 	/*
-	 * The thread that executes a call for io_uring once poll(2) has reported the
-	 * file ready. Normally it is the thread that posted the call. It is a worker if
-	 * the file doesn't support calls that never wait. A worker's read can't be
-	 * undone, and the posting thread must enter the kernel to get its result.
+	 * Once poll(2) has reported the file ready, io_uring executes the call on a
+	 * worker thread, not on the thread that posted it, because the file
+	 * supports no attempt without waiting. A worker's read can't be undone, and
+	 * the posting thread must enter the kernel to get its result.
 	 */
 	FD_WORKER = 1 << 27,
-	FD_OLD_WORKER = 1 << 28,	/* FD_WORKER, but only before Linux 6.12 */
-	FD_NO_LIMITS = 1 << 29,	/* FD_TIMEOUT doesn't apply, found by a query */
-	FD_PIPE = 1 << 30,	/* a pipe, found by a query */
+	FD_OLD_WORKER = 1 << 28,	/* like FD_WORKER, but only before Linux 6.12 */
+	FD_NO_LIMITS = 1 << 29,	/* queried: none of FD_TIMEOUT's reasons applies */
+	FD_PIPE = 1 << 30,	/* queried: a pipe */
 };
 
-/* Facts that belong together. */
+/* Groups of facts. */
 #define STREAMS		(FD_POLLS_IN | FD_POLLS_OUT)
 #define KINDS \
 	(STREAMS | FD_PLACED | FD_TERMINAL | FD_RETURNS_IN | FD_RETURNS_OUT | \
@@ -121,7 +126,7 @@ static inline uint32_t fds_known(uint32_t fd)
 				    memory_order_relaxed);
 }
 
-/* Raise the end of the descriptors with a fact, before fd gets that fact. */
+/* Raise *end above fd, before fd gets a fact. */
 static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 {
 	uint32_t old = atomic_load_explicit(end, memory_order_relaxed);
@@ -131,19 +136,20 @@ static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
 }
 
 /*
- * No descriptor from this number on has a fact. A function raises it before it records
- * a fact.
+ * Descriptors from this number on have no facts. The number is raised before a fact is
+ * recorded, so that a scan up to this number misses none.
  */
 extern _Atomic uint32_t flexsc__fds_end;
-/* As flexsc__fds_end, for FD_ALONE and for facts about flags and options. */
+/* The same for FD_ALONE, and for facts about flags and options. */
 extern _Atomic uint32_t flexsc__fds_asked_end;
 
 /*
  * Counts the options that the process and its forked children have set on descriptors
- * without FD_ALONE. They share it; NULL: there was no memory.
+ * without FD_ALONE. The counter is in memory that they share; NULL: there was no
+ * memory.
  */
 extern _Atomic uint32_t *flexsc__fds_options;
-/* Before the first descriptor has a fact. */
+/* Call it before any descriptor gets a fact. */
 void flexsc__fds_init(void);
 
 static inline void fds_learn(uint32_t fd, uint32_t fact)
@@ -170,24 +176,27 @@ static inline void fds_forget(uint32_t fd)
 }
 
 /*
- * Returns the first descriptor of a range that has a fact; last + 1 if none has. Skips
- * the numbers above the highest that ever had a fact, as a range may end at UINT32_MAX.
+ * Returns the first descriptor of a range that has a fact; last + 1 if none has. It
+ * doesn't visit numbers that never had a fact, because a range may end at UINT32_MAX.
  */
 uint64_t flexsc__fds_next(uint64_t first, uint64_t last);
 
 /*
- * A descriptor is about to be closed: drop its facts. False: calls may be waiting for
- * it and need a copy first (files/closing.h).
+ * Drop the facts of a descriptor that is about to be closed. False: calls may be
+ * waiting for the descriptor, and need a duplicate first (files/closing.h).
  */
 static inline bool fds_forget_closed(uint32_t fd)
 {
-	/* A mark that another thread sets meanwhile stays. */
+	/* Keep FD_MARKED, which another thread may be setting. */
 	return !fds_known(fd) ||
 	       !(atomic_fetch_and_explicit(&flexsc__fds_facts[fd], FD_MARKED,
 					   memory_order_relaxed) & FD_MARKED);
 }
 
-/* A call begins that may use the positions of the entry's descriptors. */
+/*
+ * Called when a call begins that may use the file positions of the entry's descriptors:
+ * no read of them may be eager any more.
+ */
 void flexsc__fds_use_position(const struct flexsc_entry *entry);
 
 static inline bool fds_is_opened(uint32_t fd)
@@ -197,33 +206,37 @@ static inline bool fds_is_opened(uint32_t fd)
 }
 
 /*
- * Replace the fact "from" with others. False: the descriptor lacks that fact, because
- * another thread was first or because the descriptor was closed.
+ * Replace the fact "from" with others. False: the descriptor doesn't have that fact
+ * (any more): another thread was first, or the descriptor was closed.
  */
 bool flexsc__fds_exchange(uint32_t fd, uint32_t from, uint32_t to);
 
-/* Does a call on the descriptor wait in the cases in which io_uring waits? */
+/* Does a plain call on the descriptor wait in the same cases as io_uring? */
 bool flexsc__fds_find_waits(uint32_t fd);
 
 /* Does the descriptor have file offsets? */
 bool flexsc__fds_find_seeks(uint32_t fd);
 
-/* Does FD_TIMEOUT apply to the socket? */
+/* Does FD_TIMEOUT apply to the socket? Queries the kernel if that is unknown. */
 bool flexsc__fds_find_limits(uint32_t fd);
 
 /* Is the descriptor a socket that is a byte stream? */
 bool flexsc__fds_find_bytes(uint32_t fd);
 
-/* Facts that follow from the kind of the descriptor's file; 0: no such descriptor. */
+/*
+ * Returns the facts that follow from the kind of the descriptor's file; 0: no such
+ * descriptor.
+ */
 uint32_t flexsc__fds_kind(uint32_t fd);
 
 /* Has any descriptor ever had FD_SIGNALS? */
 extern atomic_bool flexsc__fds_any_signals;
 
 /*
- * Calls that set flags (effects.h): the upper half counts calls that have begun, the
- * lower half calls in progress. The kernel's order of overlapping calls is unknown, so
- * neither they nor a query at the same time leave a fact.
+ * Counts calls that set flags (effects.h): in the upper half those that have begun, in
+ * the lower half those in progress. If two such calls overlap, the order in which the
+ * kernel executes them is unknown. So no fact is recorded then, nor by a query at the
+ * same time.
  */
 extern _Atomic uint64_t flexsc__fds_setters;
 
@@ -233,18 +246,24 @@ static inline bool fds_has_signals(uint32_t fd)
 }
 
 /*
- * As fds_has_signals(), but queries the kernel if no fact is known, as for a received
- * descriptor.
+ * As fds_has_signals(), but queries the kernel if the descriptor's kind is unknown, for
+ * example because it was received over a socket.
  */
 static inline bool fds_find_signals(uint32_t fd)
 {
 	return flexsc__fds_kind(fd) && fds_has_signals(fd);
 }
 
-/* Called before creating a process that shares this process's descriptors. */
+/*
+ * Drop FD_ALONE everywhere. Called before creating a process that shares this process's
+ * files.
+ */
 void flexsc__fds_share(void);
 
-/* A descriptor is polled. fds_is_polled() returns false once it has been closed. */
+/*
+ * Record that a call polls the descriptor. fds_is_polled() returns false again once the
+ * descriptor has been closed.
+ */
 void flexsc__fds_poll(uint32_t fd);
 
 static inline bool fds_is_polled(uint32_t fd)
@@ -252,10 +271,16 @@ static inline bool fds_is_polled(uint32_t fd)
 	return fds_known(fd) & FD_POLLED;
 }
 
-/* A call may wait for the descriptor, or for all those of the entry, from here on. */
+/*
+ * Set FD_MARKED: from here on a call may wait for the descriptor, or for all those of
+ * the entry.
+ */
 void flexsc__fds_mark(uint32_t fd);
 void flexsc__fds_mark_all(const struct flexsc_entry *entry);
-/* The descriptor is about to be closed, and the calls that wait for it have a copy. */
+/*
+ * Clear FD_MARKED: the descriptor is about to be closed, and the calls that wait for it
+ * use a duplicate.
+ */
 void flexsc__fds_unmark(uint32_t fd);
 
 static inline bool fds_is_marked(uint32_t fd)

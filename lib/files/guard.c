@@ -13,10 +13,11 @@
 #define BUCKETS		64U
 #define AT_ONCE		16U	/* guards allocated together; never freed */
 
-/* Guards of descriptors whose numbers have the same hash. */
+/* The guards of all descriptors whose numbers have the same hash. */
 static struct bucket {
 	struct lock lock;
-	_Atomic uint32_t closing;	/* accessed without the lock: G3 */
+	_Atomic uint32_t closing;	/* closes in progress: G3; accessed without
+					 * the lock */
 	struct guard *first, *free;
 } buckets[BUCKETS] __attribute__((aligned(64)));
 
@@ -38,7 +39,7 @@ static struct bucket *bucket_lock(const struct guard *guard)
 	return &buckets[guard->bucket];
 }
 
-/* The guard that new calls on the descriptor share. */
+/* Returns the guard that new calls on the descriptor share. */
 static struct guard *find(const struct bucket *bucket, uint32_t fd)
 {
 	struct guard *guard = bucket->first;
@@ -59,7 +60,7 @@ static void refill(struct bucket *bucket)
 	}
 }
 
-/* A guard with one user, not yet in the bucket. */
+/* Create a guard with one user, which isn't in the bucket yet. */
 static struct guard *make(struct bucket *bucket, uint32_t named, int fd)
 {
 	struct guard *guard;
@@ -92,7 +93,10 @@ static void take_out(struct bucket *bucket, const struct guard *guard)
 	*link = guard->next;
 }
 
-/* Use this copy from now on. A negative value is an error: there is no copy. */
+/*
+ * Let the guard's calls use this duplicate from now on. A negative value is an error:
+ * the calls then fail with EBADF.
+ */
 static void set_copy(struct guard *guard, int copy)
 {
 	guard->copied = copy >= 0;
@@ -115,15 +119,16 @@ static struct guard *make_or_share(struct bucket *bucket, uint32_t fd)
 }
 
 /*
- * A copied guard of a descriptor that is being closed. The copy refers to the file
- * before the close or to one opened after it.
+ * Create a guard with a duplicate of its own, because another thread may be closing fd.
+ * The duplicate refers either to the file being closed, or to one opened under the same
+ * number afterwards.
  */
 static struct guard *make_copied(struct bucket *bucket, uint32_t fd)
 {
 	const int copy = flexsc__private_fd_copy((int)fd);
 	struct guard *guard;
 
-	/* No descriptor is free, or fd is closed already. */
+	/* The duplication failed: no descriptor is free, or fd is closed already. */
 	if (copy < 0)
 		return make_or_share(bucket, fd);
 	guard = make(bucket, fd, copy);
@@ -219,7 +224,7 @@ void flexsc__guard_join(struct guard *guard)
 	unlock(&bucket->lock);
 }
 
-/* Watchers. */
+/* Subscribers to closes. */
 
 void flexsc__guard_watch(struct guard_watcher *watcher)
 {
@@ -249,7 +254,10 @@ static void set_nameless(struct bucket *bucket, struct guard *guard)
 	atomic_store_explicit(&guard->named, NAMELESS, memory_order_relaxed);
 }
 
-/* With the lock held: guards with a copy stop using this number as their name. */
+/*
+ * With the lock held: make guards that have a duplicate nameless, if this number is
+ * their name.
+ */
 static void unname_copied(struct bucket *bucket, uint32_t fd)
 {
 	struct guard *next;
@@ -262,9 +270,9 @@ static void unname_copied(struct bucket *bucket, uint32_t fd)
 }
 
 /*
- * With the lock held: no guard keeps this number as its name. Returns the guard that
- * calls shared, which now has a copy, or a new guard. The caller becomes one of its
- * users.
+ * With the lock held: make all guards of this number nameless. Returns the guard that
+ * calls shared, which now has a duplicate, or a new guard. The caller becomes one of
+ * its users.
  */
 static struct guard *unname(struct bucket *bucket, uint32_t fd)
 {
@@ -297,8 +305,8 @@ void flexsc__guard_count_closed(uint32_t fd)
 }
 
 /*
- * The mark is cleared last: another thread that closes the same descriptor waits here
- * until the copy exists.
+ * FD_MARKED is cleared last. So another thread that closes the same descriptor takes
+ * the locks here, and doesn't close before the duplicate exists.
  */
 void flexsc__guard_closing(uint32_t fd)
 {
@@ -312,7 +320,10 @@ void flexsc__guard_closing(uint32_t fd)
 	for (struct guard_watcher *w = watchers.first; w; w = w->next)
 		w->closing(w, fd, guard);
 	lock(&bucket->lock);
-	/* Copies made in the meantime are of the file that is about to be closed. */
+	/*
+	 * Guards may have been duplicated since: they refer to the file that is
+	 * about to be closed, too.
+	 */
 	unname_copied(bucket, fd);
 	if (!find(bucket, fd))
 		flexsc__fds_unmark(fd);

@@ -13,14 +13,14 @@
 #include "fds.h"
 #include "probe.h"
 
-#define NAME_ROOM	48	/* bytes of the link's text that are compared */
+#define NAME_ROOM	48	/* bytes compared of a link's text in /proc/PID/fd */
 #define QUEUE_SIZE	80	/* length of the text that a message queue returns */
 
-/* Files whose calls share a position, kept on a disk or in memory. */
+/* Files on a disk or in memory. Their calls use a file position. */
 #define DISK		(FD_PLACED | FD_SEEKS)
 /*
- * Generated files have a position, too. Most of them reject pwrite(). io_uring doesn't
- * check that, and would write.
+ * Generated files (such as /proc) have a position, too. Most of them reject pwrite(),
+ * which io_uring doesn't check: it would write.
  */
 #define GENERATED	(FD_PLACED | FD_NEVER_SEEKS)
 /*
@@ -33,10 +33,10 @@
 #define UNKNOWN		(FD_UNKNOWN | FD_NEVER_SEEKS)
 
 enum found_by {
-	BY_TYPE,	/* S_IFMT of its mode */
+	BY_TYPE,	/* the file type in its mode (S_IFMT) */
 	BY_DEVICE,	/* its major and minor number */
-	BY_NAME,	/* the beginning of its name in /proc/PID/fd */
-	BY_REPLY,	/* its reply to a request that only such a file answers */
+	BY_NAME,	/* the beginning of the text of its link in /proc/PID/fd */
+	BY_REPLY,	/* the reply to a request that only such files accept */
 };
 
 #define TYPE(type)		BY_TYPE, (type), NULL
@@ -58,7 +58,7 @@ static const struct kind {
 	{ TYPE(S_IFBLK), DISK },
 	{ TYPE(S_IFIFO), STREAM | FD_PIPE },
 	{ TYPE(S_IFSOCK), STREAM },
-	/* POSIX message queues have a path, and offsets without a meaning. */
+	/* A POSIX message queue has a path, and ignores offsets. */
 	{ REPLY(QUEUE_REPLY), GENERATED },
 	{ NAME("/proc/"), GENERATED },
 	{ NAME("/sys/"), GENERATED },
@@ -68,9 +68,9 @@ static const struct kind {
 	{ NAME("anon_inode:[signalfd]"), SOURCE | FD_SIGNALS },
 	{ NAME("anon_inode:inotify"), SOURCE | FD_WORKER },
 	{ NAME("anon_inode:[fanotify]"), SOURCE | FD_WORKER },
-	/* Without O_NONBLOCK, poll(2) reports an error at once. */
+	/* If O_NONBLOCK isn't set, poll(2) reports an error at once. */
 	{ NAME("anon_inode:[userfaultfd]"), UNKNOWN | FD_RETURNS_OUT },
-	/* These can't be read or written, or their reads never wait. */
+	/* Files that can't be read or written, or whose reads never wait. */
 	{ NAME("anon_inode:[eventpoll]"), SILENT },
 	{ NAME("anon_inode:[io_uring]"), SILENT },
 	{ NAME("anon_inode:[perf_event]"), SILENT },
@@ -92,7 +92,7 @@ static const struct kind {
 	{ REPLY(TERMINAL_REPLY), FD_TERMINAL | FD_NEVER_SEEKS },
 };
 
-/* The facts of the kind that is recognised in this way; "other" if there is none. */
+/* Returns the facts of the kind that matches; "other" if none matches. */
 static uint32_t facts_of(enum found_by by, uint32_t number, const char *name,
 			 uint32_t other)
 {
@@ -107,7 +107,7 @@ static uint32_t facts_of(enum found_by by, uint32_t number, const char *name,
 /* Is the descriptor a terminal, or was it one before it hung up? */
 static enum reply ask_terminal(uint32_t fd)
 {
-	/* Large enough: the kernel's structure is smaller. */
+	/* The kernel's struct termios is smaller than this. */
 	uint64_t mode[16];
 	long ret = ask(SYS_ioctl, fd, TCGETS, PTR(mode), 0, 0, 0);
 
@@ -174,9 +174,9 @@ static uint32_t facts_of_regular(uint32_t fd, const struct statx *file)
 }
 
 /*
- * lseek() isn't used, because it succeeds on some files without a position.
- * AT_STATX_DONT_SYNC returns the attributes that the kernel has cached: a file's server
- * might never answer.
+ * Not by lseek(), because it succeeds on some files without a position.
+ * AT_STATX_DONT_SYNC returns the attributes that the kernel has cached, without
+ * querying a file server, which might never answer.
  */
 uint32_t flexsc__kind(uint32_t fd)
 {
@@ -196,8 +196,8 @@ uint32_t flexsc__kind(uint32_t fd)
 
 /*
  * Linux (6.18) copies a datagram before it checks whether the receiver has room. If
- * there is none, io_uring sends the datagram later, but nothing is left to copy: it is
- * empty.
+ * there is no room, io_uring sends the datagram later, but the data was consumed by the
+ * first attempt: the datagram is empty.
  */
 bool flexsc__kind_loses(uint64_t domain, uint64_t type)
 {

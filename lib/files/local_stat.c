@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attributes of an open file are in the kernel's memory, unless its filesystem has a
- * server. Reading them inline is cheaper than handing the call to another thread. A
+ * Attributes of an open file are in this kernel's memory, unless its filesystem has a
+ * server. Reading them inline is cheaper than handing the call to another thread.
  * statx() with AT_STATX_DONT_SYNC returns the cached attributes and the mount's number.
- * If that mount is local, this is the result. Otherwise the call remains to be made.
+ * If that mount is local, these are the call's result. Otherwise a thread that may wait
+ * has to make the call.
  */
 #include "local_stat.h"
 
@@ -22,7 +23,7 @@
 
 static enum mount_kind stat_kind(const struct statx *file)
 {
-	/* An open socket belongs to no mount, even if its name does. */
+	/* An open socket isn't on its mount, even if the socket has a name there. */
 	return S_ISSOCK(file->stx_mode) ? MOUNT_LOCAL :
 					  flexsc__mount_kind(file);
 }

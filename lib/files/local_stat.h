@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /*
- * Makes an fstat(), or a statx() with AT_EMPTY_PATH, if only this kernel is needed to
- * answer it; *ret is the result. False: the call is another one, or may need a server,
- * so another thread has to make it. Any thread.
+ * Makes an fstat(), or a statx() with AT_EMPTY_PATH, if the result is in this kernel's
+ * memory; *ret is the result. False: the call is another one, or may need a server, so
+ * a thread that may wait has to make it. Any thread.
  *
  * A statx() with AT_EMPTY_PATH is assumed to have an empty path. If it does have a
  * path, relative to an open directory, the path is looked up here, which may wait for a

@@ -3,8 +3,8 @@
  * /proc/self/mountinfo lists the process's mounts, one a line: the mount's number comes
  * first, and the filesystem's type follows a lone "-". The cache is indexed by the
  * numbers of mount and device. The kernel may reuse both after an unmount. If a
- * filesystem with a server then replaces a local one, it is mistaken for a local one,
- * and attributes of its files are those that the kernel has cached.
+ * filesystem with a server then takes the numbers of a local one, this code mistakes it
+ * for local, and reports the attributes that the kernel has cached.
  */
 #include "mounts.h"
 
@@ -21,7 +21,10 @@
 #define ID_BITS		30
 #define TYPE_MAX	16	/* bytes of a type's name that are compared */
 
-/* A cached mount: from the top bits down, its kind, its number, its device's number. */
+/*
+ * A cached mount. From the top bits down: its kind, its number, and its device's
+ * number.
+ */
 static _Atomic uint64_t kept[KEPT];
 
 static const char local[][TYPE_MAX] = {
@@ -38,7 +41,7 @@ struct reader {
 	char bytes[1024];
 };
 
-/* The next character; -1 at the end. */
+/* Returns the next character; -1 at the end of the file. */
 static int reader_next(struct reader *reader)
 {
 	if (!reader->left) {
@@ -80,7 +83,7 @@ static uint64_t number_of(const char *word)
 	return number;
 }
 
-/* Reads a line: the mount's number and its type. False: there are no more lines. */
+/* Reads a line: the mount's number and its type. False: at the end of the file. */
 static bool mount_read(struct reader *reader, uint64_t *id,
 		       char type[TYPE_MAX])
 {

@@ -5,18 +5,18 @@
 
 #include <stdint.h>
 
-/* Where a mount's filesystem keeps the attributes of its open files. */
+/* Where the attributes of a mount's open files are kept. */
 enum mount_kind {
-	MOUNT_UNKNOWN = 0,	/* on a server or in a daemon, or unknown */
+	MOUNT_UNKNOWN = 0,	/* on a file server or in a daemon, or unknown */
 	MOUNT_LOCAL,		/* in this kernel's memory */
-	MOUNT_LAYERED,		/* where its layers keep them */
+	MOUNT_LAYERED,		/* on the filesystems below it (overlayfs) */
 };
 
 struct statx;
 
 /*
- * The kind of the mount of *file, which statx() filled in. Queries the kernel once per
- * mount. Never queries a filesystem, which might have to wait for its server.
+ * Returns the kind of the mount of *file, which statx() filled in. Reads mountinfo once
+ * per mount, and never queries the filesystem, which might wait for its server.
  */
 enum mount_kind flexsc__mount_kind(const struct statx *file);
 

@@ -8,7 +8,7 @@
 #include "effects.h"
 
 #define NEEDS		(NEED_WAITS | NEED_SEEKS | STREAMS)
-#define CURRENT		((__u64)-1)	/* an offset: the file's position */
+#define CURRENT		((__u64)-1)	/* an offset: use the file's position */
 
 uint8_t *flexsc__plan_uses;
 
@@ -19,7 +19,10 @@ static uint8_t use_of(const struct call_info *row)
 	if (row->position == POSITION_GIVEN ||
 	    row->position == POSITION_IF_NEGATIVE)
 		use |= NEED_SEEKS;
-	/* An offset that may be -1 selects between polling and seeking. */
+	/*
+	 * The offset argument decides whether the descriptor must be pollable (-1)
+	 * or seekable.
+	 */
 	if (row->position == POSITION_USED ||
 	    row->position == POSITION_IF_NEGATIVE)
 		use |= row->dir == POLL_READ ? NEED_POLLS_IN : NEED_POLLS_OUT;
@@ -54,7 +57,7 @@ bool flexsc__plan_at_position(const struct call_info *row, const __u64 *args)
 		args[row->position_arg] == CURRENT);
 }
 
-/* For reads, writes and accepts. */
+/* Returns how a read, write or accept waits. */
 static enum waits waits_by_kind(const struct call_info *row, const __u64 *args)
 {
 	const bool reads = row->dir == POLL_READ;
@@ -85,8 +88,8 @@ bool flexsc__plan_wants_all(const struct call_info *row, const __u64 *args)
 }
 
 /*
- * Does the entry replace a descriptor that calls may be waiting for? (close_range()
- * isn't considered: a loop's owner makes it itself, and reports it.)
+ * Will the entry replace a descriptor that calls may be waiting for? close_range()
+ * isn't checked: a loop's owner always makes it inline, and reports the close.
  */
 static bool replaces_marked(const struct flexsc_entry *entry)
 {

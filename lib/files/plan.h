@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a call on a descriptor waits, and whether io_uring may make it. No other file
+ * How a call on a descriptor waits, and whether io_uring may make it. Only this file
  * combines the table of calls (calls/call_info.h), the flags among a call's arguments,
  * the kind of its file (kinds.h), and other facts (fds.h). Engines and the runtime act
  * on the results. Any thread.
@@ -16,11 +16,14 @@
 
 /* How a call of CLASS_WAIT waits. */
 enum waits {
-	WAITS_POLLED,	/* until poll(2) reports descriptor 0 ready */
-	WAITS_NEVER,	/* not at all, by its file's kind */
-	/* For a device, or for another call that uses the file's position. */
+	WAITS_POLLED,	/* until poll(2) reports the descriptor of argument 0 ready */
+	WAITS_NEVER,	/* not at all, because of its file's kind */
+	/*
+	 * For a device such as a disk, or for another call that uses the file's
+	 * position.
+	 */
 	WAITS_DEVICE,
-	WAITS_UNKNOWN,	/* unknown, by its file's kind: a thread has to wait */
+	WAITS_UNKNOWN,	/* unknown kind of file: a thread has to wait */
 	WAITS_OTHER,	/* for something that poll(2) doesn't report */
 };
 
@@ -32,21 +35,22 @@ enum plan_need {
 	NEED_POLLS_OUT = FD_POLLS_OUT,
 };
 
-/* Effects of a call on descriptors. */
+/* How a call affects descriptors. */
 enum plan_effect {
-	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() applies them */
+	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() has to be called before
+					 * it */
 	EFFECT_CLOSES = 1 << 7,
 };
 
 /* One byte per system call: enum plan_need and enum plan_effect. */
 extern uint8_t *flexsc__plan_uses;
 
-/* To be called before all other functions here, any number of times. 0 or -ENOMEM. */
+/* Call it before all other functions here; it may be called again. 0 or -ENOMEM. */
 int flexsc__plan_init(void);
 
 /*
- * An entry is about to be executed: would io_uring do the same as the plain call?
- * Updates the facts of descriptors that the call changes.
+ * Called before an entry is executed: would io_uring have the same effect as the plain
+ * call? Updates the facts of descriptors that the call changes.
  */
 bool flexsc__plan_ask(const struct flexsc_entry *entry, uint8_t use);
 
@@ -66,8 +70,8 @@ static inline bool plan_admit(const struct flexsc_entry *entry)
 }
 
 /*
- * Update the facts of descriptors that a call changes, if io_uring doesn't make the
- * call. False: calls may be waiting for a descriptor that it closes, see
+ * Called before a call that io_uring doesn't make: update the facts of descriptors that
+ * it changes. False: the call closes a descriptor that calls may be waiting for, see
  * files/closing.h.
  */
 static inline bool plan_follow(const struct flexsc_entry *entry)
@@ -78,9 +82,9 @@ static inline bool plan_follow(const struct flexsc_entry *entry)
 }
 
 /*
- * How does the call wait, judging by its arguments and the kind of its file? A call on
- * a bad descriptor is WAITS_POLLED, as each engine returns -EBADF. The file's flags and
- * options, such as O_NONBLOCK, aren't considered.
+ * Returns how the call waits, as its arguments and the kind of its file determine. A
+ * call on a bad descriptor is WAITS_POLLED, as each engine returns -EBADF. O_NONBLOCK
+ * and socket options aren't considered.
  */
 enum waits flexsc__plan_waits(const struct call_info *row,
 			      const struct flexsc_entry *entry);
@@ -89,8 +93,8 @@ enum waits flexsc__plan_waits(const struct call_info *row,
 bool flexsc__plan_at_position(const struct call_info *row, const __u64 *args);
 
 /*
- * Is the call a receive that waits for all bytes? Sockets other than byte streams
- * return one record, or reject the flag at once.
+ * Is the call a receive that waits for all bytes (MSG_WAITALL on a byte stream)? Other
+ * sockets return one record, or reject the flag at once.
  */
 bool flexsc__plan_wants_all(const struct call_info *row, const __u64 *args);
 

@@ -9,31 +9,35 @@
 #include "lib/base/ask.h"
 
 /*
- * Copies get numbers from floor / 2 or from COPIES, whichever is lower. The kernel's
- * table of descriptors grows with the highest number.
+ * Duplicates get numbers from COPIES, or from flexsc__private_fd_floor / 2 if that is
+ * lower. The numbers are not higher, because the kernel's table of descriptors grows
+ * with the highest one.
  */
 #define COPIES		4096
 
 int flexsc__private_fd_floor;
 
-/* All descriptors with FD_OWN, or FD_COPY, are below these numbers. */
+/* Upper bounds of the numbers of descriptors with FD_OWN, and with FD_COPY. */
 static _Atomic uint32_t own_end, copies_end;
 
 /*
- * Counts the threads that are changing the library's own descriptors (CHANGING), and the
- * threads that block such changes, in units of FREEZE_RANGE and FREEZE_FORK. A blocking
- * thread waits until no change is in progress.
+ * Counts the threads that are changing the library's own descriptors (CHANGING), and
+ * the threads that block such changes, in units of FREEZE_RANGE and FREEZE_FORK. A
+ * thread that blocks changes waits until none is in progress.
  */
 #define CHANGING	(FREEZE_RANGE - 1)
 
 static _Atomic uint32_t changing;
-/* The calling thread's share: a signal handler may interrupt a change, and fork. */
+/*
+ * How much the calling thread has added to CHANGING: not 0 if a signal handler has
+ * interrupted a change, and calls fork() or close_range(). It must not wait for itself.
+ */
 static _Thread_local uint32_t changing_here;
 
 /*
- * A close_range() may block until other threads proceed, such as on a filesystem that
- * the program serves itself. So a thread waits this long only. The range may then close
- * the new descriptor as well.
+ * A close_range() may block until other threads proceed, for example on a filesystem
+ * that the program serves itself. So a change waits for it this long only. After that,
+ * the range may close the new descriptor as well.
  */
 #define RANGE_NS	100000000ULL
 
@@ -111,7 +115,10 @@ int flexsc__private_fd_copy(int fd)
 	copy = ask(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)floor,
 		   0, 0, 0);
 	if (copy >= 0) {
-		/* A plain close() by the program may have left facts. */
+		/*
+		 * Drop facts that remain because the program closed the number by a
+		 * plain close().
+		 */
 		fds_keep((uint32_t)copy, FD_MARKED);
 		fds_learn((uint32_t)copy, FD_OWN | FD_COPY);
 		fds_raise_end(&copies_end, (uint32_t)copy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library's own descriptors, which the program must not notice. They have high
- * numbers (copies lower ones) and the fact FD_OWN (fds.h). guard.h decides when a file
- * is copied. Any thread.
+ * numbers (duplicates have lower ones) and the fact FD_OWN (fds.h). guard.h decides
+ * when a descriptor is duplicated. Any thread.
  */
 #ifndef FLEXSC_PRIVATE_FD_H
 #define FLEXSC_PRIVATE_FD_H
@@ -10,23 +10,24 @@
 #include "fds.h"
 
 /*
- * The lowest number of the library's own descriptors; 0: any number. Set in processes
- * whose program doesn't know the library and expects the lowest numbers to be free.
+ * The lowest number of the library's own descriptors; 0: any number. Set under flexsc
+ * run, where the program doesn't know the library and expects the lowest numbers to be
+ * free.
  */
 extern int flexsc__private_fd_floor;
 
 /*
- * Make a library descriptor with the expression, and move it to a high number. Errors
- * are returned unchanged.
+ * Evaluate "make", which creates a descriptor, and move the result to a high number.
+ * The value is the descriptor, or the error of "make".
  */
 #define flexsc__private_fd(make) \
 	(flexsc__private_fd_begin(), flexsc__private_fd_made(make))
 
-/* The two parts of the macro. */
+/* The macro's steps before and after "make". */
 void flexsc__private_fd_begin(void);
 int flexsc__private_fd_made(int fd);
 
-/* Close a library descriptor: the program may get the number again. */
+/* Close a library descriptor. The program may get the number afterwards. */
 void flexsc__private_fd_close(int fd);
 
 static inline bool fds_is_own(uint32_t fd)
@@ -36,13 +37,13 @@ static inline bool fds_is_own(uint32_t fd)
 				    memory_order_relaxed) & FD_OWN;
 }
 
-/* Duplicate fd as a library descriptor. -errno on failure. */
+/* Duplicate fd as a library descriptor, or return -errno. */
 int flexsc__private_fd_copy(int fd);
 
 /*
  * Between freeze and thaw, no other thread makes or closes a library descriptor with
- * the functions above, so all open ones have their facts. For fork(), and for a
- * close_range() by a program that doesn't know them.
+ * the functions above, so all open ones have their facts. Used for fork(), and for a
+ * close_range() by a program that doesn't know these descriptors.
  */
 enum freeze {
 	FREEZE_RANGE = 1 << 16,	/* blocks changes for 100 ms at most */
@@ -51,7 +52,7 @@ enum freeze {
 
 void flexsc__private_fds_freeze(enum freeze why);
 void flexsc__private_fds_thaw(enum freeze why);
-/* In the forked child: thaw, and close the copies. */
+/* In the forked child: thaw, and close the duplicates. */
 void flexsc__private_fds_forked(void);
 
 /*

@@ -12,8 +12,9 @@
 
 #define PAGE	4096U
 #define HUGE	(2U << 20)
-#define LIMITED	128U		/* arenas that share a limited address space */
-#define LEAST	(256U << 10)	/* bytes that are always attempted */
+#define LIMITED	128U		/* with RLIMIT_AS: divisor of the rest, of which an
+				 * arena gets a part */
+#define LEAST	(256U << 10)	/* bytes that are attempted even so */
 
 static size_t round_up(size_t bytes)
 {
@@ -25,7 +26,7 @@ static size_t arena_reserved(const struct arena *arena)
 	return round_up((size_t)arena->max * arena->size);
 }
 
-/* Bytes of address space in use; 0 if unknown. */
+/* Returns the bytes of address space in use; 0 if unknown. */
 static size_t space_in_use(void)
 {
 	char text[64];
@@ -44,9 +45,9 @@ static size_t space_in_use(void)
 }
 
 /*
- * How many bytes one arena may reserve. If the address space is limited, the program
- * needs most of it, and there may be many arenas. So each arena gets a small part of
- * the rest.
+ * Returns how many bytes one arena may reserve. If RLIMIT_AS limits the address space,
+ * each arena gets a small part of what is left, because the program needs most of it,
+ * and there may be many arenas.
  */
 static size_t arena_share(void)
 {
@@ -72,7 +73,7 @@ int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max)
 				   -1, 0);
 		if (arena->base != MAP_FAILED)
 			break;
-		/* Not enough address space is left: try half. */
+		/* Too little address space is left: try half. */
 		arena->base = NULL;
 		if (arena->max <= PAGE / size)
 			return -ENOMEM;
@@ -95,15 +96,15 @@ int flexsc__arena_grow(struct arena *arena)
 		count = arena->max;
 	new = round_up(count * arena->size);
 	/*
-	 * mprotect() commits the memory now, so a shortage is an error code instead of
-	 * a signal at a later page fault.
+	 * mprotect() commits the memory now. If memory is short, it returns an
+	 * error here; otherwise a later page fault would raise a signal.
 	 */
 	if (new > old && mprotect((char *)arena->base + old, new - old,
 				  PROT_READ | PROT_WRITE))
 		return -ENOMEM;
 	/*
-	 * Accesses to a large arena are random: without huge pages, most would miss the
-	 * TLB.
+	 * Accesses to a large arena are random: without huge pages, most would miss
+	 * in the TLB.
 	 */
 	if (new >= HUGE)
 		madvise(arena->base, new / HUGE * HUGE, MADV_HUGEPAGE);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An array that grows in place. Address space for its largest size is reserved once,
- * and memory is committed as it grows. Elements never move, so indices and pointers
- * stay valid. One thread owns an arena. Other threads may read the elements that the
- * owner passed to them. A forked child doesn't inherit arenas.
+ * and memory is committed as the array grows. Elements never move, so indices and
+ * pointers stay valid. One thread owns an arena. Other threads may read the elements
+ * that the owner passed to them. A forked child doesn't inherit arenas.
  */
 #ifndef FLEXSC_ARENA_H
 #define FLEXSC_ARENA_H
@@ -19,9 +19,9 @@ struct arena {
 };
 
 /*
- * The maximum number of timers, and of staged calls, per loop. Under flexsc run a loop
- * has at most one of each per thread of the process. Reserved addresses count against
- * RLIMIT_AS, which the program may lower at any time, so the limit is low there.
+ * The maximum number of timers, and of staged calls, per loop. The limit is low under
+ * flexsc run, because reserved addresses count against RLIMIT_AS, which the program may
+ * lower at any time. There a loop has at most one of each per thread of the process.
  */
 #ifdef FLEXSC_IN_RUNTIME
 #define ARENA_MAX	(1U << 17)
@@ -30,8 +30,8 @@ struct arena {
 #endif
 
 /*
- * Reserve address space for max elements. If the address space is limited, reserve
- * less, but at least a page. Commits no memory. 0 or -ENOMEM.
+ * Reserve address space for max elements. If address space is limited, reserve less,
+ * but at least a page. Commits no memory. 0 or -ENOMEM.
  */
 int flexsc__arena_init(struct arena *arena, size_t size, uint32_t max);
 

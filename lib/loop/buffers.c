@@ -38,7 +38,7 @@ void flexsc__buffers_give(struct flexsc_buffers *buffers, uint32_t which)
 
 static void buffers_release(struct flexsc_buffers *buffers)
 {
-	/* The ring belongs to the parent. */
+	/* A forked child's copy isn't closed: the ring belongs to the parent. */
 	if (buffers->lent && !buffers->loop->stale)
 		buffers->loop->engine->buffers_unlend(buffers);
 	free(buffers->data);
@@ -47,7 +47,10 @@ static void buffers_release(struct flexsc_buffers *buffers)
 	free(buffers);
 }
 
-/* Lend the buffers to the engine, or keep them here if it doesn't take them. */
+/*
+ * Lend the buffers to the engine. If the engine doesn't take them, keep them on the
+ * stack "free".
+ */
 static int buffers_prepare(struct flexsc_buffers *buffers)
 {
 	const struct engine *engine = buffers->loop->engine;

@@ -25,15 +25,16 @@ struct flexsc_buffers {
 	size_t size;		/* bytes per buffer */
 	uint32_t count;
 	uint32_t users;		/* multishot calls that use them */
-	bool *given;		/* per buffer: does the program own it? */
+	bool *given;		/* per buffer: the program owns it */
 	uint16_t group;		/* the engine's number for these buffers */
 	void *lent;		/* the engine's ring; NULL: not lent */
-	uint32_t out;		/* lent buffers that came back with data */
+	uint32_t out;		/* lent buffers that are filled and not free again
+				 * yet */
 	uint16_t *free;		/* a stack; only if the buffers aren't lent */
 	uint32_t frees;
 };
 
-/* No buffer. */
+/* The number that means "no buffer". */
 #define NO_BUFFER	UINT32_MAX
 
 static inline void *buffers_at(const struct flexsc_buffers *buffers,
@@ -42,14 +43,17 @@ static inline void *buffers_at(const struct flexsc_buffers *buffers,
 	return buffers->data + (size_t)which * buffers->size;
 }
 
-/* Take a free buffer, if the buffers aren't lent; NO_BUFFER: none is free. */
+/*
+ * Take a free buffer from the stack, if the buffers aren't lent; NO_BUFFER: none is
+ * free.
+ */
 uint32_t flexsc__buffers_take(struct flexsc_buffers *buffers);
-/* The buffer is free again, and its content is discarded. */
+/* Free the buffer, and discard its content. */
 void flexsc__buffers_put(struct flexsc_buffers *buffers, uint32_t which);
-/* The program owns the buffer from now on. */
+/* Make the program the owner of the buffer. */
 void flexsc__buffers_give(struct flexsc_buffers *buffers, uint32_t which);
 
-/* The loop ends, and its engine has released all buffers. */
+/* Free all buffers. Called when the loop ends, after its engine has released them. */
 void flexsc__buffers_fini(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_BUFFERS_H */

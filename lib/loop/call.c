@@ -18,7 +18,7 @@
 
 /* Posting. */
 
-/* For numbers that can't be posted. */
+/* Posts a call whose number can't be posted: returns the error. */
 static COLD int call_refuse_number(struct flexsc_loop *loop, unsigned int nr)
 {
 	loop_assert_owner(loop);
@@ -47,10 +47,10 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 }
 
 /*
- * Fill a free entry, if no call waits for one. Together with flexsc__call_retire() this
- * is the cost of a call in user mode, apart from the engine. So it has as few
- * instructions as possible: the arguments are stored first, which frees their
- * registers.
+ * Fill a free entry; if none is free, stage the call. Together with
+ * flexsc__call_retire() this is a call's cost in user mode, apart from the engine. So
+ * it has as few instructions as possible: for example, it stores the arguments first,
+ * which frees their registers.
  */
 static inline __attribute__((always_inline)) int
 call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,
@@ -146,8 +146,8 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 				   0, 0);
 
 	/*
-	 * A staged call doesn't get "poll_waits", so its engine queries the kernel
-	 * first.
+	 * A staged call gets no "poll_waits", so its engine will query the kernel
+	 * before the call waits.
 	 */
 	if (!err && handle_kind(cb->handle) == HANDLE_CALL)
 		call_of(loop, (uint32_t)handle_index(cb->handle))->poll_waits =
@@ -204,7 +204,7 @@ int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 /* Consuming. */
 
-/* The result of a cancelled call that the program sees. */
+/* Returns the result of a cancelled call, as the program sees it. */
 static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 				  int64_t ret)
 {
@@ -218,8 +218,9 @@ static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 }
 
 /*
- * A call was cancelled before any part of it started. Its callback need not wait until
- * an engine notices, unless another call is chained to it.
+ * Called when a call was cancelled before any part of it started: put its cb into the
+ * ready list now, instead of when an engine skips the entry. Not if another call is
+ * chained to it.
  */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 {
@@ -248,7 +249,10 @@ static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index)
 	loop->completed++;
 }
 
-/* Retire a call that needs more than its callback. Returns its cb, or NULL. */
+/*
+ * Retire a call that needs other steps before its callback runs, such as starting a
+ * chained call. Returns its cb, or NULL.
+ */
 static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 					       uint32_t index, int64_t ret)
 {
@@ -272,7 +276,7 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	if (direct) {
 		direct_free(loop, call);
 	} else {
-		/* The call may be cancelled before an engine sees the flag. */
+		/* If the call was cancelled early, no engine has cleared this flag. */
 		call->poll_waits = false;
 		call_free_entry(loop, index);
 	}
@@ -297,9 +301,9 @@ COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
 }
 
 /*
- * Frees a done entry, starts the calls that waited for it, and runs its callback. The
- * library's own work comes first, because the callback may post, cancel, or free the
- * memory of the cb.
+ * Frees a done entry, starts the calls that waited for the entry, and then runs its
+ * callback. The callback comes last, because it may post, cancel, or free the memory of
+ * the cb.
  */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 {

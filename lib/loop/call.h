@@ -19,7 +19,7 @@ struct guard;
 struct staged;
 struct pollfd;
 
-/* Posts system call nr, which is below CALLS_ROOM, on a loop that isn't "unusual". */
+/* Posts system call nr, which is below CALLS_ROOM, on a loop whose "unusual" is 0. */
 typedef int (*post_fn)(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		       unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5);
@@ -32,10 +32,10 @@ enum cancel_cause {
 	CANCEL_NOT = 0,
 	CANCEL_ASKED,
 	CANCEL_DEADLINE,
-	CANCEL_TOLD,	/* and its callback has run, or is in the ready list */
+	CANCEL_TOLD,	/* its callback has run, or is in the ready list */
 };
 
-/* No call names more descriptors. */
+/* The maximum number of descriptors that a call names. */
 #define CALL_GUARDS	2U
 
 /*
@@ -47,7 +47,7 @@ struct call {
 	union {
 		struct {
 			uint32_t index;	/* the entry's */
-			uint32_t gen;	/* counts uses of the index */
+			uint32_t gen;	/* how often the index was used */
 		};
 		uint64_t name;		/* identifies this use of the index: index and
 					 * gen */
@@ -57,21 +57,27 @@ struct call {
 			uint32_t chained; /* the staged call chained to this one */
 			uint32_t deadline; /* the timer of its deadline */
 		};
-		uint64_t links;		/* both of them */
+		uint64_t links;		/* "chained" and "deadline" in one word */
 	};
 	uint32_t next;		/* in the list that holds the call */
 	union {
 		struct {
 			uint8_t cancel;	/* enum cancel_cause */
-			/* Owned by the engine: how it executes the entry. */
+			/*
+			 * Owned by the engine: how it executes the entry, or
+			 * ROUTE_DIRECT.
+			 */
 			uint8_t route;
 			union {
 				uint16_t nr;	/* a direct call's number */
-				/* See flexsc__call_poll(). */
+				/*
+				 * Set by flexsc__call_poll(): the engine needn't query
+				 * the kernel first.
+				 */
 				bool poll_waits;
 			};
 		};
-		uint32_t how;		/* the fields above */
+		uint32_t how;		/* "route" and what follows it, in one word */
 	};
 	struct partial *partial;	/* owned by the engine: calls/partial.h */
 	union {
@@ -79,18 +85,19 @@ struct call {
 			uint32_t fd, len;
 			uint64_t addr;
 		} direct;
-		struct {	/* guards of an entry: guarded.h */
+		struct {	/* guards of an entry's descriptors: guarded.h */
 			struct guard *guards[CALL_GUARDS];
 		} by_entry;
 	};
-	/* Owned by the pool, under its lock. */
-	uint32_t place;		/* the entry before it, or its thread's number */
+	/* Owned by the pool, and guarded by its lock. */
+	uint32_t place;		/* index of the entry before it, or number of its
+				 * thread */
 	uint8_t where;		/* enum pool_where */
-	bool woken;		/* woken from where it was parked */
+	bool woken;		/* was parked, and has been woken */
 	/*
-	 * Execute the call next without checking whether it would wait. Set after
-	 * shutdown() (files/closing.h), or if poll(2) doesn't report the event that the
-	 * call waits for.
+	 * If set, execute the call next without checking whether it would wait. Set
+	 * after shutdown() (files/closing.h), or if poll(2) doesn't report the
+	 * event that the call waits for.
 	 */
 	bool plainly;
 	uint8_t guarded;	/* bit n: by_entry.guards[n] is in use */
@@ -113,9 +120,9 @@ struct call_list {
 };
 
 /*
- * Calls that are taken all at once, oldest first. Every call goes through two queues,
- * so a queue must be cheap: tail points to where the next index is stored, and the last
- * call's "next" is undefined until all calls are taken.
+ * A list of calls that are taken all at once, oldest first. Every call goes through two
+ * queues, so a queue must be cheap: tail points to where the next index is stored, and
+ * the last call's "next" is undefined until all calls are taken.
  */
 struct call_queue {
 	uint32_t *tail;
@@ -148,23 +155,23 @@ static inline uint32_t queue_take(struct call_queue *queue)
 }
 
 /*
- * Post a poll() of one descriptor without a time limit. The record is readable memory,
- * and the caller doesn't need to know at once whether the descriptor is ready. So an
- * engine may let the call wait without querying the kernel first.
+ * Post a poll() of one descriptor without a time limit. The caller guarantees that the
+ * struct pollfd is readable memory, and doesn't need an immediate result. So the engine
+ * may let the call wait without querying the kernel first.
  */
 int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		      struct pollfd *one);
 
 /*
- * Post a staged call with a valid number and arguments, chained to "before". Errors:
- * flexsc_loop_call_after().
+ * Post a staged call, chained to "before". The caller has checked the number and the
+ * arguments. Errors: as for flexsc_loop_call_after().
  */
 int flexsc__post_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		       const struct flexsc_cb *before, struct staged *call,
 		       unsigned int chain);
 
 /*
- * Initialise posts and posts3: all calls use entries until the engine replaces
+ * Initialise posts and posts3: all calls use entries, until the engine replaces
  * functions.
  */
 void flexsc__posts_init(struct flexsc_loop *loop);
@@ -178,18 +185,21 @@ int flexsc__post_entry3(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 /* Free a done entry, and run its callback. */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index);
-/* Free a done entry, and return its cb, if any, with the result. */
+/*
+ * Free a done entry. Returns its cb, with the result, instead of running the callback;
+ * NULL: the call has no cb.
+ */
 struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,
 				       uint32_t index);
 
 /*
- * Retires a call that needs more than its callback, or any call on an "unusual" loop.
- * The call may be direct.
+ * Retires a call that needs other steps than its callback, and any call of a loop that
+ * is "unusual". The call may be direct.
  */
 void flexsc__call_retire_otherwise(struct flexsc_loop *loop, uint32_t index,
 				   int64_t ret);
 
-/* The call's entry became CANCEL before any thread began it. */
+/* Called when the call's entry became CANCEL before any thread began it. */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index);
 
 #endif /* FLEXSC_LOOP_CALL_H */

@@ -3,11 +3,11 @@
  * Cancellation (ATC 2011, section 4.2), and deadlines, which are cancellations by a
  * timer. Owner only.
  *
- * Cancelling never completes an entry by itself. It changes the status and notifies the
- * engine, and then the entry completes once, like any other. So the callback can't run
- * twice, nor before the kernel has released the call's memory. If the call hadn't
- * started, no thread will execute it, and its callback is due at once. Its entry stays
- * in use until the engine has skipped it.
+ * Cancelling never completes an entry. It changes the status and notifies the engine,
+ * and the entry completes once, like any other. So the callback can't run twice, nor
+ * before the kernel has released the call's memory. If the call hadn't started, no
+ * thread will execute it: its callback is due at once, and only its entry stays in use
+ * until the engine has skipped it.
  */
 #include "cancel.h"
 
@@ -26,8 +26,7 @@
 #include "stats.h"
 
 #define AGAIN_NS	1000000ULL
-#define TICK_MAX	(SECOND / 100)	/* a tick of the kernel's clock is at most this
-					 * long */
+#define TICK_MAX	(SECOND / 100)	/* longest tick of the kernel's clock */
 
 void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 			 enum cancel_cause cause)
@@ -44,11 +43,11 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	call->cancel = (uint8_t)cause;
 	part = flexsc__partial_begun(&call->partial);
 	/*
-	 * The thread that takes the entry next sees CANCEL, and completes it without
-	 * executing it.
+	 * No engine has begun the entry: the thread that takes it next sees CANCEL,
+	 * and completes it without executing it.
 	 */
 	if (entry_cancel_submitted(entry)) {
-		/* An engine can't have changed "partial" before this. */
+		/* "part" is still correct: no engine has had the entry in between. */
 		if (!part)
 			flexsc__call_unstarted(loop, index);
 		return;
@@ -57,7 +56,10 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 		loop->engine->cancel(loop, index);
 }
 
-/* The entry no longer needs the timer for its deadline, so use it here. */
+/*
+ * Cancel the call again after AGAIN_NS. The timer is that of the call's deadline, which
+ * isn't needed any more.
+ */
 void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index)
 {
 	uint32_t *timer = &call_of(loop, index)->deadline;
@@ -108,8 +110,8 @@ int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 }
 
 /*
- * Has the entry reached its end? The kernel module returns some entries before their
- * end.
+ * Is the call complete? An entry that the module returned as INTERRUPTED is DONE, too,
+ * but its call continues.
  */
 static bool is_ended(const struct flexsc_entry *entry)
 {
@@ -127,7 +129,7 @@ static bool names_fd(unsigned int nr, const __u64 *args, int fd)
 	return false;
 }
 
-/* Does the call at this index, if any, name the descriptor? */
+/* Is there a call at this index, and does it name the descriptor? */
 static bool call_names_fd(const struct flexsc_loop *loop, uint32_t index,
 			  int fd)
 {
@@ -149,7 +151,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
-	/* A call that already has its result isn't pending. */
+	/* Collect first, because a call that has its result isn't pending any more. */
 	if (loop->engine->collect)
 		loop->engine->collect(loop);
 	n = flexsc__multishots_cancel_fd(loop, fd);
@@ -199,8 +201,9 @@ void flexsc__cancel_all(struct flexsc_loop *loop)
 /* Deadlines. */
 
 /*
- * The start of a deadline. A deadline of a second or more may be late by a tick of the
- * kernel's clock, because reading that clock costs a fifth of reading the precise one.
+ * Returns the start of a deadline. Deadlines of a second or more use
+ * CLOCK_MONOTONIC_COARSE, which costs a fifth of the precise clock. So they may be late
+ * by one tick.
  */
 static uint64_t deadline_begin(uint64_t ns)
 {

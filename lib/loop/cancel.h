@@ -10,19 +10,19 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 			 enum cancel_cause cause);
 
 /*
- * The engine couldn't stop the executing call of an entry that is CANCEL: it is
- * notified again soon.
+ * Called when the engine couldn't stop the executing call of a CANCEL entry: notify the
+ * engine again soon.
  */
 void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * The loop ends: cancel the calls that have a callback, and those that may wait for an
- * event. A close() without a cb is not cancelled: it still happens, even if it is
- * staged.
+ * Called when the loop ends: cancel the calls that have a callback, and those that may
+ * wait for an event. A close() without a cb isn't cancelled: it still happens, even if
+ * it is staged.
  */
 void flexsc__cancel_all(struct flexsc_loop *loop);
 
-/* The deadline of a call, or of a staged call, has passed. */
+/* Called when the deadline of a call, or of a staged call, has passed: cancel it. */
 void flexsc__deadline_passed(struct flexsc_loop *loop,
 			     const struct timer *timer);
 

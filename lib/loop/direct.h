@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Direct calls: when a direct call was posted, its engine wrote the kernel's own
- * request, and will read the result where the kernel stores it. The loop keeps only a
- * struct call. The entry at the same index is the call's shadow: it stays FREE and
- * unused until an entry is needed. Then the shadow is filled, and the call continues as
- * an ordinary one:
+ * Direct calls. When a direct call is posted, the engine writes the kernel's own
+ * request. Later it reads the result where the kernel has stored it. The loop keeps
+ * only a struct call. The entry at the same index is the call's shadow: it stays FREE
+ * and unused until an entry is needed. Then the shadow is filled, and the call
+ * continues as an ordinary one:
  *
  *	direct	-> SUBMITTED	cancelled before the kernel saw the request, which
  *				is withdrawn
@@ -25,15 +25,16 @@
 #include "loop.h"
 #include "stats.h"
 
-/* The word "how" of struct call, for a direct call with number nr. */
+/* Returns the word "how" of struct call, for a direct call with number nr. */
 static inline uint32_t direct_how(unsigned int nr)
 {
 	return (uint32_t)nr << 16 | ROUTE_DIRECT << 8;
 }
 
 /*
- * Post a direct call in the first free entry, which must exist. The request carries the
- * call's name. The engine keeps the arguments that a shadow needs.
+ * Make the first free index a direct call; the caller guarantees that one is free. The
+ * caller puts the call's name into the request, and keeps the arguments that a shadow
+ * needs.
  */
 static inline struct call *direct_post(struct flexsc_loop *loop,
 				       struct flexsc_cb *cb, unsigned int nr)
@@ -53,7 +54,7 @@ static inline struct call *direct_post(struct flexsc_loop *loop,
 	return call;
 }
 
-/* End a direct call whose shadow was never filled. */
+/* Free a direct call whose shadow was never filled. */
 static inline void direct_free(struct flexsc_loop *loop, struct call *call)
 {
 	RULE(call_is_direct(call));
@@ -64,7 +65,7 @@ static inline void direct_free(struct flexsc_loop *loop, struct call *call)
 	loop->completed++;
 }
 
-/* A direct call has its result: free it, and run its callback. */
+/* Called when a direct call has its result: free it, and run its callback. */
 static inline void direct_retire(struct flexsc_loop *loop, struct call *call,
 				 int64_t ret)
 {
@@ -81,7 +82,10 @@ static inline void direct_retire(struct flexsc_loop *loop, struct call *call,
 		flexsc__stats_untold(loop, ret);
 }
 
-/* Store the known arguments in the shadow, which stays FREE. */
+/*
+ * Store the known arguments in the shadow, which stays FREE. flexsc__chain_outcome()
+ * reads them.
+ */
 void flexsc__direct_describe(struct flexsc_loop *loop, uint32_t index);
 
 /*

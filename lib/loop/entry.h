@@ -2,10 +2,10 @@
 /*
  * The life cycle of an entry (drawn in <linux/flexsc.h>), with one function per
  * transition. No other file writes an entry's status. Only the loop's owner runs the
- * user side. The executing thread runs the engine side: a syscall thread, or the owner
- * for calls that it makes inline or through io_uring. U1..U3 and E1..E3 are the numbers
- * used in <linux/flexsc.h>. A test build checks the state at the start of each
- * transition.
+ * user side. The thread that executes the entry runs the engine side: a syscall thread,
+ * or the owner for calls that it makes inline or through io_uring. U1..U3 and E1..E3
+ * are the numbers used in <linux/flexsc.h>. Builds with -Dchecks check the state at the
+ * start of each transition.
  *
  * The entry of a direct call stays FREE. Its life cycle begins only if the shadow is
  * filled (direct.h).
@@ -46,15 +46,18 @@ static inline void entry_submit(struct flexsc_entry *entry)
 	__atomic_store_n(&entry->status, FLEXSC_SUBMITTED, __ATOMIC_RELEASE);
 }
 
-/* DONE -> SUBMITTED: the kernel returned the entry before the call's end. */
+/* DONE -> SUBMITTED: the kernel returned the entry before its call was complete. */
 static inline void entry_submit_again(struct flexsc_entry *entry)
 {
 	RULE(ENTRY_IN(entry, AT(DONE)));
-	/* Publishes the arguments of the call's rest, as U1 does; pairs with E1. */
+	/* Publishes the remaining arguments, as U1 does; pairs with E1. */
 	__atomic_store_n(&entry->status, FLEXSC_SUBMITTED, __ATOMIC_RELEASE);
 }
 
-/* SUBMITTED or CANCEL -> DONE: no engine has begun the entry, and none will. */
+/*
+ * SUBMITTED or CANCEL -> DONE. The caller guarantees that no engine has begun the
+ * entry, and none will.
+ */
 static inline void entry_refuse(struct flexsc_entry *entry, int64_t ret)
 {
 	RULE(ENTRY_IN(entry, AT(SUBMITTED) | AT(CANCEL)));
@@ -68,7 +71,7 @@ static inline bool entry_cancel_submitted(struct flexsc_entry *entry)
 	return entry_swap(entry, FLEXSC_SUBMITTED, FLEXSC_CANCEL);
 }
 
-/* BUSY -> CANCEL; false if the entry is done, or hasn't begun. */
+/* BUSY -> CANCEL; false if the entry is done, or not begun. */
 static inline bool entry_cancel_busy(struct flexsc_entry *entry)
 {
 	return entry_swap(entry, FLEXSC_BUSY, FLEXSC_CANCEL);
@@ -100,9 +103,9 @@ static inline bool entry_begin(struct flexsc_entry *entry)
 }
 
 /*
- * SUBMITTED -> BUSY, if the owner itself executes an entry that it saw as SUBMITTED. No
- * other thread competes for the entry. An atomic read-modify-write would cost more than
- * the rest of a call.
+ * SUBMITTED -> BUSY, if the owner itself executes an entry that it saw as SUBMITTED. A
+ * plain store suffices, because no other thread competes for the entry; an atomic
+ * read-modify-write would cost more than the rest of a call.
  */
 static inline void entry_begin_alone(struct flexsc_entry *entry)
 {
@@ -119,7 +122,7 @@ static inline void entry_finish(struct flexsc_entry *entry, int64_t ret)
 	__atomic_store_n(&entry->status, FLEXSC_DONE, __ATOMIC_RELEASE);
 }
 
-/* E3: reports the entry to the owner; pairs with U3. */
+/* E3: passes the entry to the owner; pairs with U3. */
 static inline void completions_push(struct flexsc_completions *queue,
 				    struct flexsc_entry *entry, uint32_t index)
 {
@@ -128,8 +131,8 @@ static inline void completions_push(struct flexsc_completions *queue,
 	do {
 		entry->link = head;
 		/*
-		 * Sequentially consistent instead of release: the protocol in
-		 * loop_notify() needs it.
+		 * Not only release but sequentially consistent, as the protocol in
+		 * loop_notify() requires.
 		 */
 	} while (!__atomic_compare_exchange_n(&queue->head, &head, index, true,
 					      __ATOMIC_SEQ_CST,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Timers as callbacks, and the code that timers share with other events. Owner only. */
+/*
+ * flexsc_loop_timer(), and the code common to timers, deadlines, signals and wake-ups.
+ * Owner only.
+ */
 #include "event.h"
 
 #include <errno.h>
@@ -46,7 +49,7 @@ int flexsc_loop_timer(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	return 0;
 }
 
-/* Everything that completes without an entry. */
+/* Events: everything that completes without an entry. */
 
 static struct flexsc_cb *timer_cb(const struct timer *timer)
 {
@@ -113,7 +116,7 @@ void flexsc__events_cancel(struct flexsc_loop *loop)
 	struct timer timer;
 
 	flexsc__signals_cancel(loop);
-	/* Later than any timer that can be armed. */
+	/* UINT64_MAX makes every armed timer due. */
 	flexsc__wheel_advance(&loop->wheel, UINT64_MAX);
 	while (flexsc__wheel_pop(&loop->wheel, WHEEL_DUE_CBS, &timer))
 		flexsc__ready(loop, timer_cb(&timer), -ECANCELED);

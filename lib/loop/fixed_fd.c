@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fixed descriptors; the engine implements them. Owner only. */
+/* Posting functions for fixed descriptors; the engine implements them. Owner only. */
 #include <errno.h>
 #include <flexsc/fd.h>
 

@@ -7,10 +7,13 @@
 #include "lib/files/guard.h"
 #include "loop.h"
 
-/* A descriptor among an entry's arguments, and the index of its guard. */
+/*
+ * An iteration over the descriptors among an entry's arguments: the current argument,
+ * and the index of its guard.
+ */
 struct named {
 	unsigned int arg, guard;
-	unsigned int rest;	/* descriptors after it: bit n is argument n */
+	unsigned int rest;	/* remaining descriptors: bit n is argument n */
 };
 
 static bool next_named(struct named *named)
@@ -23,7 +26,7 @@ static bool next_named(struct named *named)
 	return named->guard < CALL_GUARDS;
 }
 
-/* The state of an iteration, before the entry's first descriptor. */
+/* Begin an iteration, before the entry's first descriptor. */
 static struct named names_of(const struct flexsc_entry *entry)
 {
 	return (struct named){ .guard = -1U,
@@ -32,7 +35,7 @@ static struct named names_of(const struct flexsc_entry *entry)
 
 static bool has_guard(const struct call *call, unsigned int guard)
 {
-	/* G1: acquires the guard that was stored at G2. */
+	/* G1: acquires the guard that G2 has published. */
 	return __atomic_load_n(&call->guarded, __ATOMIC_ACQUIRE) >> guard & 1;
 }
 
@@ -40,13 +43,13 @@ static void set_guard(struct call *call, unsigned int which,
 		      struct guard *guard)
 {
 	call->by_entry.guards[which] = guard;
-	/* G2: pairs with G1. */
+	/* G2: publishes the guard; pairs with G1. */
 	__atomic_store_n(&call->guarded,
 			 (uint8_t)(call->guarded | 1U << which),
 			 __ATOMIC_RELEASE);
 }
 
-/* Another thread may read the argument in flexsc__call_names(). */
+/* Atomic, because another thread may read the argument in flexsc__call_names(). */
 static void set_argument(struct flexsc_entry *entry, unsigned int arg, int fd)
 {
 	__atomic_store_n(&entry->args[arg], (uint64_t)fd, __ATOMIC_RELAXED);
@@ -93,7 +96,10 @@ bool flexsc__call_join(struct flexsc_loop *loop, uint32_t index, uint32_t fd,
 	return joined;
 }
 
-/* A file on a disk isn't copied: see files/guard.h. */
+/*
+ * May the guard's descriptor be duplicated? Not that of a file on a disk: see
+ * files/guard.h.
+ */
 static bool can_copy(const struct guard *guard)
 {
 	return flexsc__fds_kind((uint32_t)guard_fd(guard)) &

@@ -20,7 +20,7 @@ struct multishot *flexsc__cb_multishot(struct flexsc_loop *loop,
 
 bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
-	/* Another thread may wake the cb at this moment. */
+	/* Atomic, because another thread may be waking the cb. */
 	uint64_t handle = __atomic_load_n(&cb->handle, __ATOMIC_RELAXED);
 	uint64_t index = handle_index(handle);
 

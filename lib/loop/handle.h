@@ -11,9 +11,9 @@ struct flexsc_loop;
 struct multishot;
 
 /*
- * cb->handle of a pending cb: the kind and index of the object that it is pending for.
- * The handle of an idle cb may be uninitialised memory. So a handle is valid only if
- * the object that it names points back at the cb.
+ * cb->handle of a pending cb: the kind and index of the object that will complete the
+ * cb. The handle of an idle cb may be uninitialised memory. So a handle is valid only
+ * if the object that it names points back at the cb.
  */
 enum handle_kind {
 	HANDLE_NONE = 0,
@@ -44,7 +44,7 @@ static inline uint64_t handle_index(uint64_t handle)
 
 bool flexsc__cb_pending(struct flexsc_loop *loop, const struct flexsc_cb *cb);
 
-/* The multishot call that the cb is pending with, or NULL. */
+/* Returns the multishot call that the cb belongs to, or NULL. */
 struct multishot *flexsc__cb_multishot(struct flexsc_loop *loop,
 				       const struct flexsc_cb *cb);
 

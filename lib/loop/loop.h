@@ -34,7 +34,7 @@
  *	posted		-> staged	no entry is free, or it is chained
  *	staged		-> submitted	an entry is free for it; its cb stays
  *	staged		-> ready	cancelled, or its predecessor failed
- *	submitted	-> the engine	its batch was handed over
+ *	submitted	-> the engine	its batch was submitted to the engine
  *	the engine	-> done		see <linux/flexsc.h>
  *	done		-> free		dispatched: its callback runs
  *	direct		-> free		its result has arrived: its callback runs
@@ -70,9 +70,9 @@
 #include "wake.h"
 
 /*
- * Submitted calls are grouped by io_uring operation: calls of one group go to the
- * kernel one after the other, which is faster than a mixture. Engines that don't
- * benefit use a single group.
+ * Submitted calls are grouped by io_uring operation, because the kernel executes
+ * similar calls in sequence faster than a mixture. Engines that don't benefit use a
+ * single group.
  */
 #define GROUPS	64U
 
@@ -83,28 +83,31 @@ struct flexsc_loop {
 	uint32_t free;		/* the first free entry */
 	union {
 		struct {
-			uint32_t waiting;	/* staged calls that wait for an entry */
+			uint32_t waiting;	/* number of staged calls that wait
+						 * for an entry */
 			bool closing;
 			bool stale;	/* belongs to the parent process */
 		};
-		uint64_t unusual;	/* nonzero if any of these is set */
+		uint64_t unusual;	/* all flags in one word: nonzero if any is
+					 * set */
 	};
 	uint64_t groups;	/* bit n: group n has submitted calls */
 	uint32_t group_mask;	/* 0: there is one group */
 	uint64_t posted, completed;	/* calls */
-	uint64_t events;	/* callbacks that are due, except for calls */
+	uint64_t events;	/* pending callbacks of timers, signals and the like */
 	int64_t refs;		/* flexsc_loop_ref() and flexsc_loop_unref() */
 	struct call_queue done;
 	struct cb_list ready;
 	bool inside;		/* a callback is running */
-	bool ready_first;	/* the next harvest begins with the ready list */
+	bool ready_first;	/* the next flexsc_loop_harvest() takes the ready list
+				 * first */
 	struct flexsc_stats *stats;
-	uint32_t grown;		/* elements of arenas, when last published */
+	uint32_t grown;		/* elements in arenas when last published */
 	struct call_queue submitted[GROUPS];
 
 	const struct engine *engine;
 	void *engine_data;
-	struct pool *pool;	/* see loop_pool() */
+	struct pool *pool;	/* accessed by loop_pool() */
 
 	struct arena staged;	/* struct staged; element 0 is the waiting list */
 	uint32_t staged_free;
@@ -115,25 +118,29 @@ struct flexsc_loop {
 	struct flexsc_buffers *buffers;
 	uint32_t groups_made;	/* number of buffer groups created */
 
-	/* Other threads use the fields from here on. */
+	/* The fields from here on are also used by other threads. */
 	struct flexsc_completions completions
 		__attribute__((aligned(64)));
 	struct wakes wakes;
-	_Atomic uint32_t bell;		/* futex word of engines that sleep on one */
+	_Atomic uint32_t bell;		/* futex word on which some engines sleep */
 	_Atomic uint8_t sleeping;	/* enum sleep: see loop_notify() */
 	atomic_bool told;		/* set by loop_notify(), cleared by run_collect() */
 	atomic_bool stop;
-	atomic_bool nudged;		/* set by a wake-up without a cb */
-	_Atomic uint32_t visitors;	/* see loop_visit() */
+	atomic_bool nudged;		/* set by flexsc_loop_wake() without a cb */
+	_Atomic uint32_t visitors;	/* threads between loop_visit() and
+					 * loop_leave() */
 	/* The loop to notify instead of this one, or NULL: E1, E2 (run/handover.c). */
 	_Atomic(struct flexsc_loop *) heir;
 
-	/* Rarely used. */
-	struct flexsc_cb orphan;	/* of handed-over calls: run/handover.h */
+	/* Rarely used fields. */
+	struct flexsc_cb orphan;	/* cb of calls that were handed over:
+					 * run/handover.h */
 	pthread_t owner;
-	uint32_t lost;		/* calls that the engine can't end */
-	bool makes_ready;	/* FD_OLD_WORKER refers to the owner: files/fds.h */
-	int no_thread;		/* result of a call for which no thread can be created */
+	uint32_t lost;		/* calls that the engine can't end: they stay pending */
+	bool makes_ready;	/* Linux 6.12 or later: FD_OLD_WORKER doesn't apply
+				 * (files/fds.h) */
+	int no_thread;		/* result of a call if no syscall thread can be
+				 * created */
 	struct flexsc_options options;
 	char *cores;		/* options.kernel_cores points to this copy; or NULL */
 	char why[160];
@@ -154,7 +161,10 @@ static inline bool flexsc__loop_has_entry(struct flexsc_loop *loop)
 	       (loop->free != NONE || flexsc__pages_grow(loop));
 }
 
-/* Only the owner may run this code; under flexsc run the owner is a carrier. */
+/*
+ * End the process if another thread than the owner runs this. Under flexsc run the
+ * owner is a carrier.
+ */
 #define loop_assert_owner(loop) \
 	RULE(pthread_equal(pthread_self(), (loop)->owner))
 
@@ -170,7 +180,7 @@ static inline struct call *call_of(const struct flexsc_loop *loop,
 	return (struct call *)loop->calls.base + index;
 }
 
-/* Does the entry have a call? */
+/* Is there a call at this index? */
 static inline bool call_in_use(const struct flexsc_loop *loop, uint32_t index)
 {
 	return call_is_direct(call_of(loop, index)) ||
@@ -200,7 +210,7 @@ static inline uint32_t calls_take(struct flexsc_loop *loop,
 	return index;
 }
 
-/* Complete the cb: it belongs to the program again. */
+/* Complete the cb: it belongs to the program from here on. */
 static inline struct flexsc_cb *cb_complete(struct flexsc_cb *cb, int64_t ret)
 {
 	cb->ret = ret;
@@ -216,8 +226,8 @@ static inline void callback(struct flexsc_cb *cb, int64_t ret)
 }
 
 /*
- * The loop's pool of syscall threads; NULL until an engine needs one. Any thread,
- * provided that the loop can't end meanwhile: see registry.c.
+ * Returns the loop's pool of syscall threads; NULL until an engine needs one. Any
+ * thread that knows that the loop can't end meanwhile: see registry.c.
  */
 static inline struct pool *loop_pool(const struct flexsc_loop *loop)
 {
@@ -231,9 +241,9 @@ static inline struct staged *staged_of(const struct flexsc_loop *loop,
 	return (struct staged *)loop->staged.base + staged;
 }
 
-/* Steps of an engine, for each call. */
+/* What all engines do with a call. */
 
-/* An entry that the owner executed has its result: its callback is due. */
+/* Called when the owner has executed the entry: put it into loop->done. */
 static inline void call_done(struct flexsc_loop *loop, uint32_t index,
 			     int64_t ret)
 {
@@ -249,7 +259,10 @@ static inline void call_refuse(struct flexsc_loop *loop, uint32_t index,
 	queue_append(&loop->done, call_of(loop, index), index);
 }
 
-/* Should the entry be executed? False: it was cancelled, and is completed now. */
+/*
+ * May the engine execute the entry? False: the entry was cancelled, and is completed
+ * here.
+ */
 static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
 {
 	if (entry_status(entry_of(loop, index)) == FLEXSC_SUBMITTED)
@@ -258,22 +271,22 @@ static inline bool call_admit(struct flexsc_loop *loop, uint32_t index)
 	return false;
 }
 
-/* Where the owner sleeps. */
+/* Whether and where the owner sleeps. */
 enum sleep {
 	AWAKE = 0,
-	ASLEEP,		/* in engine->wait(), which engine->wake() ends */
-	ASLEEP_OUTSIDE,	/* in an outer loop, which watches outer.fd */
+	ASLEEP,		/* in engine->wait(): engine->wake() wakes it */
+	ASLEEP_OUTSIDE,	/* in an outer loop: making outer.fd readable wakes it */
 };
 
 /*
- * Wakes a sleeping loop. The owner sets "sleeping", checks once more for work, and
- * sleeps. Another thread makes work visible, then reads "sleeping". All four accesses
- * are sequentially consistent, so at least one of the threads sees the other's store,
- * and no wake-up is lost. The thread that clears the flag wakes the owner, so this
- * happens once.
+ * Wake the owner if it sleeps. The owner sets "sleeping", checks once more for work,
+ * and sleeps. Another thread makes work visible, then reads "sleeping". All four
+ * accesses are sequentially consistent, so at least one of the threads sees the other's
+ * store, and no wake-up is lost. The thread that clears the flag wakes the owner, so
+ * this happens once.
  *
- * "told" saves an owner that is awake the checks for other threads' work. The owner
- * clears "told" before it checks, so the same argument applies.
+ * "told" spares an awake owner the checks for other threads' work. The owner clears
+ * "told" before it checks, so the same argument applies.
  */
 static inline void loop_notify(struct flexsc_loop *loop)
 {
@@ -283,8 +296,9 @@ static inline void loop_notify(struct flexsc_loop *loop)
 	if (!atomic_load(&loop->told))
 		atomic_store(&loop->told, true);
 	/*
-	 * E2: read after the result was made visible; pairs with E1 in run/handover.c.
-	 * "nudged" ends the heir's wait, and the heir then checks its wards' loops.
+	 * E2: reads "heir" after the result was made visible; pairs with E1 in
+	 * run/handover.c. "nudged" ends the heir's wait; the heir then checks the
+	 * loops that it has adopted.
 	 */
 	while ((heir = atomic_load(&loop->heir))) {
 		loop = heir;
@@ -295,16 +309,19 @@ static inline void loop_notify(struct flexsc_loop *loop)
 		return;
 	was = atomic_exchange(&loop->sleeping, AWAKE);
 	if (was == ASLEEP)
-		/* The owner may change "engine" while it is awake: uring_fail(). */
+		/*
+		 * Acquires the engine, because an awake owner may change it:
+		 * uring_fail().
+		 */
 		__atomic_load_n(&loop->engine, __ATOMIC_ACQUIRE)->wake(loop);
 	else if (was == ASLEEP_OUTSIDE)
 		flexsc__outer_ring(loop);
 }
 
 /*
- * Brackets a notification from another thread. The notification may be the last one
- * that the owner waits for, so the owner doesn't free the loop before the visit ends.
- * N1: the end of the visit is the thread's last use of the loop; pairs with N2 in
+ * Bracket a notification from another thread, so that the owner doesn't free the loop
+ * before the notification has ended: the owner may return from its wait at once. N1:
+ * the end of the visit is the thread's last use of the loop; pairs with N2 in
  * run/make.c.
  */
 static inline void loop_visit(struct flexsc_loop *loop)
@@ -318,8 +335,8 @@ static inline void loop_leave(struct flexsc_loop *loop)
 }
 
 /*
- * Does a turn have nothing to collect? Checks notifications, completions that syscall
- * threads push before they notify, timers and signals.
+ * Can a turn skip collecting? Checks for notifications, completions (syscall threads
+ * push them before they notify), timers and signals.
  */
 static inline bool loop_is_quiet(struct flexsc_loop *loop)
 {
@@ -334,7 +351,10 @@ static inline bool loop_is_quiet(struct flexsc_loop *loop)
 void flexsc__all_add(struct flexsc_loop *loop);
 void flexsc__all_remove(struct flexsc_loop *loop);
 
-/* Bracket a fork(). In the child no loop is registered afterwards. */
+/*
+ * Call these two before and after fork(). In the child no loop is registered
+ * afterwards.
+ */
 void flexsc__all_lock(void);
 void flexsc__all_unlock(void);
 void flexsc__all_forked(void (*each)(struct flexsc_loop *loop));

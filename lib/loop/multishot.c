@@ -20,7 +20,7 @@
 #define MULTISHOTS_MAX	(1U << 20)
 #define SHOTS_MAX	(1U << 20)
 
-/* One result of a call that continues. */
+/* One result of a multishot call that continues. */
 struct shot {
 	struct flexsc_cb cb;	/* arg points to the multishot call */
 	uint32_t next;		/* in the list of free shots */
@@ -53,7 +53,7 @@ static uint32_t index_of(const struct multishot *multishot)
 
 /* Memory. */
 
-/* Address space is reserved with the first multishot call: most loops have none. */
+/* Reserve the arenas with the first multishot call: most loops have none. */
 static int multishots_make(struct multishots *all)
 {
 	int err = flexsc__arena_init(&all->all, sizeof(struct multishot),
@@ -120,7 +120,7 @@ static void shot_free(struct flexsc_loop *loop, struct shot *shot)
 	loop->multishots.free_shots = (uint32_t)(shot - shot_at(loop, 0));
 }
 
-/* The calls that a multishot call makes. */
+/* Posting the plain calls of which a multishot call consists. */
 
 int flexsc__multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
 			   unsigned int nr,
@@ -137,7 +137,7 @@ int flexsc__multishot_post(struct flexsc_loop *loop, struct flexsc_cb *own,
 
 /* Completions. */
 
-/* A multishot call ends; only its last completion remains to be reported. */
+/* End a multishot call, except for its last completion, which the caller reports. */
 static void multishot_free(struct multishot *multishot)
 {
 	struct flexsc_loop *loop = multishot_loop(multishot);
@@ -151,7 +151,7 @@ static void multishot_free(struct multishot *multishot)
 	multishot->how->end(multishot);
 }
 
-/* Complete the program's cb with a result and the result's buffer. */
+/* Complete the program's cb with a result and the buffer of that result. */
 static struct flexsc_cb *multishot_tell(struct multishot *multishot,
 					int64_t ret, uint32_t which, bool more)
 {
@@ -176,7 +176,7 @@ static struct flexsc_cb *multishot_tell(struct multishot *multishot,
 	return cb;
 }
 
-/* Split the result of the multishot call's own call into the result and its buffer. */
+/* Split the posted call's result into the result to report and its buffer. */
 static int64_t multishot_result(struct multishot *multishot, int64_t ret,
 				uint32_t *which)
 {
@@ -194,7 +194,7 @@ static int64_t multishot_result(struct multishot *multishot, int64_t ret,
 	return ret;
 }
 
-/* Undo a result that isn't reported. */
+/* Undo a result that won't be reported: free its buffer, or close the connection. */
 static void multishot_drop(struct multishot *multishot, int64_t ret,
 			   uint32_t which)
 {
@@ -204,15 +204,15 @@ static void multishot_drop(struct multishot *multishot, int64_t ret,
 		flexsc__private_fd_close((int)ret);
 }
 
-/* Is the result a success, which another one may follow? */
+/* Is the result a success, after which the multishot call can continue? */
 static bool is_good(const struct multishot *multishot, int64_t ret)
 {
 	return multishot->buffers ? ret > 0 : ret >= 0;
 }
 
 /*
- * The multishot call's own call has ended. Returns the program's cb, or NULL if there
- * is nothing to report.
+ * Handle the end of the posted call. Returns the program's cb, or NULL if there is
+ * nothing to report.
  */
 static struct flexsc_cb *multishot_end(struct multishot *multishot)
 {
@@ -244,7 +244,7 @@ static struct flexsc_cb *multishot_end(struct multishot *multishot)
 				      !multishot->how->next(multishot, ret));
 }
 
-/* The end of the call is reported after the shots before it. */
+/* The shots before it come first: they are in the ready list already. */
 void flexsc__multishot_postpone(struct multishot *multishot)
 {
 	struct flexsc_loop *loop = multishot_loop(multishot);
@@ -287,7 +287,10 @@ static void multishot_told(struct flexsc_cb *cb)
 		cb->callback(cb);
 }
 
-/* No memory is left to report a result: end the call with -ENOMEM. */
+/*
+ * Give up a result, because there is no memory to report it: cancel the call, which
+ * ends with -ENOMEM.
+ */
 static void multishot_fail(struct multishot *multishot, int64_t ret)
 {
 	uint32_t which;
@@ -309,7 +312,10 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 {
 	struct multishot *multishot = multishot_of(own);
 	struct flexsc_loop *loop = multishot_loop(multishot);
-	/* Report nothing after a lost result: a stream would have a gap. */
+	/*
+	 * After a lost result report no others, because the program's stream would
+	 * have a gap.
+	 */
 	struct shot *shot = multishot->failed ? NULL : shot_alloc(loop);
 
 	if (!shot) {
@@ -369,7 +375,7 @@ void flexsc__multishot_cancel(struct multishot *multishot)
 	flexsc_loop_cancel(multishot_loop(multishot), &multishot->own);
 }
 
-/* Did the program name this descriptor in the call, without closing it since? */
+/* Did the program post the call with this descriptor, and hasn't closed it since? */
 static bool multishot_names(const struct multishot *multishot, int fd)
 {
 	return multishot->guard ? guard_is_named(multishot->guard, fd) :
@@ -393,7 +399,8 @@ int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd)
 }
 
 /*
- * Does the engine's request on this descriptor wait as flexsc-multishot(3) describes?
+ * Would a request of the engine on this descriptor wait as flexsc-multishot(3)
+ * describes? If not, posted calls are used.
  */
 static bool waits_in_engine(int fd)
 {
@@ -410,7 +417,10 @@ static int multishot_start(struct flexsc_loop *loop, struct flexsc_cb *cb,
 	bool in_engine;
 	int err;
 
-	/* The engine's receive fails at once if no buffer is free. */
+	/*
+	 * At least one buffer must be free: otherwise the engine's receive fails at
+	 * once.
+	 */
 	if (buffers)
 		in_engine = buffers->lent && buffers->out < buffers->count;
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Multishot calls are posted once and complete many times. A multishot call serves a cb
- * of the program, and has at most one call of its own pending:
+ * of the program. To find results, the library posts plain calls for it, at most one at
+ * a time:
  *
  *	tries	an accept or a receive is pending. If the engine has multishot
  *		requests, the call is one of them (NR_ACCEPT, NR_RECV), and
@@ -20,8 +21,8 @@
  * A shot is a result of a multishot call that continues. Shots are in the ready list.
  * If the call ends after shots, its end is queued there behind them.
  *
- * Between two calls that the library posts, the kernel wouldn't hold the file. So these
- * calls use a guard's copy of the descriptor. Owner only.
+ * Between two posted calls, the kernel doesn't hold the file. So posted calls use a
+ * guard's duplicate of the descriptor. Owner only.
  */
 #ifndef FLEXSC_LOOP_MULTISHOT_H
 #define FLEXSC_LOOP_MULTISHOT_H
@@ -38,20 +39,24 @@
 struct flexsc_loop;
 
 struct multishot {
-	struct flexsc_cb own;	/* the cb of its own call; arg is the loop */
+	struct flexsc_cb own;	/* the cb of the call that the library posts; arg is
+				 * the loop */
 	struct flexsc_cb *cb;	/* the program's cb; NULL: free */
 	struct flexsc_buffers *buffers;	/* NULL: an accept */
 	struct pollfd poll;
-	uint64_t harvest;	/* number of the last harvest that returned the cb */
+	uint64_t harvest;	/* number of the last flexsc_loop_harvest() that
+				 * returned the cb */
 	uint32_t next;		/* in the list of free multishot calls */
-	uint32_t shots;		/* how many of its shots are in the ready list */
-	uint32_t taken;		/* the buffer of its own call, or NO_BUFFER */
+	uint32_t shots;		/* number of its shots in the ready list */
+	uint32_t taken;		/* the buffer of the posted call, or NO_BUFFER */
 	int fd;			/* the descriptor that the program named */
-	int file;		/* the descriptor that its calls use: fd, or the guard's */
+	int file;		/* the descriptor for posted calls: fd, or the
+				 * guard's */
 	const struct multishot_how *how;
-	struct guard *guard;	/* used by multishot_repeat.c */
+	struct guard *guard;	/* NULL, or the guard: multishot_repeat.c */
 	int flags;
-	int failed;		/* replaces its own call's result; 0: doesn't */
+	int failed;		/* if nonzero, the error to report instead of the
+				 * posted call's result */
 	bool waits, cancelled;
 };
 
@@ -63,7 +68,7 @@ struct multishots {
 };
 
 /*
- * How results are found: by one request of the engine (multishot_ring.c), or by a call
+ * The two ways to find results: one request of the engine (multishot_ring.c), or a call
  * that is posted repeatedly (multishot_repeat.c). Functions that post return 0 or
  * -errno.
  */
@@ -71,11 +76,11 @@ struct multishot_how {
 	int (*begin)(struct multishot *multishot);
 	/* Post the call that finds a result. */
 	int (*try)(struct multishot *multishot);
-	/* Continue after a success "ret". */
+	/* Called after a success "ret": continue. */
 	int (*next)(struct multishot *multishot, int64_t ret);
-	/* The call returned -EAGAIN. */
+	/* Called when the posted call returned -EAGAIN. */
 	int (*again)(struct multishot *multishot);
-	/* A connection, or an error, is about to be reported. */
+	/* Called before a connection, or an error, is reported. */
 	void (*accepted)(const struct multishot *multishot, int64_t ret);
 	void (*end)(struct multishot *multishot);
 };
@@ -102,7 +107,10 @@ static inline int multishot_post_own(struct multishot *multishot, unsigned int n
 				      nr, args);
 }
 
-/* Its own call is complete, with own.ret: queue the end behind the shots before it. */
+/*
+ * Called when the posted call is complete, with its result in own.ret, while shots are
+ * in the ready list: queue the end behind them.
+ */
 void flexsc__multishot_postpone(struct multishot *multishot);
 
 static inline uint32_t multishot_index(uint64_t handle)
@@ -119,19 +127,25 @@ void flexsc__multishot_cancel(struct multishot *multishot);
  */
 int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd);
 
-/* Encodes the result of an NR_RECV entry that received res bytes into this buffer. */
+/*
+ * Returns the result of an NR_RECV entry that has received res bytes into buffer
+ * "which": both are encoded in it.
+ */
 int64_t flexsc__multishot_filled(struct flexsc_cb *own, int32_t res,
 				 uint32_t which);
 
-/* An NR_ACCEPT or NR_RECV entry, whose cb is own, has this result and continues. */
+/*
+ * Called when an NR_ACCEPT or NR_RECV entry, whose cb is own, has a result and
+ * continues.
+ */
 void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret);
 
 /*
- * Replaces a harvested cb that belongs to a multishot call with the program's cb, or
- * with NULL if there is nothing to report.
+ * Returns the cb to harvest instead of "cb": the program's cb, if "cb" belongs to a
+ * multishot call, or NULL if there is nothing to report.
  */
 struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb);
-/* Is the cb a shot of a multishot call whose cb is in this harvest already? */
+/* Is the cb a shot of a multishot call whose cb this harvest has already returned? */
 bool flexsc__multishot_is_again(const struct flexsc_cb *cb);
 
 #endif /* FLEXSC_LOOP_MULTISHOT_H */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Multishot calls that are posted again after each result, for engines and files
- * without multishot requests. A guard's copy keeps the file open between two calls. A
- * pending receive occupies a buffer, so a receive first waits for data. Owner only.
+ * without multishot requests. A guard's duplicate keeps the file open between two
+ * posted calls. A receive waits for data first, because a pending receive would occupy
+ * a buffer. Owner only.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -17,8 +18,8 @@
 #include "loop.h"
 #include "multishot.h"
 
-#define PAUSE_NS	1000000	/* pause after poll(2) reported data that a receive
-				 * didn't find */
+#define PAUSE_NS	1000000	/* pause if poll(2) reports data, but a receive finds
+				 * none */
 
 static int repeat_accept(struct multishot *multishot)
 {
@@ -30,7 +31,7 @@ static int repeat_accept(struct multishot *multishot)
 	return multishot_post_own(multishot, SYS_accept4, args);
 }
 
-/* The engine takes a buffer when data has arrived. */
+/* Receive into lent buffers: the engine takes a buffer when data has arrived. */
 static int repeat_recv_lent(struct multishot *multishot)
 {
 	const uint64_t args[FLEXSC_ARGS_MAX] = {
@@ -89,8 +90,9 @@ static int repeat_wait(struct multishot *multishot)
 }
 
 /*
- * poll(2) reported an error, but the call found nothing: the socket's error queue has
- * messages. Pause, because poll(2) would report them again at once.
+ * Wait for a timer. poll(2) has reported an error, but the call has found nothing,
+ * because the socket's error queue has messages. poll(2) would report them again at
+ * once.
  */
 static int repeat_pause(struct multishot *multishot)
 {
@@ -119,7 +121,7 @@ static int repeat_again(struct multishot *multishot)
 						    repeat_wait(multishot);
 }
 
-/* A receive that filled its buffer has probably left data. */
+/* If a receive has filled its buffer, more data is likely: try again at once. */
 static int repeat_next(struct multishot *multishot, int64_t ret)
 {
 	const struct flexsc_buffers *buffers = multishot->buffers;
@@ -129,12 +131,15 @@ static int repeat_next(struct multishot *multishot, int64_t ret)
 	return repeat_wait(multishot);
 }
 
-/* The accepting call has recorded the facts of the connection. */
+/* Nothing to do: the accepting call has recorded the facts of the connection. */
 static void repeat_accepted(const struct multishot *multishot, int64_t ret)
 {
 }
 
-/* Closes the copy by a posted call. A call that failed at once has no guard. */
+/*
+ * Release the guard, and post a close() of its duplicate. If the call failed at once,
+ * it has no guard.
+ */
 static void repeat_end(struct multishot *multishot)
 {
 	uint64_t copy;
@@ -148,7 +153,9 @@ static void repeat_end(struct multishot *multishot)
 		flexsc__private_fd_close((int)copy);
 }
 
-/* The error of a non-blocking receive: 0, -ENOTSOCK or -ENOTCONN. */
+/*
+ * Returns the error that a receive would have without data: 0, -ENOTSOCK or -ENOTCONN.
+ */
 static int check_receives(int fd)
 {
 	uint32_t listens = 0, size = sizeof(listens);
@@ -158,7 +165,7 @@ static int check_receives(int fd)
 	return listens ? -ENOTCONN : (int)err;
 }
 
-/* Begin a guard and copy the descriptor. 0 or -errno. */
+/* Begin a guard, and duplicate the descriptor. 0 or -errno. */
 static int repeat_guard(struct multishot *multishot)
 {
 	struct guard *guard = flexsc__guard_begin((uint32_t)multishot->fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Multishot calls that are requests of the engine: one entry with many results. The
- * request holds the file. Owner only.
+ * kernel holds the file as long as the request is pending. Owner only.
  */
 #include <sys/syscall.h>
 
@@ -31,13 +31,13 @@ static int ring_next(struct multishot *multishot, int64_t ret)
 	return ring_try(multishot);
 }
 
-/* A multishot request waits by itself, so -EAGAIN is its final result. */
+/* A multishot request waits in the kernel, so -EAGAIN is a final result. */
 static int ring_again(struct multishot *multishot)
 {
 	return -EAGAIN;
 }
 
-/* The kernel accepted the connection without a call, so record its facts here. */
+/* Record the connection's facts here, because the kernel accepted it without a call. */
 static void ring_accepted(const struct multishot *multishot, int64_t ret)
 {
 	const struct flexsc_entry entry = {
@@ -49,7 +49,7 @@ static void ring_accepted(const struct multishot *multishot, int64_t ret)
 	flexsc__fds_note_made(&entry, ret);
 }
 
-/* The request has ended by itself: there is nothing to release. */
+/* Nothing to release: the request has ended. */
 static void ring_end(struct multishot *multishot)
 {
 }

@@ -12,16 +12,18 @@ struct flexsc_loop;
 
 struct outer {
 	int fd;			/* -1: not created */
-	bool held;		/* made readable by the owner since it was last silenced */
+	bool held;		/* made readable by the owner, and not silenced since */
 };
 
-/* Any thread, any signal handler: make it readable. */
+/* Any thread, any signal handler: make the descriptor readable. */
 void flexsc__outer_ring(struct flexsc_loop *loop);
-/* Keep it readable until it is silenced. */
+/* Make the descriptor readable until it is silenced. */
 void flexsc__outer_hold(struct flexsc_loop *loop);
-/* Make it unreadable until the next ring. */
+/* Make the descriptor unreadable until the next ring or hold. */
 void flexsc__outer_silence(struct flexsc_loop *loop);
-/* Close it, if it exists: the loop ends, or this is a forked child's copy. */
+/*
+ * Close the descriptor, if it exists. Called when the loop ends, and in a forked child.
+ */
 void flexsc__outer_close(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_OUTER_H */

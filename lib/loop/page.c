@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Syscall pages: entries, their companions, and the list of free entries. Owner only.
+ * Syscall pages: entries, the struct call of each, and the list of free entries. Owner
+ * only.
  */
 #include "page.h"
 
@@ -18,10 +19,7 @@ static void add_free(struct flexsc_loop *loop, uint32_t first)
 	}
 }
 
-/*
- * Double the pages, up to the limit. False: they can't grow, now or ever, so calls have
- * to wait.
- */
+/* Double the pages, up to the limit. False: they can't grow, so calls are staged. */
 bool flexsc__pages_grow(struct flexsc_loop *loop)
 {
 	uint32_t first = loop->entries.count;
@@ -33,7 +31,8 @@ bool flexsc__pages_grow(struct flexsc_loop *loop)
 	while (loop->calls.count < loop->entries.count) {
 		if (flexsc__arena_grow(&loop->calls)) {
 			/*
-			 * An entry needs its companion, so the new entries are dropped.
+			 * Drop the new entries: there is no memory for their struct
+			 * calls.
 			 */
 			loop->entries.count = first;
 			return false;

@@ -16,7 +16,10 @@ struct cb_list {
 	struct flexsc_cb *head, *tail;
 };
 
-/* A cb is in one list at a time. While it is, its handle is the link. */
+/*
+ * Returns the next cb of the same list. While a cb is in a list, its handle is the
+ * link.
+ */
 static inline struct flexsc_cb *cb_next(const struct flexsc_cb *cb)
 {
 	return (struct flexsc_cb *)(uintptr_t)cb->handle;
@@ -39,7 +42,7 @@ static inline void cb_list_add(struct cb_list *list, struct flexsc_cb *cb)
 
 void flexsc__ready(struct flexsc_loop *loop, struct flexsc_cb *cb, int64_t ret);
 
-/* Return the taken cbs to the front of the list. */
+/* Put cbs that were taken back at the front of the list. */
 void flexsc__ready_return(struct flexsc_loop *loop, struct cb_list *taken);
 
 /* Take the oldest cb, or NULL. */

@@ -13,22 +13,22 @@
 #include "ready.h"
 
 /*
- * A target is a loop as the signal handler sees it. Targets are never freed, so the
- * handler may walk their list at any time. A loop that ends clears its target, then
- * waits for handlers that are still using it.
+ * A loop as the signal handler sees it. Targets are never freed, so the handler may
+ * walk their list at any time. A loop that ends clears its target, then waits for
+ * handlers that still use it.
  */
 struct signal_target {
 	struct signal_target *next;
 	_Atomic(struct flexsc_loop *) loop;	/* NULL: not in use */
 	_Atomic uint64_t caught;	/* bit n: signal n + 1 */
 	_Atomic uint64_t pending;
-	_Atomic uint32_t users;		/* handlers that are using it */
+	_Atomic uint32_t users;		/* handlers that use it right now */
 };
 
 static _Atomic(struct signal_target *) targets;
 
 static struct dispositions {
-	pthread_mutex_t lock;	/* not taken by the handler */
+	pthread_mutex_t lock;	/* not taken by the signal handler */
 	unsigned int users[64];	/* per signal: how many targets catch it */
 	struct sigaction before[64];
 } dispositions = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -47,7 +47,7 @@ static void on_signal(int signo)
 
 		if (!(atomic_load(&target->caught) & signal_bit(signo)))
 			continue;
-		/* S1: increments users before it reads loop; pairs with S2. */
+		/* S1: increments users, then reads loop; pairs with S2. */
 		atomic_fetch_add(&target->users, 1);
 		loop = atomic_load(&target->loop);
 		if (loop && !loop->stale) {
@@ -77,7 +77,7 @@ static struct signal_target *target_get(struct flexsc_loop *loop)
 	return target;
 }
 
-/* From now on, have the handler report this signal to the loop. */
+/* Install the handler for this signal, and let it report the signal to the loop. */
 static int signal_catch(struct flexsc_loop *loop, int signo)
 {
 	struct sigaction action = { .sa_handler = on_signal,
@@ -112,7 +112,10 @@ static void signals_fini(struct flexsc_loop *loop)
 	for (int i = 0; i < 64; i++)
 		if (caught & 1ULL << i && !--dispositions.users[i])
 			sigaction(i + 1, &dispositions.before[i], NULL);
-	/* S2: no further handler finds the loop; pairs with S1. */
+	/*
+	 * S2: clears loop, then waits for users: no later handler finds the loop.
+	 * Pairs with S1.
+	 */
 	atomic_store(&target->loop, NULL);
 	pthread_mutex_unlock(&dispositions.lock);
 	while (atomic_load(&target->users))
@@ -159,7 +162,7 @@ void flexsc__signal_end(struct flexsc_loop *loop, struct signal_wait **link,
 	free(wait);
 }
 
-/* Signals that have arrived and that a cb waits for. */
+/* Returns the signals that have arrived and that a cb waits for. */
 static uint64_t signals_ready(const struct flexsc_loop *loop)
 {
 	uint64_t ready = 0, pending;

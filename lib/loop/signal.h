@@ -16,7 +16,7 @@ struct signal_wait {
 	int signo;
 };
 
-/* The link to the wait in the list, or NULL. */
+/* Returns the address of the link that points to the cb's wait, or NULL. */
 static inline struct signal_wait **
 signal_find(struct signal_wait **wait, const struct flexsc_cb *cb)
 {
@@ -33,11 +33,11 @@ void flexsc__signal_end(struct flexsc_loop *loop, struct signal_wait **link,
 void flexsc__signals_collect(struct flexsc_loop *loop);
 bool flexsc__signals_waiting(const struct flexsc_loop *loop);
 
-/* The loop ends: complete all waits with -ECANCELED. */
+/* Called when the loop ends: complete all waits with -ECANCELED. */
 void flexsc__signals_cancel(struct flexsc_loop *loop);
 
 /*
- * In a forked child: restore the signal dispositions from before, and don't report
+ * In a forked child: restore the program's signal dispositions, and stop reporting
  * signals to the parent's loops.
  */
 void flexsc__signals_forked(void);

@@ -69,7 +69,8 @@ int flexsc__staged_init(struct flexsc_loop *loop)
 	if (!staged_grow(loop))
 		return -ENOMEM;
 	/*
-	 * Element 0 is the first that the free list yields: it heads the waiting list.
+	 * The free list yields element 0 first: it heads the waiting list, and is
+	 * never freed.
 	 */
 	loop->staged_free = staged_of(loop, WAITING)->next;
 	staged_of(loop, WAITING)->next = WAITING;
@@ -78,8 +79,8 @@ int flexsc__staged_init(struct flexsc_loop *loop)
 }
 
 /*
- * The link from a predecessor (an entry or a staged call) to the staged call chained to
- * it.
+ * Returns the link from a predecessor (an entry or a staged call) to the staged call
+ * chained to it.
  */
 static uint32_t *chained_to(struct flexsc_loop *loop, enum handle_kind kind,
 			    uint32_t index)
@@ -99,7 +100,7 @@ static void staged_attach(struct flexsc_loop *loop, uint32_t index,
 	*chained_to(loop, kind, before) = index;
 }
 
-/* Move a staged call into a free entry. */
+/* Let a staged call take a free entry. */
 static void staged_start(struct flexsc_loop *loop, uint32_t index,
 			 uint32_t entry_index)
 {
@@ -137,7 +138,7 @@ static void staged_start_or_wait(struct flexsc_loop *loop, uint32_t index)
 		staged_wait(loop, index);
 }
 
-/* Complete a staged call that hasn't run, but not its successors. */
+/* Complete a staged call that hasn't run. Its successors stay. */
 static void staged_complete(struct flexsc_loop *loop, uint32_t index,
 			    int64_t ret)
 {
@@ -154,7 +155,10 @@ static void staged_complete(struct flexsc_loop *loop, uint32_t index,
 	}
 }
 
-/* Pass a predecessor's result to a staged call, if its chain flags request it. */
+/*
+ * Store a predecessor's result in an argument of the staged call, if the chain flags
+ * request it.
+ */
 static void chain_result(struct staged *staged, int64_t ret)
 {
 	unsigned int arg = staged->chain & CHAIN_ARGS;
@@ -185,7 +189,7 @@ static uint32_t staged_drop(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * End a staged call that has no entry. Its successor with FLEXSC_CHAIN_ALWAYS, if any,
+ * Complete a staged call with ret. Its successor with FLEXSC_CHAIN_ALWAYS, if any,
  * takes its place: behind the same predecessor, or in the waiting list.
  */
 void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)

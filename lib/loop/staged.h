@@ -19,14 +19,14 @@ struct flexsc_loop;
 
 #define CHAIN_ARGS	0x0fU	/* the argument that gets the result, plus 1 */
 
-/* No staged call: element 0 heads the waiting list. */
+/* No staged call: element 0 is never one, because it heads the waiting list. */
 #define NO_STAGED	0U
 
 /* A call without an entry: chained to another call, or waiting for a free entry. */
 struct staged {
 	struct flexsc_cb *cb;
 	__u64 args[FLEXSC_ARGS_MAX];
-	uint32_t next, prev;	/* in the waiting list, or the free list */
+	uint32_t next, prev;	/* in the waiting list, or (next) in the free list */
 	uint32_t chained;
 	uint32_t deadline;
 	uint32_t before;	/* index of its predecessor, whose kind is before_kind */
@@ -45,28 +45,31 @@ enum staged_state {
 int flexsc__staged_init(struct flexsc_loop *loop);
 
 /*
- * Post a call: with an entry, behind all calls that wait for one, or chained to
- * "before", the handle of a pending call (0: not chained). -EBUSY: another call is
- * chained to it.
+ * Post a call. It gets an entry, if one is free and no other call waits for one. Or it
+ * is chained to "before", the handle of a pending call (0: not chained). -EBUSY:
+ * another call is chained to "before" already.
  */
 int flexsc__staged_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			const struct staged *call, uint64_t before);
 
-/* End a staged call that has no entry. */
+/* Complete a staged call with ret. */
 void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 
 /*
- * A call with a successor has completed with ret. Returns the result for
- * flexsc__staged_go(): with FLEXSC_CHAIN_FULL in "chain", a failure if too few bytes
- * were transferred. The entry must still have the call's arguments.
+ * Called when a call with a successor has completed with ret: returns the result to
+ * pass to flexsc__staged_go(). With FLEXSC_CHAIN_FULL in "chain", this is a failure if
+ * too few bytes were transferred. The entry must still have the call's arguments.
  */
 int64_t flexsc__chain_outcome(unsigned int chain,
 			      const struct flexsc_entry *entry, int64_t ret);
 
-/* A predecessor has completed with ret: start the calls chained to it, or end them. */
+/*
+ * Called when a predecessor has completed with ret: start the calls chained to it, or
+ * end them.
+ */
 void flexsc__staged_go(struct flexsc_loop *loop, uint32_t index, int64_t ret);
 
-/* An entry is free: give it to the call that has waited longest. */
+/* Give a free entry to the call that has waited for one longest. */
 void flexsc__staged_next(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_STAGED_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The published counters. They are in a memfd, which disappears with the process
- * however the process ends. Other processes of the same user find it in /proc/PID/fd.
- * If no descriptor is free, they are in private memory, which only flexsc_loop_stats()
- * reads.
+ * The published counters. They are in a memfd, which disappears with the process in
+ * every case, even if it is killed. Other processes of the same user find the memfd in
+ * /proc/PID/fd. If no descriptor is free, the counters are in private memory, which
+ * only flexsc_loop_stats() reads.
  */
 #include "stats.h"
 
@@ -21,7 +21,9 @@
 #include "lib/base/syscall.h"
 #include "loop.h"
 
-/* In whole pages: TSan forgets an unmapped page only if it is unmapped as a whole. */
+/*
+ * Map whole pages, because TSan forgets an unmapped page only if all of it is unmapped.
+ */
 static size_t stats_mapped(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -56,7 +58,7 @@ int flexsc__stats_init(struct flexsc_loop *loop)
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return -ENOMEM;
-	/* A forked child must not count in its parent's page. */
+	/* MADV_DONTFORK: a forked child must not change its parent's counters. */
 	madvise(page, stats_mapped(), MADV_DONTFORK);
 	loop->page = page;
 	loop->stats = &page->stats;
@@ -73,7 +75,7 @@ void flexsc__stats_fini(struct flexsc_loop *loop)
 		flexsc__private_fd_close(loop->stats_fd);
 }
 
-/* Publish the sizes of the loop's memory. */
+/* Publish how much memory the loop has committed. */
 static void stats_refresh(const struct flexsc_loop *loop,
 			  struct flexsc_stats *stats)
 {

@@ -11,7 +11,7 @@ int flexsc__stats_init(struct flexsc_loop *loop);
 void flexsc__stats_fini(struct flexsc_loop *loop);
 void flexsc__stats_publish(const struct flexsc_loop *loop);
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls);
-/* A call without a cb has ended with ret: count it if it failed. */
+/* Called when a call without a cb has ended with ret: count it if it failed. */
 void flexsc__stats_untold(struct flexsc_loop *loop, int64_t ret);
 
 static inline void stats_set(uint64_t *where, uint64_t value)
@@ -19,7 +19,7 @@ static inline void stats_set(uint64_t *where, uint64_t value)
 	__atomic_store_n(where, value, __ATOMIC_RELAXED);
 }
 
-/* Publish the per-call counters, which the loop keeps outside the page. */
+/* Publish the counters of calls, which the owner keeps in struct flexsc_loop. */
 static inline void stats_count(const struct flexsc_loop *loop)
 {
 	stats_set(&loop->stats->posted, loop->posted);
@@ -29,7 +29,8 @@ static inline void stats_count(const struct flexsc_loop *loop)
 }
 
 /*
- * Called once per turn. Publishes all counters if memory has grown since the last time.
+ * Called once per turn. Publishes all counters if the loop's memory has grown since the
+ * last turn.
  */
 static inline void stats_publish(struct flexsc_loop *loop)
 {
@@ -45,8 +46,8 @@ static inline void stats_publish(struct flexsc_loop *loop)
 }
 
 /*
- * A counter normally has one writer, so a plain addition suffices; the store is atomic
- * for readers. Counters that syscall threads share need an atomic addition.
+ * Add to a counter that only one thread writes. A plain addition suffices; the store is
+ * atomic for readers. count_shared() is for counters that syscall threads share.
  */
 static inline void count(uint64_t *counter, uint64_t n)
 {

@@ -11,7 +11,7 @@
 #include "loop.h"
 #include "page.h"
 
-/* Take a free entry; NONE if none is free and the pages can't grow. */
+/* Take a free entry; NONE: none is free, and the pages can't grow. */
 static inline uint32_t free_take(struct flexsc_loop *loop)
 {
 	uint32_t index = loop->free;
@@ -25,7 +25,7 @@ static inline uint32_t free_take(struct flexsc_loop *loop)
 	return index;
 }
 
-/* The entry is filled: add it to the next batch. */
+/* Add a filled entry to the next batch. */
 static inline void submit(struct flexsc_loop *loop, uint32_t index,
 			  const struct call_info *row, struct flexsc_cb *cb)
 {

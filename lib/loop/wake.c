@@ -4,15 +4,15 @@
 #include "handle.h"
 #include "loop.h"
 
-#define AGAIN	1U	/* a flag in "running", where cbs are aligned */
+#define AGAIN	1U	/* a flag in "running": the low bit of a cb's address is 0 */
 
 void flexsc__wakes_init(struct wakes *wakes)
 {
 	static _Atomic uint64_t loops;
 
 	/*
-	 * An odd factor, so that numbers of different loops differ and don't look like
-	 * addresses.
+	 * Multiplied by an odd constant, so that the numbers of different loops
+	 * differ, and don't look like addresses.
 	 */
 	wakes->number = 0x9e3779b97f4a7c15 * ++loops;
 }
@@ -39,15 +39,18 @@ static void wake_set_next(struct flexsc_cb *cb, struct flexsc_cb *next)
 	cb->ret = (int64_t)(uintptr_t)next;
 }
 
-/* Called by the thread that set the mark, or by the owner on its behalf. */
+/*
+ * Queue the cb. Called by the thread that set the mark, or by the owner on behalf of
+ * that thread.
+ */
 static void wake_queue(struct wakes *wakes, struct flexsc_cb *cb)
 {
 	struct flexsc_cb *head = atomic_load_explicit(&wakes->queue,
 						      memory_order_relaxed);
 
 	/*
-	 * W3: publishes the link; pairs with W4. Sequentially consistent because of the
-	 * protocol in loop_notify().
+	 * W3: publishes the link; pairs with W4. Sequentially consistent, as the
+	 * protocol in loop_notify() requires.
 	 */
 	do {
 		wake_set_next(cb, head);
@@ -60,13 +63,14 @@ static void wake_cb(struct wakes *wakes, struct flexsc_cb *cb)
 	uintptr_t running = (uintptr_t)cb;
 
 	/*
-	 * W1: publishes the waker's writes, even if the mark was already set. Acquires
-	 * the end of the owner's use of cb->ret. Pairs with W2.
+	 * W1: publishes what the waker has written before, even if the mark was set
+	 * already. Acquires the end of the owner's use of cb->ret. Pairs with W2.
 	 */
 	if (__atomic_exchange_n(&cb->handle, mark, __ATOMIC_ACQ_REL) == mark)
 		return;
 	/*
-	 * W5: either the callback is running, or this acquires its end; pairs with W6.
+	 * W5: if the callback is running, lets the owner queue the cb; otherwise
+	 * acquires the callback's end. Pairs with W6.
 	 */
 	if (!atomic_compare_exchange_strong(&wakes->running, &running,
 					    running | AGAIN))
@@ -93,11 +97,14 @@ void flexsc__wakes_take(struct wakes *wakes)
 {
 	struct flexsc_cb *cb, *next;
 
-	/* A stop left some cbs undispatched. */
+	/*
+	 * Cbs from the last time come first: a flexsc_loop_stop() left them
+	 * undispatched.
+	 */
 	if (wakes->oldest || !atomic_load_explicit(&wakes->queue,
 						   memory_order_relaxed))
 		return;
-	/* W4: takes all cbs, newest first; reverse their order. */
+	/* W4: acquires all cbs. The queue has the newest first, so reverse it. */
 	cb = atomic_exchange_explicit(&wakes->queue, NULL, memory_order_acquire);
 	for (; cb; cb = next) {
 		next = wake_next(cb);
@@ -112,7 +119,10 @@ struct flexsc_cb *flexsc__wakes_next(struct wakes *wakes)
 
 	wakes->oldest = wake_next(cb);
 	cb->ret = 0;
-	/* W2, as below. From here on a waker may queue the cb again. */
+	/*
+	 * W2, as in flexsc__wakes_run(). From here on a waker may queue the cb
+	 * again.
+	 */
 	__atomic_exchange_n(&cb->handle, 0, __ATOMIC_ACQ_REL);
 	return cb;
 }
@@ -123,18 +133,22 @@ void flexsc__wakes_run(struct wakes *wakes)
 
 	wakes->oldest = wake_next(cb);
 	/*
-	 * Stored before W2, so that a waker that sets the mark again sees it. Releases
-	 * the effects of W6 for a waker that reads this value instead.
+	 * Stored before W2: a waker that sets the mark again must see that the
+	 * callback runs. A release, so that a waker that reads this value also
+	 * acquires what W6 published.
 	 */
 	atomic_store_explicit(&wakes->running, (uintptr_t)cb,
 			      memory_order_release);
 	/* W2: acquires what all wakers have written so far; pairs with W1. */
 	__atomic_exchange_n(&cb->handle, 0, __ATOMIC_ACQ_REL);
-	/* Doesn't use callback(), because a waker may have set the mark again. */
+	/*
+	 * Not callback(), which would clear cb->flags, too: a waker may have set
+	 * the mark again.
+	 */
 	cb->ret = 0;
 	if (cb->callback)
 		cb->callback(cb);
-	/* W6: the callback no longer uses the cb; pairs with W5. */
+	/* W6: publishes that the callback no longer uses the cb; pairs with W5. */
 	if (atomic_exchange(&wakes->running, 0) & AGAIN)
 		wake_queue(wakes, cb);
 }

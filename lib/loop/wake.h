@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wake-ups: any thread, and any signal handler, can have a cb's callback run on the
- * loop's own thread.
+ * Wake-ups: any thread, and any signal handler, can request that a cb's callback runs
+ * on the loop's own thread.
  *
  *	idle	-> queued	woken: the mark is set, then the cb is queued
  *	queued	-> queued	woken again: no effect
@@ -11,8 +11,8 @@
  *
  * The mark is a value of cb->handle that no uninitialised memory contains by chance: it
  * combines the cb's address with a number that only this loop has. The queue is linked
- * through cb->ret, which a callback reads. So if a cb's callback is running, only the
- * owner queues the cb, after the callback has returned.
+ * through cb->ret, which a callback reads. So while a cb's callback is running, no
+ * waker queues the cb; the owner does so after the callback has returned.
  */
 #ifndef FLEXSC_WAKE_H
 #define FLEXSC_WAKE_H
@@ -24,9 +24,11 @@
 
 struct wakes {
 	_Atomic(struct flexsc_cb *) queue;	/* newest first */
-	_Atomic uintptr_t running;	/* a cb; plus 1 if it was woken again */
+	_Atomic uintptr_t running;	/* the cb whose callback runs; plus 1 if woken
+					 * meanwhile */
 	uint64_t number;		/* unique to the loop */
-	struct flexsc_cb *oldest;	/* owner only: cbs taken off the queue */
+	struct flexsc_cb *oldest;	/* owner only: cbs taken off the queue, oldest
+					 * first */
 };
 
 /* Called when a loop is created. */
@@ -42,8 +44,8 @@ static inline bool wakes_wait(const struct wakes *wakes)
 }
 
 /*
- * Take all queued cbs. Then, while there is an oldest cb, run its callback or remove
- * the cb. Owner only.
+ * Take all queued cbs off the queue. Then, as long as there is an oldest cb, run its
+ * callback, or return the cb for a harvest. Owner only.
  */
 void flexsc__wakes_take(struct wakes *wakes);
 void flexsc__wakes_run(struct wakes *wakes);

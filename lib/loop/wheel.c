@@ -4,8 +4,8 @@
 #include <errno.h>
 
 /*
- * The first elements are list heads: one per bucket, and two for due timers. Bucket 0
- * of level 0 has index 0, so TIMER_NONE never refers to a timer.
+ * The first elements are list heads: one per bucket, and two for due timers. Index 0 is
+ * the head of bucket 0 of level 0, so TIMER_NONE (0) never is a timer.
  */
 #define BUCKETS		WHEEL_DUE_CBS
 #define FIRST		(WHEEL_DUE_DEADLINES + 1)
@@ -37,7 +37,8 @@ static void list_append(struct wheel *wheel, uint32_t head, uint32_t timer)
 }
 
 /*
- * Remove a timer from its list. The last timer takes its bucket's "used" bit with it.
+ * Remove a timer from its list. If it was the last one, clear the bucket's bit in
+ * "used".
  */
 static void list_remove(struct wheel *wheel, uint32_t timer)
 {
@@ -65,12 +66,12 @@ static void wheel_due(struct wheel *wheel, uint32_t timer)
 		return;
 	}
 	list_append(wheel, WHEEL_DUE_CBS, timer);
-	/* The timer is completed next, which writes to its cb. */
+	/* Prefetch the cb: completing the timer writes to it next. */
 	__builtin_prefetch((void *)(uintptr_t)wheel_timer(wheel, timer)->owner,
 			   1);
 }
 
-/* Put a timer into the bucket for its expiry, relative to wheel->now. */
+/* Put a timer into the bucket for its expiry. The bucket also depends on wheel->now. */
 static void wheel_place(struct wheel *wheel, uint32_t timer)
 {
 	uint64_t expiry = wheel_timer(wheel, timer)->expiry;
@@ -164,9 +165,9 @@ void flexsc__wheel_cancel(struct wheel *wheel, uint32_t timer)
 }
 
 /*
- * The tick at which the earliest non-empty bucket begins, and the bucket's level and
- * number. Lower levels come first: all their buckets precede the next bucket of a
- * higher level.
+ * Returns the tick at which the earliest non-empty bucket begins, and the level and
+ * number of that bucket. Lower levels are searched first: all their buckets precede the
+ * next bucket of a higher level.
  */
 static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
 			       unsigned int *bucket)
@@ -175,7 +176,10 @@ static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
 		unsigned int shift = *level * WHEEL_BITS;
 		uint64_t begin;
 
-		/* On every level, non-empty buckets lie after the digit of "now". */
+		/*
+		 * On every level, all non-empty buckets lie after the digit of
+		 * wheel->now, so the first one is the earliest.
+		 */
 		if (!wheel->used[*level])
 			continue;
 		*bucket = (unsigned int)__builtin_ctzll(wheel->used[*level]);
@@ -185,7 +189,10 @@ static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
 	return UINT64_MAX;
 }
 
-/* A bucket's time has come: its timers move to lower levels, or become due. */
+/*
+ * Called when a bucket's time has come: move its timers to lower levels, or make them
+ * due.
+ */
 static void wheel_spill(struct wheel *wheel, unsigned int level,
 			unsigned int bucket)
 {
@@ -194,7 +201,10 @@ static void wheel_spill(struct wheel *wheel, unsigned int level,
 	while (!list_empty(wheel, head)) {
 		uint32_t timer = wheel_timer(wheel, head)->next;
 
-		/* Timers that are neighbours in time are scattered in memory. */
+		/*
+		 * Prefetch: timers that are neighbours in the list are scattered in
+		 * memory.
+		 */
 		__builtin_prefetch(
 			wheel_timer(wheel, wheel_timer(wheel, timer)->next));
 		list_remove(wheel, timer);

@@ -4,7 +4,7 @@
  * doesn't depend on the number of timers. Owner only.
  *
  * Time is counted in ticks of 2^16 ns, which is the precision of all timers. Level n of
- * the wheel has 64 buckets of 64^n ticks; A timer is put on the level of the highest
+ * the wheel has 64 buckets of 64^n ticks. A timer is put on the level of the highest
  * 6-bit digit in which its expiry differs from now. When the time of that digit comes,
  * the timer moves to a lower level. A timer fires on the first tick that isn't before
  * its expiry.
@@ -21,7 +21,7 @@
 
 #include "arena.h"
 
-#define TIMER_NONE	0U	/* no timer: this index is never allocated */
+#define TIMER_NONE	0U	/* no timer: no timer has this index */
 
 #define WHEEL_TICK_BITS	16
 #define WHEEL_BITS	6
@@ -31,7 +31,9 @@
 _Static_assert(WHEEL_LEVELS * WHEEL_BITS + WHEEL_TICK_BITS == 64,
 	       "each expiry has a level, the latest one too");
 
-/* Due timers, oldest first. They can be cancelled until they are popped. */
+/*
+ * Lists of due timers, oldest first. A due timer can be cancelled until it is popped.
+ */
 #define WHEEL_DUE_CBS		(WHEEL_LEVELS * WHEEL_BUCKETS)
 #define WHEEL_DUE_DEADLINES	(WHEEL_DUE_CBS + 1)
 
@@ -54,11 +56,11 @@ struct wheel {
 	struct arena timers;	/* list heads (buckets, due timers), then timers */
 	uint32_t free;
 	uint32_t armed;
-	uint64_t now;		/* in ticks; earlier timers have been moved */
+	uint64_t now;		/* in ticks; timers up to this have become due */
 	uint64_t used[WHEEL_LEVELS];	/* a bit per non-empty bucket */
 };
 
-/* In all functions here, now is CLOCK_MONOTONIC in nanoseconds. */
+/* In all functions here, "now" is the CLOCK_MONOTONIC time in nanoseconds. */
 int flexsc__wheel_init(struct wheel *wheel, uint64_t now);
 void flexsc__wheel_fini(struct wheel *wheel);
 
@@ -67,7 +69,7 @@ int flexsc__wheel_arm(struct wheel *wheel, uint64_t now, uint64_t ns,
 	      enum timer_kind kind, uint64_t owner, uint32_t *timer);
 void flexsc__wheel_cancel(struct wheel *wheel, uint32_t timer);
 
-/* Move expired timers to the due lists. */
+/* Advance the wheel's time to now: timers that have expired become due. */
 void flexsc__wheel_advance(struct wheel *wheel, uint64_t now);
 
 /* Set an empty wheel's time, forward or back. */

@@ -37,7 +37,10 @@ int flexsc_loop_work_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 	if (err)
 		return err;
-	/* Another call's result must not become the address of the function. */
+	/*
+	 * A chained work may get its predecessor's result as an argument, but not
+	 * in place of the function's address: the result would become a jump.
+	 */
 	if (!run || (chain & CHAIN_ARGS) > FLEXSC_CHAIN_ARG(WORK_ARG))
 		return -EINVAL;
 	return flexsc__post_after(loop, cb, before, &call, chain);

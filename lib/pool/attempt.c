@@ -21,20 +21,20 @@
 #include "lib/base/ask.h"
 #include "lib/loop/await.h"
 
-/* The attempt failed because the call would have to wait. */
+/* Result of an attempt that failed because the call would have to wait. */
 #define WOULD	(-EAGAIN)
-/* The call can't be made without waiting, or not in this process. */
+/* Result: the call can't be attempted without waiting, or not in this process. */
 #define NO_WAY	INT64_MIN
-/* The call's descriptor is ready. */
+/* Result: the call's descriptor is ready, so the call may be made. */
 #define RUNS	(INT64_MIN + 1)
 
-#define ROOM_MIN	4096U	/* a socket that poll(2) reports ready has this much
-				 * room */
+#define ROOM_MIN	4096U	/* a socket that poll(2) reports ready has at least
+				 * this much room */
 
 /*
- * Make a socket's call without waiting. After a partial send the rest is sent. A
- * receive that waits for all bytes isn't attempted: it could take a part of them, which
- * can't be put back.
+ * Make a socket's call without waiting (MSG_DONTWAIT). If a send is partial, its
+ * remainder is sent later. A receive that waits for all bytes isn't attempted: it could
+ * consume a part of them, which can't be put back.
  */
 static int64_t try_socket(const struct flexsc_entry *entry,
 			  const struct call_info *row)
@@ -49,9 +49,9 @@ static int64_t try_socket(const struct flexsc_entry *entry,
 }
 
 /*
- * Does a message pass descriptors? (The attempt would have waited, so the arguments are
- * valid.) The kernel takes the descriptors when the call begins, and the program may
- * close them while the call waits.
+ * Does a message pass descriptors? Such a call isn't parked: the kernel looks the
+ * descriptors up when the call begins, and the program may close them while the call is
+ * parked. (The attempt has returned -EAGAIN, so the arguments are valid.)
  */
 static bool has_control(const struct flexsc_entry *entry,
 			const struct call_info *row)
@@ -63,9 +63,9 @@ static bool has_control(const struct flexsc_entry *entry,
 }
 
 /*
- * Make a read or write without waiting. Not for files that poll(2) always reports
- * ready, such as files on a disk: if only a part is in memory, the call would return
- * too few bytes.
+ * Make a read or write without waiting (RWF_NOWAIT). Not for files that poll(2) always
+ * reports ready, such as files on a disk: if only a part is in memory, the call would
+ * return too few bytes.
  */
 static int64_t try_stream(const struct flexsc_entry *entry,
 			  const struct call_info *row)
@@ -80,7 +80,10 @@ static int64_t try_stream(const struct flexsc_entry *entry,
 		return NO_WAY;
 	nr = row->dir == POLL_READ ? SYS_preadv2 : SYS_pwritev2;
 	if (row->length == LENGTH_BYTES) {
-		/* preadv2() of 0 bytes returns at once, but read() may wait. */
+		/*
+		 * preadv2() of 0 bytes returns at once, but read() may wait: don't
+		 * attempt it.
+		 */
 		if (!a[2])
 			return NO_WAY;
 		vector = PTR(&iov);
@@ -106,7 +109,10 @@ static bool is_listening(uint64_t fd)
 	return flexsc__probe_option((uint32_t)fd, SO_ACCEPTCONN);
 }
 
-/* How many bytes a socket takes without waiting; 0: it isn't a socket. */
+/*
+ * Returns how many bytes a socket accepts without waiting; 0: the descriptor isn't a
+ * socket.
+ */
 static uint64_t ask_room(uint64_t fd)
 {
 	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
@@ -120,14 +126,15 @@ static uint64_t ask_room(uint64_t fd)
 		queued = memory[SK_MEMINFO_WMEM_ALLOC];
 	if (memory[SK_MEMINFO_SNDBUF] < queued + ROOM_MIN)
 		return ROOM_MIN;
-	/* Metadata around the bytes takes some of the room. */
+	/* Leave an eighth of the room for the kernel's metadata around the bytes. */
 	return (memory[SK_MEMINFO_SNDBUF] - queued) / 8 * 7;
 }
 
 /*
- * A sendfile() of at most the bytes that a ready socket has room for, or of 0 bytes if
- * the socket isn't ready. A smaller result means the end of the file. On a listening
- * socket, or a file that isn't polled, sending 0 bytes succeeds and sending more fails.
+ * Attempt a sendfile(). If the socket is ready, send at most as many bytes as it has
+ * room for; a smaller result means the end of the file. If the socket isn't ready, send
+ * 0 bytes, to check the arguments. Not on a listening socket, or on a file that isn't
+ * polled, where sending 0 bytes succeeds although sending more fails.
  */
 static int64_t try_sendfile(const struct flexsc_entry *entry,
 			    const struct call_info *row, bool is_ready,
@@ -146,7 +153,10 @@ static int64_t try_sendfile(const struct flexsc_entry *entry,
 		most = a[3];
 	ret = ask(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
 	*part = ret == (int64_t)most;
-	/* A sendfile() of 0 bytes only checks the arguments. */
+	/*
+	 * With 0 bytes, success only shows that the arguments are valid: the call
+	 * would wait.
+	 */
 	return is_ready || ret < 0 ? ret : WOULD;
 }
 
@@ -171,9 +181,9 @@ static bool accepts(const struct flexsc_entry *entry,
 }
 
 /*
- * The descriptor isn't ready, and the kernel can't make the call without waiting. The
- * call may wait for something that an epoll set doesn't report. But threads are few, so
- * most such calls are ATTEMPT_LATE.
+ * Decide how to wait if the descriptor isn't ready, and the call can't be attempted.
+ * The call may be waiting for something that an epoll set doesn't report. But threads
+ * are few, so most such calls are ATTEMPT_LATE.
  */
 static enum attempt judge_kind(uint32_t fd)
 {
@@ -182,9 +192,10 @@ static enum attempt judge_kind(uint32_t fd)
 }
 
 /*
- * The call would have to wait. "exact": an attempt of the call itself returned that. If
- * poll(2) then reports the descriptor ready, an epoll set would report it again and
- * again; a datagram socket that was shut down is an example.
+ * Decide how to wait, because the call would have to. "exact": an attempt of the call
+ * itself returned -EAGAIN. If poll(2) reports the descriptor ready nevertheless, don't
+ * park the call, because an epoll set would report the descriptor again and again. A
+ * datagram socket that was shut down is an example.
  */
 static enum attempt judge_unready(const struct flexsc_entry *entry,
 				  const struct call_info *row, bool exact,
@@ -210,7 +221,8 @@ static enum attempt judge_unready(const struct flexsc_entry *entry,
 }
 
 /*
- * Check whether the call's descriptor is ready, before making the call without waiting.
+ * Check whether the call's descriptor is ready, then make the call without waiting, if
+ * that is possible.
  */
 static int64_t try_polled(const struct flexsc_entry *entry,
 			  const struct call_info *row, bool *part)
@@ -260,7 +272,10 @@ enum attempt flexsc__attempt(const struct flexsc_entry *entry,
 	case WAITS_UNKNOWN:
 		break;
 	}
-	/* Without waiting, the kernel may return fewer bytes than SO_RCVLOWAT. */
+	/*
+	 * Don't attempt the receive: without waiting, it may return fewer bytes
+	 * than SO_RCVLOWAT.
+	 */
 	if (row->dir == POLL_READ &&
 	    flexsc__fds_find_lowat((uint32_t)entry->args[0]))
 		return ATTEMPT_UNKNOWN;
@@ -270,8 +285,9 @@ enum attempt flexsc__attempt(const struct flexsc_entry *entry,
 	if (*ret == NO_WAY)
 		*ret = try_polled(entry, row, &part);
 	/*
-	 * A ready socket may have room for only the first of several messages, or have
-	 * only a part of the bytes that a receive waits for.
+	 * The call may still wait: a ready socket may have room for only the first
+	 * of several messages, or may have only a part of the bytes that a receive
+	 * waits for.
 	 */
 	if (*ret == RUNS)
 		return row->passes == PASSES_MANY ||

@@ -4,7 +4,8 @@
  *			 const uint64_t *args)
  *
  * If the signal handler (cancelpoint.c) interrupts a thread between "begin" and "end",
- * it moves the thread to "cancelled". At "end" the call has been made.
+ * it moves the thread to "cancelled", so that the call isn't made. At "end" the call
+ * has been made.
  */
 #define CANCEL		4	/* FLEXSC_CANCEL; cancelpoint.c checks the value */
 #define CANCELED	125	/* ECANCELED; cancelpoint.c checks the value */
@@ -60,12 +61,12 @@ flexsc__cancelpoint_cancelled:
 	.cfi_endproc
 	.size	flexsc__cancelpoint, . - flexsc__cancelpoint
 
-/* The signal handler's return address: rt_sigreturn. */
+/* The address to which the signal handler returns: rt_sigreturn(). */
 	.globl	flexsc__cancel_restorer
 	.hidden	flexsc__cancel_restorer
 	.type	flexsc__cancel_restorer, %function
 flexsc__cancel_restorer:
-	/* A seccomp filter may make the call fail. */
+	/* The trap is reached only if a seccomp filter makes rt_sigreturn() fail. */
 #if defined(__x86_64__)
 	movl	$15, %eax
 	syscall

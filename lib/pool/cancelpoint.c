@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cancel signal. A raw system call installs the handler. A sanitizer's wrapper
- * would run the handler later than the kernel does, which would reopen the window that
- * this closes.
+ * The cancel signal. Its handler is installed by a raw system call. A sanitizer's
+ * wrapper of sigaction() would run the handler later than the kernel does, so that a
+ * cancellation could be lost.
  */
 #include "cancelpoint.h"
 
@@ -46,7 +46,7 @@ static void choose_signal(void)
 	extern void flexsc__cancel_restorer(void);
 	const struct kernel_sigaction mine = {
 		.handler = (uintptr_t)on_cancel,
-		.flags = SA_SIGINFO | SA_RESTORER,	/* without SA_RESTART */
+		.flags = SA_SIGINFO | SA_RESTORER,	/* no SA_RESTART: -EINTR */
 		.restorer = (uintptr_t)flexsc__cancel_restorer,
 		.mask = ~0ULL,
 	};

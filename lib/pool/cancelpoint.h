@@ -4,7 +4,7 @@
  * cancellation is lost.
  *
  * The thread's entry is BUSY. The owner sets it to CANCEL, then sends the thread the
- * cancel signal. Depending on where the signal interrupts the thread:
+ * cancel signal. The effect depends on where the signal interrupts the thread:
  *
  *	before the check of the status	the thread makes no call
  *	between that and the call	the handler moves it past the call
@@ -18,13 +18,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Make the call, or return -ECANCELED without having made it. */
+/*
+ * Make the call. If the entry is cancelled before, return -ECANCELED without making it.
+ */
 long flexsc__cancelpoint(const __u8 *status, long nr, const __u64 *args);
 
 /*
  * Choose an unused real-time signal and install its handler, once per process. Returns
- * the signal; 0: none is free, and executing calls can't be cancelled. A new syscall
- * thread has all signals blocked, and later all except this one.
+ * the signal; 0: none is free, so executing calls can't be cancelled. A syscall thread
+ * begins with all signals blocked; it unblocks only this one.
  */
 int flexsc__cancel_signal(void);
 

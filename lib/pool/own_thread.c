@@ -9,7 +9,10 @@
 
 #include "lib/base/syscall.h"
 
-/* Enough for flexsc_loop_work(), and too small for a huge page. */
+/*
+ * The size of a stack. It suffices for flexsc_loop_work(), and is too small for a huge
+ * page.
+ */
 #define STACK		(1024 * 1024)
 
 static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
@@ -20,8 +23,8 @@ static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
 		return err;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	/*
-	 * A program with very large thread-local storage needs more: then libc's
-	 * default size is used.
+	 * Ignore an error: a program with very large thread-local storage needs
+	 * more, and then gets libc's default size.
 	 */
 	pthread_attr_setstacksize(attr, STACK);
 #endif
@@ -40,8 +43,8 @@ static long own_cores(long nr, const cpu_set_t *cores)
 #endif
 
 /*
- * musl has no such attribute: a thread inherits its creator's cores, which are restored
- * afterwards.
+ * Create a thread on "cores". musl has no attribute for that: the creator moves to the
+ * cores, which the thread inherits, and back afterwards.
  */
 static int own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 			     void *(*run)(void *), void *arg,
@@ -62,8 +65,8 @@ static int own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 }
 
 /*
- * A new thread blocks all signals except those from 32 to SIGRTMIN, which libc uses
- * between threads: setuid() waits for every thread's answer.
+ * Block all signals, so that the new thread inherits that, except those from 32 to
+ * SIGRTMIN. libc uses those between threads: setuid() waits for every thread's answer.
  */
 static void block_signals(uint64_t *before)
 {
@@ -98,8 +101,8 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 }
 
 /*
- * There is no need to wait: a program's thread that holds libc's lock is a kernel
- * thread, which runs on and releases it.
+ * Create the thread at once: if one of the program's threads holds libc's lock, it is a
+ * kernel thread here, which continues and releases the lock.
  */
 int flexsc__own_thread_later(struct own_birth *birth)
 {

@@ -25,7 +25,7 @@ static int parked_fd(struct flexsc_loop *loop, uint32_t index)
 	return (int)entry_of(loop, index)->args[0];
 }
 
-/* Which of its descriptor's lists an entry is in: 0 or 1. */
+/* Returns the list of its descriptor in which an entry is: 0 or 1. */
 static unsigned int parked_side(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct call_info *row =
@@ -42,8 +42,8 @@ static const struct parked NOBODY = {
 static const uint32_t side_events[2] = { EPOLLIN, EPOLLOUT };
 
 /*
- * True if no entry is parked on the descriptor. "parked" may be too small to contain
- * it.
+ * Is no entry parked on the descriptor? The descriptor may be beyond the end of
+ * "parked".
  */
 static bool parked_empty(const struct parking *parking, int fd)
 {
@@ -52,7 +52,7 @@ static bool parked_empty(const struct parking *parking, int fd)
 		parking->parked[fd].head[1] == NONE);
 }
 
-/* The lists are doubly linked, because any entry may be cancelled. */
+/* Parked entries are in doubly linked lists, because any of them may be cancelled. */
 
 static bool park_room(struct parking *parking, int fd)
 {
@@ -111,9 +111,9 @@ static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
 /* The epoll set. */
 
 /*
- * Register the events that the descriptor's entries wait for, without "except". Each
- * parking registers again: if the file was closed and its number reused, the old
- * registration would never fire.
+ * Register the events that the descriptor's entries wait for, without "except". Called
+ * at each parking: if the file was closed and its number reused, the old registration
+ * would never fire.
  */
 static int parking_register(struct parking *parking, int fd, int op,
 			    uint32_t except)
@@ -130,8 +130,9 @@ static int parking_register(struct parking *parking, int fd, int op,
 }
 
 /*
- * The set has lost a descriptor with parked entries, because the program closed it. The
- * entries must not use its number, which may refer to another file now.
+ * Called when the set has lost a descriptor with parked entries, because the program
+ * closed it: end the entries. They must not use the number, which may refer to another
+ * file now.
  */
 static void parking_end_orphans(struct parking *parking, int fd)
 {
@@ -148,7 +149,7 @@ static void parking_end_orphans(struct parking *parking, int fd)
 	}
 }
 
-/* Renew the registration for the remaining entries. */
+/* Register the descriptor again, for the entries that remain parked. */
 static void parking_renew(struct parking *parking, int fd, uint32_t except)
 {
 	if (!parked_empty(parking, fd) &&
@@ -163,8 +164,8 @@ void flexsc__park_next(struct parking *parking, int fd)
 }
 
 /*
- * Let threads make the calls of all entries of the descriptor. "plainly": without
- * checking whether they wait.
+ * Queue all entries of the descriptor, so that threads make their calls. "plainly":
+ * without an attempt.
  */
 static void parking_wake_all(struct parking *parking, int fd, bool plainly)
 {
@@ -191,7 +192,10 @@ void flexsc__park_again(struct parking *parking, int fd)
 	parking_wake_all(parking, fd, true);
 }
 
-/* A descriptor is ready: wake the first entry that waits for that event. */
+/*
+ * Called when a descriptor is ready: wake the first entry that waits for each of the
+ * events.
+ */
 static void parking_fire(struct parking *parking, int fd, uint32_t events)
 {
 	struct flexsc_loop *loop = parking->pool->loop;
@@ -213,8 +217,8 @@ static void parking_fire(struct parking *parking, int fd, uint32_t events)
 }
 
 /*
- * The set can't be waited for any more, because the program has installed a filter that
- * forbids it. From now on each parked entry blocks a thread.
+ * Called when the set can't be waited for any more, because the program has installed a
+ * filter that forbids it. From now on each parked entry blocks a thread.
  */
 static COLD void parking_fail(struct parking *parking)
 {
@@ -261,7 +265,7 @@ static void *parking_poll(void *arg)
 	}
 }
 
-/* The set's thread couldn't be created. */
+/* Called if the set's thread couldn't be created: use threads instead of the set. */
 static void parking_unborn(void *arg)
 {
 	struct parking *parking = arg;
@@ -362,7 +366,7 @@ void flexsc__unpark(struct parking *parking, uint32_t index)
 	struct flexsc_loop *loop = parking->pool->loop;
 
 	lock_assert_held(&parking->pool->lock);
-	/* The registration stays, and may fire once more without effect. */
+	/* Keep the registration: it may fire once more, which has no effect. */
 	parked_drop(parking, loop, parked_fd(loop, index), index);
 }
 
@@ -375,7 +379,7 @@ void flexsc__parking_quit(struct parking *parking)
 		return;
 	eventfd_write(parking->stop, 1);
 	flexsc__own_join(parking->thread);
-	/* After a failure no other thread reads "running". */
+	/* Needs no lock: after parking_fail() no other thread reads "running". */
 	parking->running = false;
 }
 

@@ -5,9 +5,8 @@
  * unless stated otherwise.
  *
  * The set has one thread. When a descriptor is ready, this thread queues an entry in
- * the pool again. An epoll set has one registration per descriptor. So a descriptor has
- * two lists of entries, for reading and for writing, oldest first. A registration fires
- * once.
+ * the pool again. An epoll set has one registration per descriptor, which fires once.
+ * So a descriptor has two lists of entries, for reading and for writing, oldest first.
  *
  *
  * One at a time
@@ -30,7 +29,7 @@
  * Closing
  *
  * The kernel removes the registration of a descriptor that is closed. Its entries are
- * queued before that, and are parked again with a copy: pool.h.
+ * queued before that, and are parked again with a duplicate: pool.h.
  */
 #ifndef FLEXSC_PARKING_H
 #define FLEXSC_PARKING_H
@@ -54,8 +53,9 @@ struct parking {
 	int epoll;
 	int stop;		/* an eventfd in the set */
 	bool running;
-	bool failed;		/* waiting for the set is impossible */
-	bool late;		/* its thread was created as OWN_LATER */
+	bool failed;		/* waiting for the set is impossible: block threads
+				 * instead */
+	bool late;		/* parking_start() got OWN_LATER for the set's thread */
 	pthread_t thread;
 	struct own_birth birth;
 	struct parked *parked;	/* indexed by descriptor */
@@ -73,31 +73,32 @@ void flexsc__parking_forked(struct parking *parking);
 void flexsc__parking_quit(struct parking *parking);
 
 /*
- * Park an entry until its descriptor is ready. False: impossible, for lack of a
- * resource.
+ * Park an entry until its descriptor is ready. False: memory or descriptors are short,
+ * or the set has failed.
  */
 bool flexsc__park(struct parking *parking, uint32_t index);
-/* Remove an entry that is being cancelled. */
+/* Remove an entry from its list, because it is being cancelled. */
 void flexsc__unpark(struct parking *parking, uint32_t index);
 /*
- * A descriptor is about to be closed: let threads make the calls of its entries again.
+ * Called when a descriptor is about to be closed: queue its entries, so that threads
+ * attempt their calls again.
  */
 void flexsc__park_closing(struct parking *parking, int fd);
 /*
- * An entry is complete, and its guard's copy may be closed: remove the copy from the
- * set.
+ * Called when an entry is complete, before its guard may close a duplicate: remove the
+ * duplicate from the set.
  */
 void flexsc__park_forget(struct parking *parking, uint32_t index);
 
 /*
- * Let threads make the calls of all entries of a descriptor again, because the set may
- * not report the event they wait for. If the set has lost the descriptor, its entries
- * end with -EBADF.
+ * Queue all entries of a descriptor, because the set may not report the event they wait
+ * for. If the set has lost the descriptor, its entries end with -EBADF.
  */
 void flexsc__park_again(struct parking *parking, int fd);
 /*
- * A woken entry has completed. fd is its descriptor, or a copy if the program has
- * closed the one that the entry was parked on.
+ * Called when a woken entry has completed: wake the next one if the descriptor is still
+ * ready. fd is the entry's descriptor; a duplicate, if the program has closed the
+ * original.
  */
 void flexsc__park_next(struct parking *parking, int fd);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's side of a pool, and the effects of a close. pool_threads.c has the
- * threads.
+ * The owner's side of a pool, and what the pool does when a descriptor is closed.
+ * pool_threads.c has the threads.
  */
 #include "pool.h"
 
@@ -20,8 +20,8 @@
 #include "lib/loop/stats.h"
 
 /*
- * How often to check whether threads have left the kernel. Limited, because a driver
- * may never let them leave.
+ * Interval, in ns, and number of checks whether threads have left the kernel. The
+ * number is limited, because a driver may never let them leave.
  */
 #define TRIES_NS	20000
 #define TRIES_LOOKS	5000U
@@ -79,7 +79,10 @@ uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 	if (!pool)
 		return UINT64_MAX;
 	ns = flexsc__pool_check_progress(pool, &pool->progress);
-	/* P1: pairs with P2 in syscall_thread.c, as "sleeping" does. */
+	/*
+	 * P1: sequentially consistent, as "sleeping" is. Pairs with P2 in
+	 * syscall_thread.c.
+	 */
 	if (atomic_load_explicit(&pool->checked, memory_order_relaxed) !=
 	    (ns != UINT64_MAX))
 		atomic_store(&pool->checked, ns != UINT64_MAX);
@@ -87,9 +90,10 @@ uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 }
 
 /*
- * The calls that threads are making with the descriptor join the guard. True: a thread
- * may still enter the kernel with the number, which it looked up before. (A write to a
- * file on a disk has no rest.)
+ * Let the calls that threads are making with the descriptor join the guard. True: a
+ * thread may still enter the kernel with the number, because it read the number before
+ * the guard had a duplicate. (Not for a file on a disk, whose writes have no
+ * remainder.)
  */
 static bool pool_join(struct pool *pool, uint32_t fd, struct guard *guard)
 {
@@ -107,7 +111,10 @@ static bool pool_join(struct pool *pool, uint32_t fd, struct guard *guard)
 	return tries && pool->signo && !(flexsc__kind(fd) & FD_PLACED);
 }
 
-/* A descriptor is about to be closed: its calls continue with the guard's copy. */
+/*
+ * Called when a descriptor is about to be closed: its calls continue with the guard's
+ * duplicate.
+ */
 static void pool_closing(struct guard_watcher *watcher, uint32_t fd,
 			 struct guard *guard)
 {
@@ -144,7 +151,10 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	pool->watcher.closed = pool_closed;
 	pool->idle = NONE;
 	pool->unused = NONE;
-	/* One thread always stays unblocked, so a single thread could never block. */
+	/*
+	 * At least two, because one thread always stays unblocked: a single one
+	 * could never block.
+	 */
 	pool->max = max > 1 ? max : 2;
 	pool->signo = flexsc__cancel_signal();
 	flexsc__parking_init(&pool->parking, pool);
@@ -213,7 +223,7 @@ void flexsc__pool_destroy(struct flexsc_loop *loop)
 	unlock(&pool->lock);
 	while ((unborn = atomic_load(&pool->unborn)))
 		futex_wait(&pool->unborn, unborn, UINT64_MAX);
-	/* The thread that set "unborn" to 0 may still hold the lock. */
+	/* Wait for the thread that set "unborn" to 0: it may still hold the lock. */
 	lock(&pool->lock);
 	unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->max; i++)

@@ -17,8 +17,8 @@
 #include "lib/loop/work.h"
 
 #define IDLE_NS		2000000000ULL	/* a thread idle for this long ends */
-#define STALL_NS	2000000ULL	/* no progress for this long: start one more
-					 * thread */
+#define STALL_NS	2000000ULL	/* no entry was taken for this long: start one
+					 * more thread */
 
 static void pool_kick_all(struct pool *pool);
 
@@ -68,7 +68,8 @@ static void pool_free_number(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * No thread that may block exists or can be created: end the entries that wait for one.
+ * Called if there is no thread that may block, and none can be created: end the entries
+ * that wait for such a thread.
  */
 static void pool_give_up(struct pool *pool)
 {
@@ -82,14 +83,17 @@ static void pool_give_up(struct pool *pool)
 	if (pool->count)
 		return;
 	while ((index = calls_take(pool->loop, &pool->queue)) != NONE) {
-		/* An entry that was deferred or cancelled has begun already. */
+		/*
+		 * Ignore the result: an entry that was deferred or cancelled has begun
+		 * already.
+		 */
 		(void)entry_begin(entry_of(pool->loop, index));
 		flexsc__pool_finish(pool, index, pool->loop->no_thread);
 	}
 	atomic_store_explicit(&pool->backlog, 0, memory_order_relaxed);
 }
 
-/* A thread couldn't be created. */
+/* Called if a thread couldn't be created. */
 static void pool_thread_failed(void *arg)
 {
 	struct syscall_thread *thread = arg;
@@ -157,7 +161,7 @@ bool flexsc__pool_start_another(struct pool *pool)
 	return true;
 }
 
-/* Remove a thread from the idle stack; false if it was woken in the meantime. */
+/* Remove a thread from the list of idle ones; false if it was woken in the meantime. */
 static bool pool_leave_idle(struct pool *pool, uint32_t number)
 {
 	uint32_t *link = &pool->idle;
@@ -247,7 +251,7 @@ int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 	struct call *call = call_of(pool->loop, index);
 
 	call->where = POOL_NOT;
-	/* A cancelled call may still have this flag. */
+	/* No thread has cleared this flag if the call was cancelled. */
 	call->plainly = false;
 	if (call->woken) {
 		call->woken = false;
@@ -291,7 +295,8 @@ void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * Every thread waits in its call: interrupt the calls that were expected not to wait.
+ * Interrupt all calls that were expected not to wait, because every thread is waiting
+ * in its call.
  */
 static void pool_kick_all(struct pool *pool)
 {
@@ -302,8 +307,8 @@ static void pool_kick_all(struct pool *pool)
 /* Progress. */
 
 /*
- * No entry is being taken, so threads that execute one are waiting in it after all:
- * they are no longer active.
+ * No entry was taken, so the threads that execute one are waiting in it: count them as
+ * not active.
  */
 static void pool_overtake(struct pool *pool)
 {
@@ -335,7 +340,10 @@ uint64_t flexsc__pool_check_progress(struct pool *pool,
 	} else if (now - progress->since >= STALL_NS) {
 		lock(&pool->lock);
 		pool_overtake(pool);
-		/* A thread that is still active is only waiting for a processor. */
+		/*
+		 * If a thread is still active, it has no entry, and will take one as
+		 * soon as it gets a processor.
+		 */
 		if (!pool->active && !flexsc__pool_start_another(pool) &&
 		    !pool->making)
 			pool_kick_all(pool);

@@ -26,8 +26,10 @@
 #include "lib/loop/stats.h"
 #include "lib/base/clock.h"
 
-#define GANG		16		/* a backlog that justifies using another core */
-#define QUIET		32		/* completions before the loop is notified */
+#define GANG		16		/* queue length that justifies using another
+					 * core */
+#define QUIET		32		/* maximum of completions before the loop is
+					 * notified */
 
 /* Take the next entry: a queued one, or a deferred one if this thread may block. */
 static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
@@ -55,8 +57,8 @@ static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * A cancel signal for this entry must not interrupt the next one. The signal is pending
- * by now, and any system call causes its delivery.
+ * End the thread's use of an entry. If a cancel signal was sent, getpid() makes the
+ * kernel deliver it here, so that it can't interrupt the next entry's call.
  */
 static void thread_settle(struct syscall_thread *thread)
 {
@@ -68,7 +70,7 @@ static void thread_settle(struct syscall_thread *thread)
 	thread->unexpected = false;
 }
 
-/* The thread's entry has its result, which thread_deliver() publishes. */
+/* Store the result of the thread's entry; thread_deliver() publishes it. */
 static void thread_finish(struct syscall_thread *thread, int64_t ret)
 {
 	thread->done = thread->index;
@@ -77,7 +79,7 @@ static void thread_finish(struct syscall_thread *thread, int64_t ret)
 	thread_settle(thread);
 }
 
-/* Publish the thread's result, without the lock. */
+/* Without the lock: publish the result that thread_finish() has stored. */
 static void thread_deliver(struct syscall_thread *thread)
 {
 	struct flexsc_loop *loop = thread->pool->loop;
@@ -92,8 +94,8 @@ static void thread_deliver(struct syscall_thread *thread)
 }
 
 /*
- * Notify the loop of the delivered entries. While more entries are queued, one wake-up
- * for several is cheaper (OSDI 2010, section 3.6).
+ * Notify the loop of the delivered entries. One wake-up for several entries is cheaper,
+ * so this isn't called after each one (OSDI 2010, section 3.6).
  */
 static void thread_tell(struct syscall_thread *thread)
 {
@@ -140,12 +142,12 @@ static bool is_once(const struct flexsc_entry *entry)
 }
 
 /*
- * With the lock held: a call that waited, or might have waited, has returned. If it was
- * interrupted but not cancelled, it is queued again, and the next thread checks again
- * whether it would wait. Both a kick and the signal with which setuid() and similar
- * functions reach every thread interrupt a call. A time limit among its arguments then
- * starts again. A call that transferred a part is queued again as well, if the plain
- * call would continue.
+ * With the lock held: handle the return of a call that waited, or might have waited. If
+ * the call was interrupted but not cancelled, queue it again; the next thread checks
+ * again whether it would wait, and a time limit among its arguments starts again. The
+ * interruption is a kick, or the signal with which setuid() and similar functions reach
+ * every thread. Queue a call also if it transferred a part, and the plain call would
+ * continue.
  */
 static void thread_return(struct pool *pool, struct syscall_thread *thread,
 			  int64_t ret, bool part)
@@ -164,8 +166,8 @@ static void thread_return(struct pool *pool, struct syscall_thread *thread,
 			thread_settle(thread);
 			thread->index = NONE;
 			/*
-			 * The call has begun, and keeps its file until the next thread
-			 * takes it.
+			 * The call has begun, so it has to keep its file until the next
+			 * thread takes it.
 			 */
 			flexsc__call_guard(pool->loop, index);
 			flexsc__pool_enqueue(pool, index);
@@ -191,8 +193,9 @@ static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * With the lock held: the entry's descriptor is ready for another event, which the
- * entries behind it may be waiting for, so wake the next one.
+ * With the lock held: wake the next entry of the descriptor, because this one will wait
+ * on a thread. The descriptor is ready for another event, which the next entry may be
+ * waiting for.
  */
 static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 {
@@ -207,14 +210,14 @@ static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * With the lock held: park an entry that is going to wait, or defer it if only the last
- * unblocked thread could execute it. False: execute it.
+ * With the lock held: park an entry that is going to wait. If it can't be parked, and
+ * this is the last unblocked thread, defer it. False: execute it here.
  */
 static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 			  enum attempt what)
 {
 	lock_assert_held(&pool->lock);
-	/* The other half of the threads is reserved for calls that can't be parked. */
+	/* Half of the threads is reserved for calls that can't be parked. */
 	bool scarce = pool->blocked >= (pool->max - 1) / 2;
 
 	if (entry_status(entry_of(pool->loop, thread->index)) ==
@@ -232,13 +235,16 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		return false;
 	if (pool->count == 1 && !pool->making) {
 		/*
-		 * No second thread can be created, so no thread would ever take the
-		 * entry.
+		 * No second thread can be created, so no thread would ever take a
+		 * deferred entry: end it.
 		 */
 		thread_finish(thread, pool->loop->no_thread);
 		return true;
 	}
-	/* After shutdown(), the next thread must not rely on poll(2) either. */
+	/*
+	 * The next thread must not rely on poll(2) either, for example after
+	 * shutdown().
+	 */
 	call_of(pool->loop, thread->index)->plainly =
 		what == ATTEMPT_UNKNOWN;
 	flexsc__pool_defer(pool, thread->index);
@@ -246,7 +252,10 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 	return true;
 }
 
-/* Execute a call that is going to wait. The lock is held, also on return. */
+/*
+ * Execute a call that is going to wait. The caller holds the lock; it is released
+ * during the call.
+ */
 static void thread_execute_waiting(struct pool *pool,
 				   struct syscall_thread *thread,
 				   enum attempt what)
@@ -255,15 +264,15 @@ static void thread_execute_waiting(struct pool *pool,
 	const bool begun = call_is_guarded(call_of(pool->loop, thread->index));
 	int64_t ret;
 
-	/* An earlier kick wasn't meant for the call that follows. */
+	/* A kick until now was meant for the attempt, not for the call that follows. */
 	thread_settle(thread);
 	flexsc__call_guard(pool->loop, thread->index);
 	flexsc__call_renew(pool->loop, thread->index);
 	if (thread_put_by(pool, thread, what))
 		return;
 	/*
-	 * Once the lock is released, the program may close the descriptor before the
-	 * call.
+	 * Duplicate now: once the lock is released, the program may close the
+	 * descriptor before the call is made.
 	 */
 	if (begun)
 		flexsc__call_keep(pool->loop, thread->index);
@@ -299,7 +308,7 @@ static void thread_execute_patiently(struct pool *pool,
 		thread->tries = true;
 		unlock(&pool->lock);
 	}
-	/* The room of a socket is only an estimate. */
+	/* A sendfile() may wait nevertheless: a socket's room is only an estimate. */
 	thread->unexpected = row->source_arg;
 	if (flexsc__partial_begun(&call->partial) && flexsc__attempt_was_reset(entry))
 		what = ATTEMPT_DONE;
@@ -322,11 +331,12 @@ static void thread_execute_patiently(struct pool *pool,
 }
 
 /*
- * May the thread notify the loop of delivered results only after the next entry, which
- * may take a while? A wake-up per result costs more than most entries do. If more
- * entries are queued, a sleeping owner soon wakes by itself. P2: that holds if
- * "checked" is still set after the results were delivered. Otherwise the owner sets
- * "sleeping" later, and then looks for results.
+ * May the thread execute the next entry before it notifies the loop of delivered
+ * results? A wake-up per result costs more than most entries do. But the entry may take
+ * a while, so the owner must not sleep long meanwhile: if entries are queued, it sleeps
+ * for at most STALL_NS. P2: "checked" must still be set after the results were
+ * delivered. Otherwise the owner sets "sleeping" later, and then looks for results
+ * itself.
  */
 static bool thread_may_be_late(struct pool *pool)
 {
@@ -342,7 +352,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	enum call_class class;
 	int64_t ret = -EOPNOTSUPP;
 
-	/* A deferred entry is BUSY already, unless it was cancelled. */
+	/* A deferred entry is BUSY already, or CANCEL. */
 	if (!entry_begin(entry) && entry_status(entry) == FLEXSC_CANCEL) {
 		lock(&pool->lock);
 		thread_finish(thread, -ECANCELED);
@@ -351,7 +361,10 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	row = flexsc__call_info(entry->nr);
 	class = flexsc__call_class(row, entry);
 	if (call_is_guarded(call_of(pool->loop, thread->index))) {
-		/* A thread that closes a descriptor reads the arguments. */
+		/*
+		 * With the lock, because a thread that closes a descriptor reads the
+		 * arguments.
+		 */
 		lock(&pool->lock);
 		flexsc__call_renew(pool->loop, thread->index);
 		thread->tries = class == CLASS_WAIT;
@@ -366,7 +379,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	}
 	if (class == CLASS_WORK) {
 		/*
-		 * Treated like a call that waits, because the function may do anything.
+		 * The program's function may block, so treat it as a call that waits.
 		 */
 		lock(&pool->lock);
 		thread_execute_waiting(pool, thread, ATTEMPT_UNKNOWN);
@@ -379,7 +392,7 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	thread_finish(thread, ret);
 }
 
-/* Without the lock: look for entries for a while before sleeping. */
+/* Without the lock: poll for entries, for poll_us, before sleeping. */
 static void thread_spin(struct pool *pool)
 {
 	uint64_t us = pool->loop->options.poll_us;
@@ -394,7 +407,10 @@ static void thread_spin(struct pool *pool)
 		cpu_relax();
 }
 
-/* With the lock held: may the thread take entries? */
+/*
+ * With the lock held: may the thread take entries? Makes it active or not, as the limit
+ * requires.
+ */
 static bool thread_go_active(struct pool *pool, struct syscall_thread *thread)
 {
 	if (thread->active && pool->active > pool->max_active) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A syscall thread of a pool takes entries, and executes, parks or defers them. pool.h
- * describes when it runs. Fields that other threads read are under the pool's lock.
+ * describes when it runs. The pool's lock guards the fields that other threads read.
  */
 #ifndef FLEXSC_SYSCALL_THREAD_H
 #define FLEXSC_SYSCALL_THREAD_H
@@ -22,23 +22,28 @@ struct syscall_thread {
 	pid_t tid;
 	uint32_t next;		/* in the pool's list of idle or unused threads */
 	bool active;
-	bool late;		/* counts itself in "count" when it starts */
+	bool late;		/* created as OWN_LATER: counts itself in "count" when
+				 * it begins */
 	bool ended;		/* must be joined */
 	bool cancelled;		/* the cancel signal was sent for "index" */
-	bool kicked;		/* the signal was sent to queue the entry again */
+	bool kicked;		/* the cancel signal was sent so that the call is
+				 * attempted again */
 	/*
-	 * The thread has looked up a guard's descriptor and is about to enter the
-	 * kernel, or is in a call that a kick interrupts.
+	 * The thread has read a guard's descriptor and is about to enter the kernel
+	 * with it, or is in a call that a kick interrupts.
 	 */
 	bool tries;
-	_Atomic bool unexpected;	/* the call may wait, although expected not to */
+	_Atomic bool unexpected;	/* the call was expected not to wait, and a
+					 * kick may interrupt it */
 	uint32_t index;		/* the entry being executed, or NONE */
 	_Atomic uint32_t bell;	/* 1: wake up */
-	/* Used by the thread alone: a result that isn't delivered yet. */
+	/* A result that isn't delivered yet. Used by the thread alone. */
 	uint32_t done;
 	int64_t ret;
-	unsigned int quiet;	/* results delivered since the loop was notified */
-	unsigned int executed, switches;	/* not yet added to the statistics */
+	unsigned int quiet;	/* results delivered since the thread last notified
+				 * the loop */
+	unsigned int executed, switches;	/* counts that aren't in the
+						 * statistics yet */
 };
 
 #endif /* FLEXSC_SYSCALL_THREAD_H */

@@ -6,11 +6,11 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* The thread's default loop, and the loop that flexsc_init() created for it. */
+/* The thread's default loop, and the loop that flexsc_init() created for the thread. */
 static _Thread_local struct flexsc_loop *default_loop;
 static _Thread_local struct flexsc_loop *own_loop;
 
-/* The key whose destructor destroys the thread's own loop. */
+/* The key whose destructor destroys the loop that flexsc_init() created. */
 static pthread_key_t at_thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int once_err;

@@ -23,7 +23,7 @@ void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 	/*
 	 * E1: set before the heir first looks for results; pairs with E2 in
 	 * loop_notify(). A thread that completes an entry either sees "heir" and
-	 * notifies it, or has made its result visible before the heir looks.
+	 * notifies the heir, or has made its result visible before the heir looks.
 	 */
 	atomic_store(&loop->heir, heir);
 }
@@ -31,7 +31,7 @@ void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner)
 {
 	loop->owner = owner;
-	/* The heir alone may have been notified of some results. */
+	/* Make the owner collect: of some results, only the heir was notified. */
 	atomic_store(&loop->told, true);
 	atomic_store(&loop->heir, NULL);
 }
@@ -59,8 +59,8 @@ static void take_timer(struct flexsc_loop *loop, uint32_t timer, uint64_t *ns)
 }
 
 /*
- * Is the entry still in the loop's own lists, so that no thread or kernel can have
- * begun it?
+ * Is the entry still in the loop's own lists, so that no thread has begun it, and the
+ * kernel hasn't seen it?
  */
 static bool is_unsubmitted(struct flexsc_loop *loop, uint32_t index)
 {
@@ -80,7 +80,10 @@ static bool may_take(struct flexsc_loop *loop, uint32_t index, bool armed)
 {
 	const struct call *call = call_of(loop, index);
 
-	/* A call with "partial" has already transferred bytes. */
+	/*
+	 * "partial" shows that the call has transferred bytes: it can't be made
+	 * again elsewhere.
+	 */
 	if (call->partial || call->chained != NO_STAGED)
 		return false;
 	if (!call_is_direct(call) && is_unsubmitted(loop, index))
@@ -148,7 +151,7 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 {
 	struct call *call = call_of(loop, index);
 
-	/* The call's callback runs, or has run, on the heir's loop. */
+	/* Don't run the callback here: it runs, or has run, on the heir's loop. */
 	call->cb = NULL;
 	if (!call_is_direct(call) && loop->engine->withdraw &&
 	    loop->engine->withdraw(loop, index)) {
@@ -157,15 +160,18 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 		flexsc__cancel_call(loop, index, CANCEL_TOLD);
 	} else {
 		call->cancel = CANCEL_TOLD;
-		/* The first cancellation may have missed the request. */
+		/*
+		 * Cancel again, because the first cancellation may have missed the
+		 * request.
+		 */
 		if (entry_status(entry_of(loop, index)) == FLEXSC_CANCEL)
 			loop->engine->cancel(loop, index);
 	}
 }
 
 /*
- * The kernel drops cancelled requests only when the owner enters, and may need several
- * entries for that.
+ * Enter the kernel until it has dropped the cancelled requests. The kernel drops them
+ * only when the owner enters, and may need several entries.
  */
 static void drop_cancelled(struct flexsc_loop *loop)
 {
@@ -186,7 +192,7 @@ unsigned int flexsc__handover_revoke(struct flexsc_loop *loop)
 			revoke(loop, i);
 			n++;
 		}
-	/* Submits the cancellations, but collects no results. */
+	/* submit() submits the cancellations, but collects no results. */
 	loop->engine->submit(loop);
 	drop_cancelled(loop);
 	return n;

@@ -9,7 +9,7 @@
  *	ACTED	-> GIVEN	flexsc__handover_end(), by the heir
  *	GIVEN	-> OWNED	flexsc__handover_revoke(), by the owner
  *
- * The caller ensures that the owner doesn't touch the loop while it is ACTED, and
+ * The caller guarantees that the owner doesn't access the loop while it is ACTED, and
  * doesn't enter the engine before it is OWNED again. Until then the kernel executes no
  * call that flexsc__handover_take() has taken.
  */
@@ -23,24 +23,24 @@
 struct flexsc_cb;
 struct flexsc_loop;
 
-/* Does the loop's engine allow another thread to act as owner? */
+/* Does the loop's engine allow another thread to act as the owner? */
 bool flexsc__handover_possible(const struct flexsc_loop *loop);
 
 /*
- * Heir: act as the owner from now on. Threads that would notify the loop notify "heir"
- * instead, which is a loop of the calling thread.
+ * By the heir: act as the owner from now on. Threads that would notify the loop notify
+ * "heir" instead, which is a loop of the calling thread.
  */
 void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir);
 
-/* Heir: run the callbacks of complete calls, without entering the engine. */
+/* By the heir: run the callbacks of complete calls, without entering the engine. */
 void flexsc__handover_results(struct flexsc_loop *loop);
 
 /*
- * Heir: take a cb's call or timer away from the loop without running its callback.
- * False: the call stays, because it may take effect before flexsc__handover_revoke().
- * If the kernel has armed the call's request, the call is taken only with "armed",
- * which permits making the call once more. *ns becomes the rest of the time limit, or 0
- * without a limit.
+ * By the heir: take a cb's call or timer away from the loop without running its
+ * callback. False: the call stays, because the kernel may execute it before
+ * flexsc__handover_revoke(). A call whose request is armed (REACH_ARMED) is taken only
+ * if "armed" is set, which permits making the call a second time. *ns becomes the
+ * remaining time until the call's deadline or the timer's expiry, or 0 without one.
  *
  * cb->ret becomes 0, or -ECANCELED or -ETIME if the owner had begun to cancel the call.
  * In that case the caller runs the callback, because the owner's loop would report the
@@ -50,19 +50,21 @@ bool flexsc__handover_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			bool armed, uint64_t *ns);
 
 /*
- * Heir: cancel a call that stayed. Has no effect if the engine needs the owner for
- * that: then the owner has to cancel the call when it is back.
+ * By the heir: cancel a call that stayed. If the engine needs the owner for that, this
+ * has no effect, and the owner has to cancel the call when it is back.
  */
 void flexsc__handover_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
-/* Heir: return the loop to its owner. The heir must not use the loop after that. */
+/*
+ * By the heir: return the loop to its owner. The heir must not use the loop afterwards.
+ */
 void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner);
 
 /*
- * Owner: cancel the requests of calls that were taken away, before it enters the engine
- * for results: otherwise the kernel would execute them. When the function returns, the
- * kernel has dropped all of them. Until then, a cancelled accept() may still consume a
- * wake-up. Returns the number of requests.
+ * By the owner, before it enters the engine for results: cancel the requests of calls
+ * that were taken away, which the kernel would otherwise execute. When the function
+ * returns, the kernel has dropped all of them. Until then, a cancelled accept() may
+ * still consume a wake-up. Returns the number of requests.
  */
 unsigned int flexsc__handover_revoke(struct flexsc_loop *loop);
 

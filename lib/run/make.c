@@ -42,7 +42,7 @@ static int take_options(struct flexsc_loop *loop,
 		return err;
 	if (own->flags)
 		return -EINVAL;
-	/* The list is checked here, because an engine may need it later or never. */
+	/* Check the list now, because an engine parses it later or never. */
 	if (own->kernel_cores && flexsc__cores_parse(own->kernel_cores, &cores))
 		return -EINVAL;
 	if (own->kernel_cores) {
@@ -59,7 +59,7 @@ static int take_options(struct flexsc_loop *loop,
 	if (own->max_entries > MAX_ENTRIES_MAX ||
 	    own->max_threads > MAX_THREADS_MAX)
 		return -EINVAL;
-	/* The limit is rounded up to whole pages. */
+	/* Round the limit up to whole pages. */
 	own->max_entries = (own->max_entries + FLEXSC_PAGE_ENTRIES - 1) /
 			   FLEXSC_PAGE_ENTRIES * FLEXSC_PAGE_ENTRIES;
 	return 0;
@@ -78,8 +78,8 @@ static void make_release(struct flexsc_loop *loop)
 
 /*
  * fork(): the child must not use its copies of the loops. Their syscall threads don't
- * exist, their rings belong to the parent, and their memory isn't mapped. In the child,
- * each loop is marked stale and its descriptors are closed.
+ * exist, their rings belong to the parent, and their memory isn't mapped. So in the
+ * child, each loop is marked stale and its descriptors are closed.
  */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -104,7 +104,7 @@ static void fork_child(void)
 	flexsc__all_forked(fork_abandon);
 }
 
-/* Parent and child share files and their positions. */
+/* Parent and child will share files and their positions: drop FD_ALONE. */
 static void fork_begin(void)
 {
 	flexsc__fds_share();
@@ -115,7 +115,10 @@ static void fork_begin(void)
 static void fork_parent(void)
 {
 	flexsc__private_fds_thaw(FREEZE_FORK);
-	/* Other threads may have made descriptors since fork_begin(). */
+	/*
+	 * Once more, because other threads may have made descriptors since
+	 * fork_begin().
+	 */
 	flexsc__fds_share();
 	flexsc__all_unlock();
 }
@@ -125,7 +128,7 @@ static void fork_prepare(void)
 	once_err = -pthread_atfork(fork_begin, fork_parent, fork_child);
 }
 
-/* Called before a loop is created. 0 or -errno. */
+/* Install the fork handlers. Called before a loop is created. 0 or -errno. */
 static int fork_prepared(void)
 {
 	pthread_once(&once, fork_prepare);
@@ -200,7 +203,10 @@ int flexsc_loop_create(struct flexsc_loop **loop,
 	return loop ? flexsc__loop_create(loop, options, NULL, 0) : -EINVAL;
 }
 
-/* Threads that reported the last completion may still be using the loop. */
+/*
+ * Wait for threads that have reported the last completion, and may still be using the
+ * loop.
+ */
 static void make_await_visitors(const struct flexsc_loop *loop)
 {
 	/* N2: acquires the end of each visit; pairs with N1 in loop.h. */
@@ -220,7 +226,10 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 		return -EPERM;
 	flexsc__default_loop_forget(loop);
 	if (loop->stale) {
-		/* A stale loop has no mappings here, and its descriptors are closed. */
+		/*
+		 * A stale loop: its mappings don't exist here, and its descriptors are
+		 * closed.
+		 */
 		flexsc__buffers_fini(loop);
 		free(loop->cores);
 		free(loop);
@@ -231,7 +240,10 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 	make_await_visitors(loop);
 	flexsc__all_remove(loop);
 	flexsc__pool_destroy(loop);
-	/* If calls are lost, the kernel may still receive into the buffers. */
+	/*
+	 * Don't free the buffers if calls are lost: the kernel may still receive
+	 * into them.
+	 */
 	if (!loop->lost)
 		flexsc__buffers_fini(loop);
 	loop->engine->close(loop);

@@ -26,9 +26,10 @@
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
 
-#define SILENT_NS	1000000ULL	/* polls so often for results without wake-up */
+#define SILENT_NS	1000000ULL	/* interval of polls for results that don't
+					 * wake the owner */
 
-/* Completed cbs that the program takes itself, instead of a callback. */
+/* Completed cbs that flexsc_loop_harvest() returns, instead of running callbacks. */
 struct harvest {
 	struct flexsc_cb **cbs;
 	unsigned int n, room;
@@ -91,7 +92,7 @@ static inline void run_collect(struct flexsc_loop *loop)
 		run_collect_all(loop);
 }
 
-/* Number of callbacks that are still to run, not counting wake-ups. */
+/* Returns the number of callbacks that are still to run, not counting wake-ups. */
 static uint64_t run_owed(const struct flexsc_loop *loop)
 {
 	return loop->events + loop->posted - loop->completed;
@@ -104,7 +105,7 @@ static bool is_stopped(const struct flexsc_loop *loop)
 
 /*
  * Run the callbacks of calls that are done now, but not of calls that become done
- * meanwhile. Returns how many ran. With a harvest, collect cbs instead.
+ * meanwhile. Returns how many ran. With a harvest, add the cbs to it instead.
  */
 static __attribute__((noinline)) int
 run_dispatch_done(struct flexsc_loop *loop, bool until_stop,
@@ -126,7 +127,7 @@ run_dispatch_done(struct flexsc_loop *loop, bool until_stop,
 	}
 	if (index == NONE)
 		return n;
-	/* The remaining calls come first next time. */
+	/* Put the remaining calls before those that have become done meanwhile. */
 	*tail = loop->done.head;
 	if (queue_empty(&loop->done))
 		loop->done.tail = tail;
@@ -148,7 +149,10 @@ run_dispatch_ready(struct flexsc_loop *loop, bool until_stop,
 	       !harvest_is_full(harvest)) {
 		cb = flexsc__ready_take(loop);
 		more = cb != last;
-		/* A cb appears in a harvest once. */
+		/*
+		 * A harvest contains each cb at most once: leave this shot for the next
+		 * one.
+		 */
 		if (harvest && flexsc__multishot_is_again(cb)) {
 			cb_list_add(&again, cb);
 			continue;
@@ -202,7 +206,7 @@ run_dispatch_woken(struct flexsc_loop *loop, bool until_stop,
 	return n;
 }
 
-/* Inline, because each caller has a constant until_stop. */
+/* Inline, so that until_stop is a constant in each caller. */
 static inline __attribute__((always_inline)) int
 run_dispatch(struct flexsc_loop *loop, bool until_stop)
 {
@@ -223,7 +227,7 @@ run_dispatch(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-/* Can only the engine have work? False if unsure. */
+/* Is nothing left to do but what the engine may have? False if unsure. */
 static inline bool run_is_idle(struct flexsc_loop *loop)
 {
 	return loop_is_quiet(loop) && queue_empty(&loop->done) &&
@@ -236,7 +240,7 @@ static bool run_ready(struct flexsc_loop *loop)
 	       flexsc__loop_ready(loop);
 }
 
-/* Submit one batch to the engine, and sleep for at most ns if no callback is ready. */
+/* Submit one batch to the engine. If no callback is ready, sleep for at most ns. */
 static int run_step(struct flexsc_loop *loop, uint64_t ns)
 {
 	if (ns && loop->wheel.armed) {
@@ -248,7 +252,7 @@ static int run_step(struct flexsc_loop *loop, uint64_t ns)
 	if (ns && !run_is_idle(loop) && flexsc__loop_ready(loop))
 		ns = 0;
 	stats_publish(loop);
-	/* An owner that never sleeps must check progress, too. */
+	/* Check here, too, because an owner that never sleeps has no other check. */
 	if (loop_pool(loop))
 		flexsc__pool_check(loop);
 	return loop->engine->wait(loop, ns);
@@ -353,7 +357,7 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 
 void flexsc__run_results(struct flexsc_loop *loop, bool timed)
 {
-	/* A turn runs at most DISPATCH_MOST callbacks of each kind. */
+	/* Repeat, because a turn runs at most DISPATCH_MOST callbacks of each kind. */
 	do {
 		run_collect_completions(loop);
 		if (timed)
@@ -361,7 +365,7 @@ void flexsc__run_results(struct flexsc_loop *loop, bool timed)
 	} while (run_dispatch(loop, false));
 }
 
-/* Direct calls are harvested through their entries, like the others. */
+/* Give direct calls entries, so that they are harvested like the others. */
 static void run_harvest_calls(struct flexsc_loop *loop, struct harvest *harvest)
 {
 	if (loop->engine->collect)
@@ -369,7 +373,10 @@ static void run_harvest_calls(struct flexsc_loop *loop, struct harvest *harvest)
 	run_dispatch_done(loop, false, harvest);
 }
 
-/* If one kind of cb fills the array, calls and other cbs alternate in coming first. */
+/*
+ * If one kind of cb fills the array each time, calls and other cbs take turns in coming
+ * first.
+ */
 int flexsc_loop_harvest(struct flexsc_loop *loop, struct flexsc_cb **done,
 			unsigned int n)
 {
@@ -415,7 +422,7 @@ int flexsc_loop_wait(struct flexsc_loop *loop, uint64_t ns)
 	return err;
 }
 
-/* Nanoseconds until a timer, the pool or the engine needs attention. */
+/* Returns the nanoseconds until a timer, the pool or the engine needs attention. */
 static uint64_t run_patience(struct flexsc_loop *loop)
 {
 	uint64_t most = flexsc__pool_check(loop), timer;
@@ -429,7 +436,10 @@ static uint64_t run_patience(struct flexsc_loop *loop)
 	return timer < most ? timer : most;
 }
 
-/* Is there a callback to dispatch, or a nudge? Clears the nudge. */
+/*
+ * Is there a callback to dispatch, or has flexsc_loop_wake() been called without a cb?
+ * Clears "nudged".
+ */
 static bool run_has_work(struct flexsc_loop *loop)
 {
 	return atomic_exchange(&loop->nudged, false) ||
@@ -438,9 +448,9 @@ static bool run_has_work(struct flexsc_loop *loop)
 }
 
 /*
- * Prepare the outer loop's sleep, unless there is work: as in flexsc__sleep_begin(),
- * see loop_notify(). A thread that rings before the descriptor is silenced has already
- * made its work visible.
+ * Prepare the outer loop's sleep. False: there is work. The protocol is that of
+ * flexsc__sleep_begin(), see loop_notify(). If a thread rings before the descriptor is
+ * silenced, the second check finds its work, which it made visible before.
  */
 static bool run_sleep_outside(struct flexsc_loop *loop)
 {
@@ -474,7 +484,10 @@ int flexsc_loop_prepare(struct flexsc_loop *loop, uint64_t *ns)
 void flexsc__drain(struct flexsc_loop *loop)
 {
 	loop->closing = true;
-	/* Start the posted calls, because the program may want their effects. */
+	/*
+	 * Start the calls that are posted but not submitted: the program may want
+	 * their effects.
+	 */
 	run_step(loop, 0);
 	flexsc__cancel_all(loop);
 	flexsc__events_cancel(loop);
@@ -483,7 +496,7 @@ void flexsc__drain(struct flexsc_loop *loop)
 		run_forget_nudge(loop);
 		run_collect(loop);
 		run_dispatch(loop, false);
-		/* The engine can't end lost calls. */
+		/* Don't wait for lost calls, which the engine can't end. */
 		if (run_owed(loop) == loop->lost && !wakes_wait(&loop->wakes))
 			break;
 		run_step(loop, FLEXSC_FOREVER);

@@ -71,11 +71,12 @@
 
 /* Values of flexsc_entry.status. Numbers are only ever appended. */
 enum flexsc_status {
-	FLEXSC_FREE		= 0,	/* owned by the owner: unused or being filled */
+	/* Belongs to the posting thread: unused or being filled. */
+	FLEXSC_FREE		= 0,
 	FLEXSC_SUBMITTED	= 1,	/* posted, not started */
-	FLEXSC_BUSY		= 2,	/* owned by the engine: being executed */
-	FLEXSC_DONE		= 3,	/* owned by the owner: ret is valid */
-	FLEXSC_CANCEL		= 4,	/* owned by the engine: to be ended early */
+	FLEXSC_BUSY		= 2,	/* belongs to the engine: being executed */
+	FLEXSC_DONE		= 3,	/* belongs to the posting thread: ret is valid */
+	FLEXSC_CANCEL		= 4,	/* belongs to the engine: to be ended early */
 };
 
 /*
@@ -191,7 +192,8 @@ struct flexsc_shared {
 	__u64	reserved1[5];		/* zero */
 	/* Written by the kernel. */
 	__u32	head;			/* number of ring words taken; wraps */
-	__u32	needs_kick;		/* set if no thread may be polling the ring */
+	/* Nonzero if possibly no thread polls the ring: the owner must kick. */
+	__u32	needs_kick;
 	__u32	bounced;		/* number of entries that bounced; wraps */
 	__u32	reserved2[13];
 	struct flexsc_completions completions;
@@ -247,9 +249,10 @@ struct flexsc_register {
 #define FLEXSC_FEATURE_CORES		0x1	/* syscall threads per core */
 #define FLEXSC_FEATURE_TAKEOVER		0x2	/* FLEXSC_WAIT_HANDOVER */
 /*
- * A state rather than a feature: the registering thread's system calls are
- * watched. So entries will bounce, and each costs more than a plain call.
- * flexsc_shared.bounced shows whether entries bounce later.
+ * A state rather than a feature: a tracer, filter or auditing watches the
+ * registering thread's system calls. So entries will bounce, and each costs
+ * more than a plain call. flexsc_shared.bounced shows whether entries bounce
+ * later.
  */
 #define FLEXSC_FEATURE_TRACED		0x4
 
@@ -294,11 +297,11 @@ enum flexsc_serve_result {
 };
 
 struct flexsc_serve {
-	/* NO_ENTRY at first; then the kernel's value, after any result. */
+	/* NO_ENTRY at first; then the value that the kernel has stored. */
 	__u32	index;
 	__u32	flags;		/* in: FLEXSC_SERVE_* */
 	__s64	ret;		/* in, after BOUNCE: the call's result */
-	__s32	core;		/* -1 at first; then the kernel's value */
+	__s32	core;		/* -1 at first; then the value that the kernel has stored */
 	__u32	reserved;	/* zero */
 };
 
@@ -308,7 +311,7 @@ struct flexsc_serve {
 #define FLEXSC_SERVE_NO_MORE	0x2
 /* After MOVE: the thread can't run on "core", and stays where it is. */
 #define FLEXSC_SERVE_STAYS	0x4
-/* After -EINTR: entry "index" ends with -EINTR. */
+/* After -EINTR: a signal handler has run, so end entry "index" with -EINTR. */
 #define FLEXSC_SERVE_HANDLED	0x8
 
 /*
@@ -341,7 +344,10 @@ enum flexsc_wait_result {
  * flag the entry's call is interrupted instead.
  */
 #define FLEXSC_WAIT_HANDOVER	0x1
-/* No syscall thread can be created: continue with the existing ones. */
+/*
+ * No syscall thread can be created: the kernel continues with the existing
+ * ones.
+ */
 #define FLEXSC_WAIT_NO_MORE	0x2
 
 /*
@@ -396,16 +402,16 @@ struct flexsc_policy {
 #define FLEXSC_IOC_SERVE	_IOWR(FLEXSC_IOC_MAGIC, 1, struct flexsc_serve)
 #define FLEXSC_IOC_WAIT		_IO(FLEXSC_IOC_MAGIC, 2)
 /*
- * Have a syscall thread execute submitted entries, without waiting. Returns
+ * Make a syscall thread execute submitted entries, without waiting. Returns
  * enum flexsc_wait_result: LOOK, or MORE if a syscall thread has to be created.
  */
 #define FLEXSC_IOC_KICK		_IO(FLEXSC_IOC_MAGIC, 3)
 /*
- * Interrupt the call of the entry whose index is the argument. The owner must
- * have just changed that entry from BUSY to CANCEL.
+ * Interrupt the call of the entry whose index is the argument. The caller must
+ * have changed that entry from BUSY to CANCEL before.
  */
 #define FLEXSC_IOC_CANCEL	_IO(FLEXSC_IOC_MAGIC, 4)
-/* End the wait. Any thread, any signal handler. */
+/* End the current wait. Any thread, any signal handler. */
 #define FLEXSC_IOC_WAKE		_IO(FLEXSC_IOC_MAGIC, 5)
 /* End all syscall threads; a thread that is in a call ends after the call. */
 #define FLEXSC_IOC_END		_IO(FLEXSC_IOC_MAGIC, 6)

@@ -156,8 +156,8 @@ struct flexsc_event_control {
 
 	/* Groups whose lists may have slots. Sources OR, the owner ANDs. */
 	__u32	pending;
-	__u32	held;		/* by the delivering side: events held until U4 */
-	__u32	overflows;	/* by the delivering side: reported overflows */
+	__u32	held;		/* by the delivering side: number of events held until U4 */
+	__u32	overflows;	/* by the delivering side: number of reported overflows */
 	__u32	reserved1;
 	__u64	regs;		/* by the kernel: the frame of the newest upcall */
 	__u64	deadline;	/* of a wait, CLOCK_MONOTONIC in ns; ~0: none */
@@ -261,7 +261,7 @@ struct flexsc_ecb_create {
  *	-ENOSPC		no slot is free, the file has more than four queues, or
  *			the open file has FLEXSC_ECB_FILE_WATCHES watches.
  *			A revoked slot is free after the owner took it
- *	-EOPNOTSUPP	FLEXSC_WATCH_ACCEPT: the listener isn't non-blocking
+ *	-EOPNOTSUPP	FLEXSC_WATCH_ACCEPT: not a socket, or it lacks O_NONBLOCK
  */
 struct flexsc_ecb_watch {
 	__s32	fd;		/* -1, with FLEXSC_EVT_USER only */
@@ -281,21 +281,21 @@ struct flexsc_ecb_watch {
 };
 
 /*
- * The descriptor is a listener. Connections are accepted when they may be
- * delivered (SEND, section 3.6.1), and each gets a slot of its own. Its first
- * event is FLEXSC_EVT_IPACCEPT in "group", with its state at that time; later
- * events are FLEXSC_EVT_IOREADY in "accept_group". If no slot, descriptor or
- * memory is free for a connection, an event FLEXSC_EVT_OVERFLOW of the listener
- * has the error, and "overflows" counts it. This happens once, until a
- * connection is accepted again or none is waiting. The kernel tries again when
- * a watch ends, and at the owner's next flush or wait. Two other cases are
- * reported by an event of the listener's own type: another error of accept4(),
- * and a connection that can't be accepted because the owner's calls are watched
- * or the listener blocks by now.
+ * The descriptor is a listening socket. Connections are accepted when they may
+ * be delivered (SEND, section 3.6.1), and each gets a slot of its own. Its
+ * first event is FLEXSC_EVT_IPACCEPT in "group", with its state at that time;
+ * later events are FLEXSC_EVT_IOREADY in "accept_group". If no slot, descriptor
+ * or memory is free for a connection, an event FLEXSC_EVT_OVERFLOW of the
+ * listening socket has the error, and "overflows" counts it. This happens once,
+ * until a connection is accepted again or none is waiting. The kernel tries
+ * again when a watch ends, and at the owner's next flush or wait. Two other
+ * cases are reported by an event of the listening socket's own type: another
+ * error of accept4(), and a connection that can't be accepted because the
+ * owner's calls are watched or the socket has lost O_NONBLOCK.
  */
 #define FLEXSC_WATCH_ACCEPT	0x1U
 /*
- * Used by the library, and refused by the kernel: poll(2) before an event is
+ * A flag of the library, which the kernel refuses: poll(2) before an event is
  * handed out.
  */
 #define FLEXSC_WATCH_CHECKED	0x2U
@@ -303,7 +303,9 @@ struct flexsc_ecb_watch {
 #define FLEXSC_IOC_ECB		_IOWR(0xe9, 16, struct flexsc_ecb_create)
 /* On the descriptor of an event control block, by its owner only. */
 #define FLEXSC_ECB_WATCH	_IOW(0xe9, 17, struct flexsc_ecb_watch)
-/* Take the slot with this index from its source. 0, or -ENOENT. */
+/*
+ * Stop the events of the slot with this index: its source ends. 0, or -ENOENT.
+ */
 #define FLEXSC_ECB_FORGET	_IO(0xe9, 18)
 /*
  * Deliver held events that may be delivered now. 1: a connection still finds no
