@@ -60,7 +60,10 @@ void exposition_label(FILE *out, const char *name, const char *text,
 	for (i = 0; i < length; i++) {
 		if (text[i] == '"' || text[i] == '\\')
 			putc('\\', out);
-		/* Other processes choose their names, which may be any bytes. */
+		/*
+		 * Replace control characters: other processes choose their
+		 * names, which may contain any byte.
+		 */
 		putc(text[i] < ' ' ? '?' : text[i], out);
 	}
 	putc('"', out);

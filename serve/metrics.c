@@ -34,8 +34,8 @@
 #define REQUEST_MAX	8192
 
 /*
- * Wait until fd is ready, but not beyond "until", in clock_ticks(); 0 is no
- * limit. False: the time is over, or the thread has to end.
+ * Wait until fd is ready, at most until the clock_ticks() value "until" (0: no
+ * limit). False: the time is over, or the thread has to end.
  */
 static bool ready(const struct metrics *m, int fd, short events, uint64_t until)
 {
@@ -97,7 +97,10 @@ static void write_server(const struct metrics *m, FILE *out)
 		SUM(m, sent));
 	exposition_family(out, "flexsc_serve_connections_accepted",
 			  "connections accepted", false);
-	/* Read in this order, so that the difference can't be negative. */
+	/*
+	 * Read "closed" before "accepted", so that the difference can't be
+	 * negative.
+	 */
 	closed = SUM(m, closed);
 	fprintf(out, "flexsc_serve_connections_accepted_total %" PRIu64 "\n",
 		SUM(m, accepted));
@@ -235,7 +238,10 @@ static void *run(void *arg)
 			close(fd);
 		} else if (errno == EMFILE || errno == ENFILE ||
 			   errno == ENOMEM || errno == ENOBUFS) {
-			/* The client stays in the queue meanwhile. */
+			/*
+			 * Leave the client in the queue, and try again after a
+			 * pause.
+			 */
 			poll(&(struct pollfd){ .fd = m->stop, .events = POLLIN },
 			     1, PAUSE);
 		}
@@ -263,7 +269,10 @@ bool metrics_start(struct metrics *m, int fd, const struct worker *first)
 	*m = (struct metrics){ .first = first, .fd = fd, .stop = -1 };
 	if (fd < 0)
 		return true;
-	/* A client may leave between poll() and accept4(). */
+	/*
+	 * Not blocking, because a client may leave between poll() and
+	 * accept4().
+	 */
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	m->stop = eventfd(0, EFD_CLOEXEC);
 	rc = m->stop < 0 ? errno : create_thread(m);

@@ -269,7 +269,7 @@ static bool open_metrics(const char *place, int *fd)
 				"[::1]:9100\n", place);
 		return false;
 	}
-	/* An IPv6 address is in brackets. */
+	/* Remove the brackets around an IPv6 address. */
 	if (length > 2 && from[0] == '[' && from[length - 1] == ']') {
 		from++;
 		length -= 2;

@@ -19,10 +19,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* The protocol's first descriptor. */
+/* The first descriptor that the protocol passes: SD_LISTEN_FDS_START. */
 #define FIRST	3
 
-/* The variable's number; 0 if it is missing or not a number. */
+/* Returns the variable's number; 0 if it is missing or not a number. */
 static unsigned long number(const char *variable)
 {
 	const char *text = secure_getenv(variable);
@@ -44,7 +44,10 @@ static bool has_option(int fd, int option, int value)
 	       found == value;
 }
 
-/* Prepare a passed socket as listener_open() does its own. */
+/*
+ * Check a passed socket, and set the options that listener_open() sets on its
+ * own sockets.
+ */
 static bool adopt(int fd)
 {
 	int one = 1, flags = fcntl(fd, F_GETFL);
@@ -56,7 +59,7 @@ static bool adopt(int fd)
 				"and Accept=no\n", fd);
 		return false;
 	}
-	/* accept4() has to wait for clients, not to fail. */
+	/* Clear O_NONBLOCK: accept4() has to wait for clients, not to fail. */
 	if (flags & O_NONBLOCK)
 		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -71,7 +74,10 @@ bool systemd_sockets(struct systemd_sockets *s)
 	unsigned long i, n = number("LISTEN_FDS");
 
 	*s = (struct systemd_sockets){ .metrics = -1 };
-	/* A process of another number inherited the variables by mistake. */
+	/*
+	 * Ignore the variables: this process has inherited them, but they are
+	 * for another one (LISTEN_PID).
+	 */
 	if (number("LISTEN_PID") != (unsigned long)getpid())
 		return true;
 	if (n > SYSTEMD_SOCKETS) {

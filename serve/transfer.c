@@ -17,7 +17,10 @@
 
 #include "exchange.h"
 
-/* A send was posted. Its deadline is that of the client's next progress. */
+/*
+ * Called when a send was posted: set its deadline, the time by which the client
+ * must make progress.
+ */
 static void sending(struct exchange *x, int rc)
 {
 	x->stage = EXCHANGE_SEND;

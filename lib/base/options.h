@@ -12,8 +12,8 @@
 #include <string.h>
 
 /*
- * Copy options to own, which is zero and has "known" bytes. Options of fewer than
- * "least" bytes are invalid.
+ * Copy options to own, which the caller has zeroed and which has "known" bytes.
+ * -EINVAL: the options are shorter than "least", or bytes beyond "known" aren't zero.
  */
 static inline int options_copy(void *own, size_t known, const void *options,
 			       size_t least)

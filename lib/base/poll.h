@@ -9,8 +9,8 @@
 #include "ask.h"
 
 /*
- * The call without a time limit: its number, and its third argument. The first two are
- * the record and 1, the others 0.
+ * poll() or ppoll() without a time limit: its number, and its third argument. The first
+ * two arguments are the struct pollfd and 1, the others 0.
  */
 #ifdef SYS_poll
 #define POLL_NR		SYS_poll
@@ -20,7 +20,7 @@
 #define POLL_FOREVER	0ULL
 #endif
 
-/* Poll without waiting. The record needn't be readable: -EFAULT. */
+/* Poll without waiting. Returns -EFAULT if the struct pollfd isn't readable. */
 static inline long poll_now(uint64_t one)
 {
 #ifdef SYS_poll

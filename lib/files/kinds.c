@@ -68,7 +68,10 @@ static const struct kind {
 	{ NAME("anon_inode:[signalfd]"), SOURCE | FD_SIGNALS },
 	{ NAME("anon_inode:inotify"), SOURCE | FD_WORKER },
 	{ NAME("anon_inode:[fanotify]"), SOURCE | FD_WORKER },
-	/* If O_NONBLOCK isn't set, poll(2) reports an error at once. */
+	/*
+	 * If O_NONBLOCK isn't set, poll(2) reports an error at once. So a read of a
+	 * userfaultfd needs a thread to wait.
+	 */
 	{ NAME("anon_inode:[userfaultfd]"), UNKNOWN | FD_RETURNS_OUT },
 	/* Files that can't be read or written, or whose reads never wait. */
 	{ NAME("anon_inode:[eventpoll]"), SILENT },
