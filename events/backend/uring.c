@@ -542,6 +542,8 @@ static void evring_forked(struct flexsc_ecb *ecb)
 		evring_unshare(ring->cq.ring_ptr, ring->cq.ring_sz);
 	evring_unshare(ring->sq.sqes,
 		       ring->sq.ring_entries * sizeof(struct io_uring_sqe));
+	/* liburing 2.9 reads here how many entries io_uring_queue_exit() unmaps. */
+	*ring->sq.kring_entries = ring->sq.ring_entries;
 	evring->failed = -ESTALE;
 	flexsc__private_fd_close(evring->ring.ring_fd);
 	/* The ring's number may belong to another file of the child: don't close it. */
