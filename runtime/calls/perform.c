@@ -204,10 +204,14 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 #define READY_NS	500000000U
 #define TRY_NS		10000000U
 
-/* Did a signal end the posted call before it had an effect? */
+/*
+ * Did a signal end the posted call before it had an effect? io_uring of Linux 6.12 may
+ * return the kernel's internal codes for that, from 512 to 516.
+ */
 static bool was_interrupted(long ret)
 {
-	return ret == -ECANCELED || ret == -EINTR || ret == -ERESTART;
+	return ret == -ECANCELED || ret == -EINTR || ret == -ERESTART ||
+	       (ret <= -512 && ret >= -516);
 }
 
 /*
