@@ -285,7 +285,9 @@ def test_the_log_has_a_line_for_each_request(start: Start, tmp_path: Path) -> No
     log = tmp_path / "log"
     server = start("--log", str(log))
     server.get("/hello.txt")
-    server.get('/no"ne\u00e9')
+    server.get('/no"ne')
+    # llhttp 9 refuses bytes above 127.
+    refused = server.get("/\u00e9").status == 400
     server.get("/hello.txt", "HEAD")
     server.talk(b"\1rubbish\r\n\r\n")
     assert server.stop() == 0
@@ -293,7 +295,8 @@ def test_the_log_has_a_line_for_each_request(start: Start, tmp_path: Path) -> No
     stamp = r"127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] "
     ends = [
         '"GET /hello.txt HTTP/1.1" 200 1024',
-        r'"GET /no\x22ne\xe9 HTTP/1.1" 404 ',
+        r'"GET /no\x22ne HTTP/1.1" 404 ',
+        '"-" 400 ' if refused else r'"GET /\xe9 HTTP/1.1" 404 ',
         '"HEAD /hello.txt HTTP/1.1" 200 0',
         '"-" 400 ',
     ]
