@@ -9,6 +9,7 @@
  * process.
  */
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
@@ -20,8 +21,8 @@
 
 static void area_uncharge(struct area *area, unsigned long pages)
 {
-	atomic_long_sub(pages, &area->user->locked_vm);
-	free_uid(area->user);
+	atomic_long_sub(pages, &area->owner->user->locked_vm);
+	put_cred(area->owner);
 }
 
 static int area_charge(struct area *area, unsigned long pages)
@@ -29,8 +30,8 @@ static int area_charge(struct area *area, unsigned long pages)
 	unsigned long most = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	unsigned long all;
 
-	area->user = get_uid(current_user());
-	all = atomic_long_add_return(pages, &area->user->locked_vm);
+	area->owner = get_current_cred();
+	all = atomic_long_add_return(pages, &area->owner->user->locked_vm);
 	if (all <= most || capable(CAP_IPC_LOCK))
 		return 0;
 	area_uncharge(area, pages);
@@ -76,7 +77,7 @@ int area_make(struct area *area, unsigned long bytes)
 	int err = area_charge(area, pages);
 
 	if (err) {
-		area->user = NULL;
+		area->owner = NULL;
 		return err;
 	}
 	err = area_allocate(area, pages);

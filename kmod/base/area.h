@@ -3,15 +3,16 @@
 #ifndef FLEXSC_KMOD_AREA_H
 #define FLEXSC_KMOD_AREA_H
 
+struct cred;
 struct page;
-struct user_struct;
 struct vm_area_struct;
 
 struct area {
 	void *memory;		/* kernel address; NULL: not allocated */
 	struct page **pages;
 	unsigned long page_count;
-	struct user_struct *user;	/* the user that is charged */
+	/* The user that is charged: not all kernels export free_uid(). */
+	const struct cred *owner;
 };
 
 int area_make(struct area *area, unsigned long bytes);
