@@ -28,7 +28,9 @@ def example(name: str) -> str:
 @contextlib.contextmanager
 def greeting(text: bytes) -> Iterator[tuple[int, threading.Event]]:
     """A server that says this to its first client, then is silent."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    # fetch connects to the first address of localhost.
+    family = socket.getaddrinfo("localhost", 0)[0][0]
+    with socket.create_server(("localhost", 0), family=family) as listener:
         connections = []
         met = threading.Event()
 
