@@ -36,7 +36,8 @@ thread.join()
 
 
 def python(script: str) -> list[str]:
-    return [sys.executable, "-S", "-c", THREADED + script]
+    # Python 3.12 and later warn of fork() in a process with threads.
+    return [sys.executable, "-S", "-W", "ignore", "-c", THREADED + script]
 
 
 def run(
