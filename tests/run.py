@@ -803,9 +803,9 @@ PATIENT = ("lint", "clang", "fuzz")
 # others, but not any.
 BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE}
 
-# Behind these some that build much and measure nothing, and others' tests, which are
-# tried again: the first lane, where the tests with clocks are, takes the longest.
-SECOND = (*BESIDE, "address", "thread", "trixie", "packages", "peers", "musl")
+# Behind these some that build much and measure nothing, so that both lanes take about
+# as long.
+SECOND = (*BESIDE, "address", "thread", "trixie", "packages", "musl")
 
 # How the tests' several languages say that something failed.
 FAILURE = re.compile(
