@@ -185,7 +185,7 @@ int command_check(int argc, char **argv)
 	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
 		failed |= check(engine) && strcmp(engine, "kmod") != 0;
 	check_events("kmod");
-	failed |= check_events("uring");
+	failed |= check_events("uring") != 0;
 	failed |= check_run();
 	return failed;
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from filters import forbidden
 from fixtures import PATIENCE, Server, command, eventually
 
+IO_URING_SETUP = 425  # the same number everywhere
 COMMANDS = ("run", "serve", "check", "stat", "top", "bench", "study")
 
 
@@ -84,6 +87,20 @@ def test_check_has_a_line_for_each_engine() -> None:
     needed = [works[i] for i in (0, 1, 3, 5, 6)]
     assert done.returncode == int(not all(needed))
     assert works[3]
+
+
+def test_check_fails_where_io_uring_is_forbidden() -> None:
+    """As containers' default profiles forbid it."""
+    done = subprocess.run(
+        [command(), "check"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        preexec_fn=forbidden(IO_URING_SETUP, errno.EPERM),
+    )
+    assert done.returncode == 1
+    assert "events: uring    doesn't work: " in done.stdout
 
 
 def test_check_takes_an_engine() -> None:
