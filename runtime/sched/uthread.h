@@ -243,9 +243,12 @@ static inline struct kthread *kthread_by_id(struct kthread *self)
 {
 	const int32_t tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 
+	/* A thread that is about to become a host has an id, but no self yet. */
+	if (!self)
+		return NULL;
 	if (flexsc__self.host.k.tid == tid)
 		return &flexsc__self.host.k;
-	return self && self->tid == tid ? self : NULL;
+	return self->tid == tid ? self : NULL;
 }
 
 /*

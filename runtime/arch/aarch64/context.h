@@ -56,6 +56,8 @@ static inline void context_set_tp(uint64_t tp)
 
 static inline void context_set_self(void *self)
 {
+	/* A signal's handler that finds the self finds what it points to. */
+	__atomic_signal_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&flexsc__context_self, self, __ATOMIC_RELAXED);
 }
 

@@ -184,7 +184,7 @@ TEST(waits_for_a_time_end_where_memory_does)
 	threads = calloc(crowd, sizeof(*threads));
 	CHECK_EQ(pipe(fds), 0);
 	CHECK_EQ(pthread_attr_init(&small), 0);
-	CHECK_EQ(pthread_attr_setstacksize(&small, 65536), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&small, (size_t)PTHREAD_STACK_MIN + 49152), 0);
 	CHECK_EQ(pthread_barrier_init(&crowd_made, NULL, crowd + 1), 0);
 	CHECK_EQ(pthread_barrier_init(&crowd_goes, NULL, crowd + 1), 0);
 	for (unsigned int i = 0; i < crowd; i++)
