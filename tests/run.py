@@ -284,7 +284,11 @@ def lint(step: Step) -> None:
         step.tally.failed += 1
         return
     step.check(tool("codespell"))
-    step.check(tool("reuse"), "lint", "--lines")
+    if shutil.which("git") and (ROOT / ".git").exists():
+        step.check(tool("reuse"), "lint", "--lines")
+    else:  # it would read all builds
+        print("lint: licenses skipped: no git to list the files with")
+        step.tally.skipped += 1
     python = [
         "debian/tests/python3",
         "debian/tests/runtime",
