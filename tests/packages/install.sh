@@ -4,7 +4,7 @@
 # version, upgrades, uses, removes and purges them. The last line is "nothing is left".
 # It changes the system: only for a root that is then deleted.
 set -eu
-dir=$1
+dir=$(cd "$1" && pwd)
 version=$(cat VERSION)
 older=0.0.1
 export DEBIAN_FRONTEND=noninteractive
