@@ -6,9 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <time.h>
 
+/* musl before 1.2.4 has no struct statx. */
+#ifndef STATX_TYPE
 #include <linux/stat.h>
+#endif
 
 #include "clock.h"
 #include "mime.h"

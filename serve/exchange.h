@@ -14,8 +14,6 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include <linux/stat.h>
-
 #include <flexsc/call.h>
 
 #include "environment.h"

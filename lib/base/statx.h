@@ -11,9 +11,11 @@
 #ifdef __GLIBC__
 #include <sys/stat.h>
 #else
-#define statx	musl_statx
+#define statx		musl_statx
+#define statx_timestamp	musl_statx_timestamp
 #include <sys/stat.h>
 #undef statx
+#undef statx_timestamp
 #include <linux/stat.h>
 #endif
 

@@ -84,7 +84,7 @@ static bool add_switches(int tasks, const char *tid, uint64_t *switches)
 /* All switches of the threads, and how many threads; 0: one is awake. */
 static uint64_t look(int tasks)
 {
-	_Alignas(struct dirent64) char names[4096];
+	_Alignas(struct dirent) char names[4096];
 	uint64_t sum = 1;
 	long n;
 
@@ -92,7 +92,7 @@ static uint64_t look(int tasks)
 	while ((n = raw(SYS_getdents64, (uint64_t)tasks, PTR(names),
 			sizeof(names))) > 0)
 		for (long at = 0; at < n;) {
-			const struct dirent64 *d = (const void *)(names + at);
+			const struct dirent *d = (const void *)(names + at);
 
 			at += d->d_reclen;
 			if (d->d_name[0] == '.' || atol(d->d_name) == shared->tid)
