@@ -31,10 +31,6 @@
 /*
  * A user thread whose calls don't wait lets others run after SLICE_TICKS of the processor's
  * ticks, about 1 ms, which it checks once in SLICE_CALLS calls.
- *
- * A user thread that computes on its host, since its start or after a long run, leaves when
- * it wakes another one. It may have woken that one for a lock, which it would take again
- * before a carrier runs the woken thread.
  */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
@@ -232,19 +228,16 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 	return ret;
 }
 
-static bool slice_is_over(const struct uthread *u)
+/*
+ * A user thread whose calls never wait would keep its carrier. So once in SLICE_CALLS
+ * calls on a carrier it checks how long it has run there.
+ */
+static void end_slice(struct uthread *u)
 {
 	struct carrier *c = kthread_self()->carrier;
 
-	if (!c)
-		return u->computes_on_host && u->way == WAY_FUTEX_WAKE;
-	return ++c->calls % SLICE_CALLS == 0 &&
-	       context_ticks() - c->began >= SLICE_TICKS;
-}
-
-static void end_slice(struct uthread *u)
-{
-	if (slice_is_over(u))
+	if (c && ++c->calls % SLICE_CALLS == 0 &&
+	    context_ticks() - c->began >= SLICE_TICKS)
 		flexsc__wait_yield(u);
 }
 

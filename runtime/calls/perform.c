@@ -198,11 +198,12 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 /*
  * A call that is ready is made again and again for READY_NS, because another signal may
  * interrupt a try, or a syscall thread may not get the processor of a busy machine. Each
- * try ends after TRY_NS, because another thread may take what is ready. poll(2) may also
- * report what the call can't take.
+ * try ends after TRY_NS, because another thread may take what is ready.
  */
 #define READY_NS	500000000U
-#define TRY_NS		10000000U
+#define TRY_NS		50000000U
+/* Tries that end at their time limit: poll(2) reports what the call can't take. */
+#define LATE_TRIES	2
 
 /*
  * Did a signal end the posted call before it had an effect? io_uring of Linux 6.12 may
@@ -239,13 +240,18 @@ static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 	const uint8_t handled = u->handled;
 	bool ready = is_ready(u, nr, a);
 	long ret = -EINTR;
+	int late = 0;
 	uint64_t end;
 
 	if (!ready)
 		return -EINTR;
-	if (flexsc__call_info((unsigned int)nr)->traits & CALL_SYNC || flexsc__stays(u))
+	if (flexsc__call_info((unsigned int)nr)->traits & CALL_SYNC)
 		return flexsc__perform_go_to_host(u, nr, a);
-	for (end = time_monotonic() + READY_NS; ready && time_monotonic() < end;) {
+	/* There, no limit would end the wait if another thread took what is ready. */
+	if (flexsc__stays(u))
+		return -EINTR;
+	for (end = time_monotonic() + READY_NS;
+	     ready && late < LATE_TRIES && time_monotonic() < end; late += ret == -ETIME) {
 		u->handled = HANDLED_NOT;
 		ret = wait_call(u, nr, a, TRY_NS, &ready);
 	}

@@ -164,29 +164,40 @@ void flexsc__ufutex_init(void)
 /*
  * Turns. libc's locks let any thread take a lock that is free, also before the thread that
  * was woken for it runs. That one then waits again. If it became the last waiter, and each
- * owner is moved to its host while it has the lock, the same threads would get the lock
- * again and again, and others never. So it keeps its turn, until it wakes the next waiter
- * of the lock.
+ * owner were moved to its host while it has the lock, the same threads would get the lock
+ * again and again, and others never. So it comes before the other waiters.
  */
 
 /* Value of a lock of libc's that has waiters; some other libraries use it, too. */
 #define CONTENDED	2U
+/* A thread that took the lock and wants it again mostly runs for longer, in ticks. */
+#define TURN_TICKS	50000U
 
-static bool has_turn(const struct uthread *u)
+/* Was u woken for this word, and has it done nothing else since? */
+static bool waits_again(const struct uthread *u, const uint32_t *word, uint32_t value)
 {
-	return u->futex.turn == u->futex.word && u->futex.value == CONTENDED;
+	const struct carrier *c = kthread_self()->carrier;
+
+	return value == CONTENDED && u->futex.turn == word && c->calls == 1 &&
+	       context_ticks() - c->began < TURN_TICKS;
 }
 
-static void note_turn(struct uthread *u)
+static bool any_waits_again(const struct uthread *list)
 {
-	if (!u->ret)
-		u->futex.turn = u->futex.word;
+	while (list && !list->futex.again)
+		list = list->next;
+	return list;
 }
 
-static void end_turn(struct uthread *u, const uint32_t *word)
+/*
+ * u has woken a thread that waited again for a lock. If u computes on its host, since its
+ * start or after a long run, it would take the lock once more before a carrier runs that
+ * thread. So u leaves its host.
+ */
+static void pass_lock(struct uthread *u)
 {
-	if (u && u->futex.turn == word)
-		u->futex.turn = NULL;
+	if (on_host() && u->computes_on_host && !flexsc__stays(u))
+		flexsc__leave_host_to_run(u);
 }
 
 /* Waiting. */
@@ -211,7 +222,7 @@ static void wait_then(struct kthread *k, struct uthread *u)
 	lock(&bucket->lock);
 	/* F1: before reading the word; pairs with F2. */
 	atomic_fetch_add(&bucket->users, 1);
-	bucket_add(bucket, u, has_turn(u));
+	bucket_add(bucket, u, u->futex.again);
 	if (word_load(u->futex.word) != u->futex.value)
 		ret = -EAGAIN;
 	else if (atomic_load(&u->wanted) || u->handled)
@@ -262,8 +273,9 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	u->futex.word = word;
 	u->futex.value = value;
 	u->futex.bits = bits;
+	u->futex.again = waits_again(u, word, value);
 	flexsc__suspend(u, wait_then);
-	note_turn(u);
+	u->futex.turn = u->ret ? NULL : word;
 	flexsc__settle(u);
 	return u->ret;
 }
@@ -421,11 +433,11 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 	struct bucket *bucket = bucket_of(word);
 	struct uthread *woken = NULL;
 	uint32_t taken = 0;
+	bool passes = false;
 	long more = 0;
 
 	if (!bits)
 		return -EINVAL;
-	end_turn(u, word);
 	/*
 	 * F2: after the change of the word, before reading both counts; pairs with F1.
 	 */
@@ -435,6 +447,7 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 		woken = take_waiters(bucket, word, n, bits, &taken);
 		unlock(&bucket->lock);
 		hand_over(u, woken);
+		passes = u && any_waits_again(woken);
 		release(woken);
 	}
 	set_way(u, WAY_FUTEX_WAKE);
@@ -443,9 +456,11 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 		more = raw_syscall(SYS_futex, args[0],
 				   FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
 				   n - taken, 0, 0, bits);
-		if (more < 0)
-			return taken ? (long)taken : more;
 	}
+	if (passes)
+		pass_lock(u);
+	if (more < 0)
+		return taken ? (long)taken : more;
 	return (long)taken + more;
 }
 

@@ -183,7 +183,8 @@ struct uthread {
 		bool queued;
 		bool timed;
 		uintptr_t page;	/* page of a word that it has waited for */
-		const uint32_t *turn;	/* lock that it was woken for, and may not have got */
+		const uint32_t *turn;	/* word that it was woken for last */
+		bool again;	/* it has found that word's lock taken */
 		struct futex_timer *timer;	/* its time limit, or NULL */
 	} futex;
 

@@ -128,14 +128,11 @@ static void go_last(struct kthread *k, struct uthread *u)
 
 void flexsc__wait_yield(struct uthread *u)
 {
-	if (!on_host()) {
-		wait_and_settle(u, go_last);
-	} else if (u->computes_on_host && !flexsc__stays(u)) {
-		flexsc__leave_host_to_run(u);
-	} else {
+	if (on_host()) {
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 		return;
 	}
+	wait_and_settle(u, go_last);
 	u->way = WAY_ANSWERED;
 }
 

@@ -208,7 +208,8 @@ def test_a_hand_over_takes_no_system_call(way: str, kind: str, pools: str) -> No
 def test_an_idle_carrier_runs_what_a_slow_thread_has_woken(pools: str) -> None:
     turns = 64
     found = counted("uring-4", pools, "slow", turns)
-    assert found["wakes"] > turns / 2, found
+    # The monitor moves the slow thread to its host at times, which passes the other on.
+    assert found["wakes"] + found["given"] > turns / 2, found
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1150,8 +1150,8 @@ TEST_LIMIT(a_woken_thread_keeps_its_turn, 60)
 }
 
 /*
- * An owner computes on its host, since its start, and takes its lock again at once. The
- * thread that waits for the lock gets it in between.
+ * An owner computes on its host, since its start, and takes its lock again and again. The
+ * thread that waits for the lock gets it in between, the second time at the latest.
  */
 
 static atomic_int waits;
@@ -1175,9 +1175,11 @@ static void *own_again(void *arg)
 	follower = start(follow, NULL);
 	while (!waits)
 		;
-	compute(100000);
-	unlock(&pool.mutex);
-	lock(&pool.mutex);
+	for (int i = 0; i < 3; i++) {
+		compute(100000);
+		unlock(&pool.mutex);
+		lock(&pool.mutex);
+	}
 	between = passed;
 	unlock(&pool.mutex);
 	join(follower);

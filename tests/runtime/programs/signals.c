@@ -4,8 +4,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -661,4 +663,41 @@ TEST_LIMIT(a_signal_ends_a_wait_that_poll_does_not_see, 60)
 		while (signals_needed(waits[i]) != 1)
 			CHECK(rounds++ < 5);
 	}
+}
+
+/*
+ * A handler binds its thread to its host, and the interrupted call looks ready to poll(2)
+ * but isn't: there is room for a small value, not for this one.
+ */
+
+static int counter;
+
+static void bind_to_host(int signo)
+{
+	(void)signo;
+	unshare(CLONE_FS);
+	handled++;
+}
+
+static void *write_too_much(void *arg)
+{
+	const uint64_t value = UINT64_MAX - 1;
+
+	CHECK_EQ(write(counter, &value, sizeof(value)), -1);
+	CHECK_EQ(errno, EINTR);
+	stage = 1;
+	return arg;
+}
+
+TEST(a_call_that_only_looks_ready_is_interrupted)
+{
+	struct sigaction action = { .sa_handler = bind_to_host };
+	pthread_t thread;
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	counter = eventfd(2, 0);
+	thread = start(write_too_much, NULL);
+	signal_until(1, thread);
+	join(thread);
+	CHECK(handled >= 1);
 }
