@@ -85,7 +85,8 @@ nginx -t
 left | diff "$work/before" - | grep '^>' || true
 echo purging
 # shellcheck disable=SC2086
-apt-get purge --yes $names 2>&1 | tee "$work/purge"
+dpkg --purge $names >"$work/purge" 2>&1
+cat "$work/purge"
 if grep 'not empty so not removed' "$work/purge"; then
 	exit 1
 fi
