@@ -51,17 +51,10 @@ void flexsc__runqueue_put(struct carrier *c, struct uthread *u)
 	runqueue_append(u->heavy ? &c->later : &c->queue, u, u, 1);
 }
 
-/*
- * A user thread that wakes one other mostly waits soon. One that is slow would let the
- * other wait, so an idle carrier runs it.
- */
 void flexsc__runqueue_put_shared(struct carrier *c, struct uthread *u)
 {
-	const struct uthread *waker = c->k.current;
-
 	flexsc__runqueue_put(c, u);
-	share(c, waker && atomic_load_explicit(&waker->slow, memory_order_relaxed) ?
-			 1 : 2);
+	share(c, 2);
 }
 
 /* Take the queue's older half: a list of *n user threads that ends with *last. */

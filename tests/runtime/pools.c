@@ -414,14 +414,6 @@ static void give_semaphore(int me)
 	sem_post(&sides[!me].sem);
 }
 
-/* Side 0 computes on after it has woken the other. */
-static void give_slowly(int me)
-{
-	give_semaphore(me);
-	if (!me)
-		compute();
-}
-
 static void await_barrier(int me)
 {
 	pthread_barrier_wait(&barrier);
@@ -546,7 +538,6 @@ static const struct way ways[] = {
 	{ "condition", await_condition, give_condition },
 	{ "timed", await_timed, give_condition },
 	{ "semaphore", await_semaphore, give_semaphore },
-	{ "slow", await_semaphore, give_slowly },
 	{ "barrier", await_barrier, give_nothing },
 	{ "futex", await_futex, give_futex },
 	{ "mutex", await_mutex, give_mutex },
@@ -584,7 +575,6 @@ static void run_both(int turns)
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 
 	turns_of_both = turns;
-	measure_steps();
 	set = epoll_create1(0);
 	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, packets) &&
 	      !epoll_ctl(set, EPOLL_CTL_ADD, packets[0], &event), "epoll_ctl");
