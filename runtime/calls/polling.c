@@ -283,8 +283,11 @@ static bool polls_on_host(struct uthread *u, long nr, const uint64_t a[6],
 	if (fds_has_signals((uint32_t)p->fd.fd))
 		return true;
 	/* The user thread is on its host already, and the engine can't poll. */
-	if (on_host() && !flexsc__runtime.polls)
+	if (on_host() && !flexsc__runtime.polls) {
+		if (p->ns && call_awaits_any(nr, a))
+			sticky_counts_loop_wait(u);
 		return true;
+	}
 	return p->ns && call_awaits_any(nr, a) &&
 	       sticky_loop_wait(u, p->fd.fd >= 0 && flexsc__runtime.polls);
 }
