@@ -27,7 +27,9 @@ TEST(who_computes_is_found)
 {
 	pthread_t thread = start(compute, NULL);
 
-	CHECK(!is_idle());
+	/* On a busy machine the thread may get no processor for most of a look. */
+	while (is_idle())
+		;
 	atomic_store(&over, true);
 	join(thread);
 	CHECK(is_idle());
