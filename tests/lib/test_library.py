@@ -150,9 +150,9 @@ def test_a_program_links_statically_with_it(tmp_path: Path) -> None:
     subprocess.run([tmp_path / "program"], timeout=PATIENCE, check=True)
 
 
-def test_the_example_of_the_readme_says_sizes(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text()
-    example = re.search(r"^```c\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+def test_the_example_of_the_manual_prints_sizes(tmp_path: Path) -> None:
+    page = (ROOT / "man" / "flexsc.3.md").read_text()
+    example = re.search(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert example
     source = tmp_path / "sizes.c"
     source.write_text(example[1])
