@@ -693,6 +693,8 @@ static void overflow(void)
 {
 	limit_descriptors(true);
 	ecb_deliver(&ecb, ALL_GROUPS);
+	/* connect() may return before the listener has queued the connection. */
+	CHECK_EQ(ecb_wait(&ecb, ALL_GROUPS, SECOND), 0);
 	CHECK(next());
 	CHECK_EQ(event.type, FLEXSC_EVT_OVERFLOW);
 	CHECK_EQ(event.error, -EMFILE);

@@ -593,6 +593,18 @@ WAITING_TEST(cancelling_a_descriptor_ends_its_calls)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 }
 
+/*
+ * A thread of the library holds the lowest free number for a moment while it opens a
+ * descriptor of its own.
+ */
+static void pair_with_number(int q[2], int number)
+{
+	for (pair(q, 0); q[0] != number; pair(q, 0)) {
+		close(q[0]);
+		close(q[1]);
+	}
+}
+
 /* The number is another file's soon, which must not be received from. */
 static void outlives_its_descriptor(bool by_loop)
 {
@@ -609,8 +621,7 @@ static void outlives_its_descriptor(bool by_loop)
 	else
 		CHECK_EQ(close(p[0]), 0);
 	flexsc_fd_forget(p[0]);
-	pair(q, 0);
-	CHECK_EQ(q[0], p[0]);
+	pair_with_number(q, p[0]);
 	send_all(q[1], "wrong", 5);
 	send_all(p[1], "b", 1);
 	await_good(shots, 2);

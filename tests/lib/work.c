@@ -192,9 +192,10 @@ WAITING_TEST(calls_go_on_beside_functions_that_wait, .max_threads = 3)
 	int p[2];
 
 	CHECK_EQ(pipe(p), 0);
-	for (unsigned int i = 0; i < 10; i++)
-		job_post(&jobs[i], i);
+	job_post(&jobs[0], 0);
 	run_until_begun(&jobs[0]);
+	for (unsigned int i = 1; i < 10; i++)
+		job_post(&jobs[i], i);
 	for (unsigned int i = 0; i < 100; i++) {
 		read_call.runs = 0;
 		POST(loop, &read_call, SYS_read, p[0], &c, 1);
@@ -237,9 +238,11 @@ WAITING_TEST(a_function_that_has_not_begun_can_be_cancelled, .max_threads = 2)
 {
 	static struct job jobs[8];
 
-	for (unsigned int i = 0; i < 8; i++)
-		job_post(&jobs[i], i);
+	/* Two threads that take two functions at once begin either of them first. */
+	job_post(&jobs[0], 0);
 	run_until_begun(&jobs[0]);
+	for (unsigned int i = 1; i < 8; i++)
+		job_post(&jobs[i], i);
 	for (unsigned int i = 1; i < 7; i++)
 		CHECK_EQ(flexsc_loop_cancel(loop, &jobs[i].call.cb), 0);
 	CHECK_EQ(flexsc_loop_deadline(loop, &jobs[7].call.cb, MS), 0);
