@@ -459,11 +459,5 @@ int64_t flexsc__uring_result(const struct flexsc_entry *entry, int32_t res)
 {
 	unsigned int shape = flexsc__call_info(entry->nr)->shape;
 
-	/*
-	 * The kernel's internal codes -ERESTARTSYS to -ERESTART_RESTARTBLOCK:
-	 * interrupted, to be restarted.
-	 */
-	if (res <= -512 && res >= -516)
-		return -EINTR;
 	return result[shape] ? result[shape](entry->args, res) : res;
 }

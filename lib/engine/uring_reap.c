@@ -2,6 +2,8 @@
 /* The uring engine's results, taken from the ring. Owner only. */
 #include "uring_reap.h"
 
+#include <errno.h>
+
 #include "lib/base/compiler.h"
 #include "lib/files/effects.h"
 #include "lib/files/fds.h"
@@ -12,6 +14,37 @@
 #include "lib/files/closing.h"
 #include "uring_eager.h"
 #include "uring_ops.h"
+
+/* A result: a copy of what the program needs of a CQE. */
+struct done {
+	uint64_t what;		/* user_data */
+	int32_t res;
+	uint32_t flags;
+};
+
+/* The kernel's internal codes -ERESTARTSYS to -ERESTART_RESTARTBLOCK. */
+#define RESTART_FIRST	512
+#define RESTART_LAST	516
+
+/*
+ * Of an interrupted call, the kernel should report EINTR, because it can't restart a
+ * request. Some operations return the internal code instead: tee and splice, or a read
+ * on Linux 6.12.
+ */
+static COLD int32_t done_interrupted(int32_t res)
+{
+	return res >= -RESTART_LAST ? -EINTR : res;
+}
+
+/* All results pass here. */
+static inline struct done done_of(const struct io_uring_cqe *cqe)
+{
+	struct done done = { cqe->user_data, cqe->res, cqe->flags };
+
+	if (__builtin_expect(done.res <= -RESTART_FIRST, 0))
+		done.res = done_interrupted(done.res);
+	return done;
+}
 
 static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
 			    int32_t res)
@@ -37,17 +70,17 @@ static void write_on_or_end(struct flexsc_loop *loop, uint32_t index,
  * Report a result of a multishot request, which continues if IORING_CQE_F_MORE is set.
  */
 static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
-			     const struct io_uring_cqe *cqe)
+			     struct done done)
 {
-	int64_t ret = cqe->res;
+	int64_t ret = done.res;
 
 	/* With an error or the end (0), the kernel keeps the buffer. */
-	RULE(ret > 0 || !(cqe->flags & IORING_CQE_F_BUFFER));
-	if (cqe->flags & IORING_CQE_F_BUFFER)
+	RULE(ret > 0 || !(done.flags & IORING_CQE_F_BUFFER));
+	if (done.flags & IORING_CQE_F_BUFFER)
 		ret = flexsc__multishot_filled(
-			call_of(loop, index)->cb, cqe->res,
-			cqe->flags >> IORING_CQE_BUFFER_SHIFT);
-	if (cqe->flags & IORING_CQE_F_MORE)
+			call_of(loop, index)->cb, done.res,
+			done.flags >> IORING_CQE_BUFFER_SHIFT);
+	if (done.flags & IORING_CQE_F_MORE)
 		flexsc__multishot_shot(call_of(loop, index)->cb, ret);
 	else
 		call_done(loop, index, ret);
@@ -58,11 +91,11 @@ static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
  * creates a descriptor, or (c) that closes a descriptor which other calls may wait for.
  */
 static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
-			      const struct io_uring_cqe *cqe)
+			      struct done done)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	struct call *call = call_of(loop, index);
-	int32_t res = cqe->res;
+	int32_t res = done.res;
 
 	if (call->route == BY_RING_EAGER) {
 		flexsc__uring_eager_end(loop, index, res);
@@ -73,7 +106,7 @@ static COLD void uring_follow(struct flexsc_loop *loop, uint32_t index,
 		return;
 	}
 	if (call->route == BY_RING_MULTISHOT) {
-		multishot_follow(loop, index, cqe);
+		multishot_follow(loop, index, done);
 		return;
 	}
 	if (closes(entry))
@@ -109,16 +142,16 @@ static COLD void done_other(struct flexsc_loop *loop, uint64_t what,
 }
 
 /* Handle the result of a call that isn't direct. */
-static void done_take(struct flexsc_loop *loop, const struct io_uring_cqe *cqe)
+static void done_take(struct flexsc_loop *loop, struct done done)
 {
-	uint32_t index = (uint32_t)cqe->user_data;
+	uint32_t index = (uint32_t)done.what;
 
 	if (index >= CANCEL)
-		done_other(loop, cqe->user_data, cqe->res);
+		done_other(loop, done.what, done.res);
 	else if (call_of(loop, index)->route == BY_RING)
-		call_done(loop, index, cqe->res);
+		call_done(loop, index, done.res);
 	else
-		uring_follow(loop, index, cqe);
+		uring_follow(loop, index, done);
 }
 
 /* Keep the result of a direct call in its entry, because its callback can't run now. */
@@ -147,16 +180,13 @@ static inline void done_taken(struct io_uring_cq *cq, uint32_t head)
  * before the callback, because the callback may take other results.
  */
 static inline bool done_next(struct io_uring_cq *cq, uint32_t tail,
-			     struct io_uring_cqe *cqe)
+			     struct done *done)
 {
 	uint32_t head = *cq->khead;
-	const struct io_uring_cqe *from = &cq->cqes[head & cq->ring_mask];
 
-	if ((int32_t)(tail - head) <= 0)
+	if ((int32_t)(head - tail) >= 0)
 		return false;
-	cqe->user_data = from->user_data;
-	cqe->res = from->res;
-	cqe->flags = from->flags;
+	*done = done_of(&cq->cqes[head & cq->ring_mask]);
 	done_taken(cq, head);
 	return true;
 }
@@ -167,13 +197,18 @@ static inline uint32_t done_tail(const struct io_uring_cq *cq)
 	return __atomic_load_n(cq->ktail, __ATOMIC_ACQUIRE);
 }
 
+static void take(struct flexsc_loop *loop, struct done done)
+{
+	if (is_direct(loop, done.what))
+		done_direct(loop, (uint32_t)done.what, done.res);
+	else
+		done_take(loop, done);
+}
+
 void flexsc__uring_take(struct flexsc_loop *loop,
 			const struct io_uring_cqe *cqe)
 {
-	if (is_direct(loop, cqe->user_data))
-		done_direct(loop, (uint32_t)cqe->user_data, cqe->res);
-	else
-		done_take(loop, cqe);
+	take(loop, done_of(cqe));
 }
 
 COLD void flexsc__uring_end(struct flexsc_loop *loop, uint32_t index,
@@ -194,10 +229,10 @@ void flexsc__uring_collect(struct flexsc_loop *loop)
 {
 	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
 	uint32_t tail = done_tail(cq);
-	struct io_uring_cqe cqe;
+	struct done done;
 
-	while (done_next(cq, tail, &cqe))
-		flexsc__uring_take(loop, &cqe);
+	while (done_next(cq, tail, &done))
+		take(loop, done);
 }
 
 bool flexsc__uring_complete(struct flexsc_loop *loop)
@@ -207,12 +242,12 @@ bool flexsc__uring_complete(struct flexsc_loop *loop)
 	uint32_t head;
 
 	while ((head = *cq->khead) != tail) {
-		const struct io_uring_cqe cqe = cq->cqes[head & cq->ring_mask];
+		const struct done done = done_of(&cq->cqes[head & cq->ring_mask]);
 
-		if (is_direct(loop, cqe.user_data))
+		if (is_direct(loop, done.what))
 			return true;
 		done_taken(cq, head);
-		done_take(loop, &cqe);
+		done_take(loop, done);
 	}
 	return false;
 }
@@ -222,21 +257,21 @@ static __attribute__((noinline)) int
 done_dispatch(struct flexsc_loop *loop, bool until_stop, uint32_t tail)
 {
 	struct io_uring_cq *cq = &uring_of(loop)->ring.uring.cq;
-	struct io_uring_cqe cqe;
+	struct done done;
 	int n = 0;
 
 	for (;;) {
 		if (atomic_load_explicit(&loop->stop, memory_order_relaxed) &&
 		    until_stop)
 			return n;
-		if (!done_next(cq, tail, &cqe))
+		if (!done_next(cq, tail, &done))
 			return n;
-		if (!is_direct(loop, cqe.user_data)) {
-			done_take(loop, &cqe);
+		if (!is_direct(loop, done.what)) {
+			done_take(loop, done);
 			continue;
 		}
-		direct_retire(loop, call_of(loop, (uint32_t)cqe.user_data),
-			      cqe.res);
+		direct_retire(loop, call_of(loop, (uint32_t)done.what),
+			      done.res);
 		n++;
 	}
 }

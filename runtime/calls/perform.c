@@ -205,14 +205,10 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 /* Tries that end at their time limit: poll(2) reports what the call can't take. */
 #define LATE_TRIES	2
 
-/*
- * Did a signal end the posted call before it had an effect? io_uring of Linux 6.12 may
- * return the kernel's internal codes for that, from 512 to 516.
- */
+/* Did a signal end the posted call before it had an effect? */
 static bool was_interrupted(long ret)
 {
-	return ret == -ECANCELED || ret == -EINTR || ret == -ERESTART ||
-	       (ret <= -512 && ret >= -516);
+	return ret == -ECANCELED || ret == -EINTR || ret == -ERESTART;
 }
 
 /*

@@ -5,6 +5,12 @@
  * dispatched. Each engine has to pass, whether it has such calls or not.
  */
 #include "known.h"
+/* The harness has these names, too. */
+#define call loop_call
+#define call_done loop_call_done
+#include "lib/engine/uring.h"
+#undef call
+#undef call_done
 
 /* Cancelling. */
 
@@ -277,4 +283,42 @@ LOOP_TEST(chains_follow_known_calls)
 	/* Completed, it can't be followed. */
 	CHECK_EQ(flexsc_loop_getppid_after(loop, &calls[3].cb, &calls[0].cb, 0),
 		 -ENOENT);
+}
+
+#ifndef IORING_NOP_INJECT_RESULT
+#define IORING_NOP_INJECT_RESULT	1
+#endif
+
+/* Let the kernel return this result instead of executing the newest request. */
+static void inject(int32_t res)
+{
+	const struct ring *ring = &uring_of(loop)->ring;
+	struct io_uring_sqe *sqe = &ring->sqes[(ring->tail - 1) & ring->mask];
+	const uint64_t name = sqe->user_data;
+
+	io_uring_prep_nop(sqe);
+	sqe->user_data = name;
+	sqe->len = (uint32_t)res;
+	sqe->rw_flags = IORING_NOP_INJECT_RESULT;
+}
+
+/* The kernel's internal codes -ERESTARTSYS to -ERESTART_RESTARTBLOCK are 512 to 516. */
+LOOP_TEST(a_code_for_restarting_is_an_interruption)
+{
+	struct call call;
+	int p[2];
+
+	if (strcmp(test_engine(), "uring") != 0)
+		SKIP("only io_uring returns the kernel's internal codes");
+	known_pair(p);
+	for (int code = 511; code <= 517; code++) {
+		init(&call, 1, count_call);
+		post_reads(&call, 1, p[0]);
+		inject(-code);
+		CHECK_EQ(flexsc_loop_run(loop), 0);
+		check_each_once(&call, 1);
+		if (!call.cb.ret)
+			SKIP("Linux before 6.10 injects no results");
+		CHECK_EQ(call.cb.ret, code == 511 || code == 517 ? -code : -EINTR);
+	}
 }
