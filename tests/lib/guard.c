@@ -187,7 +187,7 @@ static void post_all(struct flexsc_loop *loop, struct flexsc_buffers *buffers)
 	CHECK_EQ(flexsc_loop_recv_multishot(loop, &now.stream.cb, s[STREAM].fd,
 					    buffers), 0);
 	POST(loop, &now.read, SYS_read, s[READ].fd, &now.byte, 1);
-	POST(loop, &now.wait, SYS_epoll_wait, s[SET].fd, &now.event, 1, -1);
+	POST(loop, &now.wait, SYS_epoll_pwait, s[SET].fd, &now.event, 1, -1);
 	POST(loop, &now.write, SYS_write, s[PIPE].fd, sent, LONG);
 	POST(loop, &now.send, SYS_sendto, s[SOCKET].fd, sent, LONG);
 	for (unsigned int i = 0; i < 4; i++) {
