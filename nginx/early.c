@@ -10,8 +10,9 @@
  * waits.
  *
  * nginx can receive early by itself, with the parameter "deferred" of "listen".
- * The module doesn't use it, because it assumes that one byte has arrived:
- * after a receive that fills the buffer, the rest waits for an event of epoll.
+ * The module doesn't use "deferred": with it, nginx assumes that one byte has
+ * arrived. After a receive that fills the buffer, the rest then waits for an
+ * event of epoll.
  */
 #include "module.h"
 
@@ -22,8 +23,11 @@
 /* Connections accepted in this turn. */
 static struct {
 	ngx_connection_t *connection;
-	ngx_atomic_uint_t number;	/* connection number at that time; another
-					 * number: the connection has ended */
+	/*
+	 * The connection's number then. If it differs now, the connection has
+	 * ended.
+	 */
+	ngx_atomic_uint_t number;
 } accepted[MOST];
 static ngx_uint_t count;
 
@@ -38,8 +42,8 @@ static bool is_whole(const u_char *bytes, size_t length)
 }
 
 /*
- * Receive, and check whether the client has closed its side, which only an
- * event of epoll would report otherwise.
+ * Receive, and check whether the client has closed its side. Otherwise only an
+ * event of epoll would report that.
  */
 static ssize_t receive(ngx_connection_t *c, u_char *to, size_t size)
 {
@@ -68,8 +72,8 @@ void early_watch(void)
 		if (c->read->active)
 			continue;
 		/*
-		 * nginx logs a failure. Without epoll, the client's end is
-		 * noticed late.
+		 * Ignore a failure, which nginx logs. Without epoll, nginx
+		 * notices late that the client has gone.
 		 */
 		ngx_add_event(c->read, NGX_READ_EVENT, NGX_CLEAR_EVENT);
 	}
@@ -86,8 +90,8 @@ static void init_connection(ngx_connection_t *c)
 		accepted[count].connection = c;
 		accepted[count++].number = c->number;
 		/*
-		 * As after an event of epoll: the number of available bytes is
-		 * unknown.
+		 * Set what an event of epoll sets: the socket is readable, and
+		 * the number of available bytes is unknown.
 		 */
 		c->read->ready = 1;
 		c->read->available = -1;

@@ -4,8 +4,8 @@
  * open, and the request is blocked. When the file is open, nginx continues the
  * request at the same place, and the handler answers.
  *
- * 	begun -> [opening ->] [reading ->] ready	there is an answer
- * 		  opening -> declined			nginx' own handler does it all
+ * 	begun -> [opening ->] [reading ->] ready	the handler answers
+ * 		  opening -> declined			nginx' own handler does everything
  *
  * A file of up to "flexsc_whole" bytes is read and sent in one piece with its
  * header. A larger file is left open, and nginx sends it.
@@ -24,11 +24,12 @@ struct file {
 	ngx_str_t path;
 	struct stat st;		/* set if the module made the fstat() itself */
 	u_char *contents;	/* NULL: not read */
-	struct kept *kept;	/* the table's entry, if the file is kept */
+	struct kept *kept;	/* the entry of keep.c's table, if it keeps the file */
 	off_t size;
 	time_t modified;
-	int fd;			/* -1: closed, or closed elsewhere */
-	int from;		/* offset at which nginx reads what isn't in contents */
+	int fd;			/* -1: not owned by this struct */
+	/* the descriptor from which nginx reads what isn't in contents */
+	int from;
 	bool declined;
 };
 
@@ -77,8 +78,8 @@ static bool wants_contents(const struct file *f)
 }
 
 /*
- * The read is complete. If it is short, the file is changing: nginx reads it
- * itself.
+ * The read is complete. A short result means that the file is changing: nginx
+ * reads it itself then.
  */
 static void file_read(struct file *f, ssize_t n)
 {
@@ -235,7 +236,8 @@ static bool file_open(struct file *f)
 }
 
 /*
- * Likewise through nginx' cache of open files, which opens files that it lacks.
+ * Open the file through nginx' cache of open files (open_file_cache). True: a
+ * call is pending.
  */
 static bool file_open_cached(struct file *f, ngx_http_core_loc_conf_t *core)
 {
@@ -260,9 +262,9 @@ static bool file_open_cached(struct file *f, ngx_http_core_loc_conf_t *core)
 }
 
 /*
- * A filter that reads contents announces so when it has seen the header. It
- * gets the contents as nginx reads them, and its output is sent in the usual
- * pieces.
+ * Does a filter read the contents? Such a filter sets a flag when it sees the
+ * header. nginx then reads the contents for it, and sends its output in the
+ * usual pieces.
  */
 static bool is_filtered(const ngx_http_request_t *r)
 {
@@ -325,9 +327,9 @@ static ngx_int_t file_answer(struct file *f)
 
 /*
  * Would nginx answer the request with a file's bytes, and may the answer wait
- * for the turn's end? Not if it replaces an answer that was begun, because it
- * would inherit the end of that answer. Not if it counts as a connection,
- * because all such requests of a turn would exist at once.
+ * for the turn's end? A replacement of an answer that was begun may not wait,
+ * because it would inherit the end of that answer. A request that limit_conn
+ * counts may not wait, because all such requests of a turn would exist at once.
  */
 static bool is_ordinary(ngx_http_request_t *r, ngx_http_core_loc_conf_t *core)
 {

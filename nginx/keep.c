@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small files that are kept open, by name ("flexsc_keep"). A request makes a
- * stat() of the name, with the checks of open(). If the name leads to the same
- * file, with the same owner and mode, opening it would give the same file
- * again.
+ * Small files that are kept open, by name ("flexsc_keep"). Each request makes a
+ * stat() of the name, which checks the same rights on the way to the file as
+ * open(). If the name leads to the same file, with the same owner and mode,
+ * opening it would give the same file again.
  *
  * Only the descriptor is kept. The contents are read for each answer, because a
  * change can't be detected: a file's times advance with a coarse clock, and a
@@ -37,8 +37,8 @@ static bool is_named(const struct kept *k, const ngx_str_t *name)
 }
 
 /*
- * Compares identity and rights. A changed access list shows in the change time
- * only.
+ * Compares identity and rights. If an access control list has changed, only the
+ * change time differs.
  */
 static bool is_same(const struct stat *a, const struct stat *b)
 {

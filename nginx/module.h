@@ -106,11 +106,14 @@ ngx_int_t file_handler(ngx_http_request_t *r);
 
 struct kept;
 
-/* Start a worker with so many places; 0: keep no files. */
+/* Start a worker: keep at most "files" files; 0: none. */
 ngx_int_t keep_init(ngx_uint_t files, ngx_log_t *log);
-/* Return the kept file if the name still leads to it, and the name's stat(). */
+/* Return the kept file if the name still leads to it, and set *st. */
 struct kept *keep_find(const ngx_str_t *name, struct stat *st);
-/* Keep a file that was just opened. NULL: the caller has to close it. */
+/*
+ * Keep a file that was just opened. NULL: it isn't kept, and the caller has to
+ * close it.
+ */
 struct kept *keep_add(const ngx_str_t *name, const struct stat *st, int fd,
 		      ngx_log_t *log);
 int keep_fd(const struct kept *k);

@@ -16,20 +16,20 @@
  * 	POSTED -> SENT	the turn ends; the kernel never waits for the client
  * 	SENT -> FREE	nginx sends again, and gets the result
  * 	SENT -> FREE	the request is over, and the result isn't needed
- * 	POSTED -> LEFT	the request ends before the turn: bytes leave at once
+ * 	POSTED -> LEFT	the request ends before the turn: the answer is sent now
  * 	LEFT -> FREE	the turn ends
  */
 #include "module.h"
 
 #include <sys/socket.h>
 
-#define PIECES	8	/* maximum of buffers; nginx itself sends more */
+#define PIECES	8	/* maximum of buffers; nginx sends longer answers itself */
 #define MOST	(128 * 1024)
 
 enum state { FREE, POSTED, SENT, LEFT };
 
 /*
- * The answer of a connection; there is one for each element of nginx'
+ * The answer of a connection. There is one for each element of nginx' array of
  * connections.
  */
 struct answer {
@@ -61,8 +61,9 @@ static struct answer *answer_of(const ngx_connection_t *c)
 }
 
 /*
- * Fill the pieces from the answer, if it can be collected: all of it is in
- * memory and it is complete, so nothing is sent after it while it is posted.
+ * Fill the pieces from the answer. False: it can't be collected, because it is
+ * incomplete or not all of it is in memory. Only a complete answer can be
+ * collected, so that nothing is sent after it while it is posted.
  */
 static bool answer_fill(struct answer *a, const ngx_chain_t *in, off_t limit)
 {
@@ -98,8 +99,8 @@ static void answer_leave(void *data)
 	if (a->state == POSTED) {
 		flexsc_loop_submit(turn.loop);
 		/*
-		 * Bytes that the kernel didn't take now must not go to the
-		 * connection's next user.
+		 * If the kernel didn't take all bytes now, never send the rest:
+		 * the connection may belong to another client by then.
 		 */
 		a->message.msg_iovlen = 0;
 		a->state = LEFT;
@@ -143,9 +144,9 @@ static void on_sent(struct flexsc_cb *cb)
 
 /*
  * nginx calls this function of the event module right before it closes a
- * socket, unless the connection is shared. So a connection that ends with a
- * collected answer is marked as shared, and a call of the next batch closes its
- * socket.
+ * socket. If the connection ends with a collected answer, the next batch closes
+ * the socket instead: nginx closes no socket of a connection that is marked as
+ * shared.
  */
 static ngx_int_t forget(ngx_connection_t *c, ngx_uint_t flags)
 {
@@ -162,8 +163,8 @@ static ngx_int_t forget(ngx_connection_t *c, ngx_uint_t flags)
 static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
 {
 	/*
-	 * The socket is non-blocking, but this hint is right: the call has
-	 * MSG_DONTWAIT.
+	 * Declare the non-blocking socket as blocking, so that io_uring may
+	 * send. MSG_DONTWAIT keeps the call from waiting.
 	 */
 	flexsc_fd_hint(c->fd, FLEXSC_FD_STREAM | FLEXSC_FD_BLOCKING);
 	a->cb = (struct flexsc_cb){ .callback = on_sent, .arg = a };
@@ -191,9 +192,9 @@ static ngx_chain_t *answer_sent(struct answer *a, ngx_connection_t *c,
 }
 
 /*
- * Is the next step after this answer the connection's end, and may the answer
- * wait for it (tcp_nopush)? If the client has sent more by then, closing loses
- * the bytes that wait.
+ * Will nginx close the connection right after this answer, and does the
+ * configuration allow the end of the answer to wait for that (tcp_nopush)? If
+ * the client has sent more by then, the close discards the bytes that wait.
  */
 static bool is_last(ngx_http_request_t *r)
 {
@@ -205,8 +206,8 @@ static bool is_last(ngx_http_request_t *r)
 }
 
 /*
- * Never wait for the client. MSG_MORE holds back the end of a last answer until
- * the connection is closed.
+ * MSG_DONTWAIT: never wait for the client. MSG_MORE: hold back the end of a
+ * last answer until the connection is closed.
  */
 static int flags_of(ngx_http_request_t *r)
 {
@@ -230,8 +231,9 @@ static void answer_send(struct answer *a, ngx_connection_t *c)
 }
 
 /*
- * An answer that replaces one that was begun isn't collected, because nginx'
- * filters would take it for the beginning of the other one.
+ * If nginx replaces an answer that it has begun, the replacement isn't
+ * collected, because nginx' filters would take it for the beginning of the
+ * answer that it replaces.
  */
 static bool may_collect(const struct answer *a, const ngx_connection_t *c)
 {
@@ -272,7 +274,7 @@ ngx_int_t send_init(ngx_cycle_t *cycle)
 	send_chain_of_nginx = ngx_io.send_chain;
 	ngx_io.send_chain = send_chain;
 	forget_of_nginx = ngx_event_actions.del_conn;
-	/* Only the epoll module has such a function. */
+	/* Of nginx' event modules, only epoll's has this function. */
 	if (forget_of_nginx)
 		ngx_event_actions.del_conn = forget;
 	return NGX_OK;

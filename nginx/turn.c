@@ -44,8 +44,8 @@ void turn_posted(void)
 }
 
 /*
- * The loop's descriptor is readable. Nothing to do: each turn runs a loop that
- * has pending calls.
+ * The loop's descriptor is readable. Each turn runs a loop that has pending
+ * calls, so there is nothing to do.
  */
 static void on_readable(ngx_event_t *event)
 {
@@ -71,7 +71,7 @@ static ngx_int_t watch(ngx_log_t *log)
 		return NGX_ERROR;
 	c->read->handler = on_readable;
 	c->read->log = log;
-	/* Keeps nginx from reporting this connection as left open at exit. */
+	/* Keep nginx from reporting this connection as left open at exit. */
 	c->read->channel = 1;
 	if (ngx_add_event(c->read, NGX_READ_EVENT, NGX_CLEAR_EVENT) != NGX_OK) {
 		ngx_free_connection(c);
@@ -119,7 +119,7 @@ static bool is_at_once(void)
 
 static ngx_msec_t sooner(ngx_msec_t a, ngx_msec_t b)
 {
-	/* NGX_TIMER_INFINITE is the largest value. */
+	/* "No limit" (NGX_TIMER_INFINITE) is the largest value. */
 	return a < b ? a : b;
 }
 

@@ -19,7 +19,7 @@
  * and OPEN_INDEX are repeated for each encoding that the client accepts, until
  * a file exists.
  *
- * A file of more parts is loaded and sent by transfer.c.
+ * A file that is sent in several parts is handled by transfer.c.
  */
 #define _GNU_SOURCE
 #include "answer.h"
@@ -182,8 +182,8 @@ static void open_next_encoding(struct exchange *x)
 
 /*
  * The length of the cache's key, which begins at path.name. Clients that accept
- * different encodings may get different files, so the key ends in what they
- * accept. No name contains the zero before it.
+ * different encodings may get different files. So the accepted encodings follow
+ * the name in the key, after a zero byte, which no name contains.
  */
 static size_t key_length(struct exchange *x)
 {

@@ -14,9 +14,9 @@ struct exchange;
 void answer_init(struct exchange *x);
 
 /*
- * Answer the request whose head begins at head, or refuse it with the request's
- * error status. False: the answer has failed already, and done() won't be
- * called.
+ * Answer the request whose head begins at "head". If the request has an error
+ * status, answer with that status. False: the answer has failed already, and
+ * done() won't be called.
  */
 bool answer_request(struct exchange *x, const char *head, bool keep_alive);
 

@@ -201,7 +201,7 @@ static void receive(struct connection *c, uint64_t deadline)
 		flexsc_loop_deadline(loop, &c->receive, deadline);
 }
 
-/* Returns the remainder of a limit that began at "since". */
+/* Returns how much is left of a time limit that began at "since". */
 static uint64_t remaining(uint64_t since, uint64_t limit)
 {
 	uint64_t spent = clock_ticks() - since;
@@ -280,7 +280,10 @@ static void connection_read_ahead(struct exchange *x)
 	    !x->response.keep_alive || rest(c) || c->big || c->ended ||
 	    connection_pending(c, OP_RECEIVE))
 		return;
-	/* Discard the head now: besides the answer, only the log needs it. */
+	/*
+	 * Only the log still needs the head. Without a log, discard the head
+	 * now, to have room for the next one.
+	 */
 	if (!log_enabled(&all->env->log))
 		rewind_input(c);
 	if (c->size - c->end >= ROOM)
@@ -321,8 +324,9 @@ static void finish(struct connection *c)
 	if (c->state == CONNECTION_LINGERING && !connection_pending(c, OP_RECEIVE))
 		linger(c);
 	/*
-	 * c lingers and takes room from now on. If the worker is waiting for
-	 * room to accept, make some.
+	 * c lingers from now on, but still takes a place. If no place is free,
+	 * the worker may be waiting for one to accept a client: close a
+	 * lingering connection.
 	 */
 	if (!clients_have_room(c->clients, 0))
 		clients_make_room(c->clients);
@@ -480,8 +484,8 @@ static void set_peer(struct connection *c, const struct sockaddr_storage *peer)
 }
 
 /*
- * The worker stops: a client that has sent nothing keeps only the time for
- * which it doesn't count as idle.
+ * The worker stops, and drops idle connections. A client that has sent nothing
+ * yet counts as idle SILENCE after its accept: end its receive then.
  */
 static void limit_silence(struct connection *c)
 {

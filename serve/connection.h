@@ -21,11 +21,14 @@ struct sockaddr_storage;
 #define CONNECTION_INPUT	2048
 
 enum connection_state {
-	CONNECTION_WAITING,	/* for a request, or for the rest of one */
-	CONNECTION_ANSWERING,	/* the exchange is pending; see answer.c */
-	/* Until the client has read the answer, or a limit (LINGER_) is reached. */
+	CONNECTION_WAITING,	/* waits for a request, or for the rest of one */
+	CONNECTION_ANSWERING,	/* its exchange is pending; see answer.c */
+	/*
+	 * Stays open until the client has read the answer, or until a limit
+	 * (LINGER_...) is reached.
+	 */
 	CONNECTION_LINGERING,
-	CONNECTION_CLOSING,	/* until no call is pending */
+	CONNECTION_CLOSING,	/* waits until no call is pending */
 };
 
 /* Pending calls of the connection itself; its exchange has others. */
@@ -50,18 +53,17 @@ struct clients {
 	struct connection *busy;
 	struct connection *unused;
 	unsigned int count;
-	unsigned int refused;	/* included in "count": refused or lingering */
+	unsigned int refused;	/* those in "count" that were refused, or linger */
 	unsigned int max;	/* limit for connections that aren't refused */
 	unsigned int max_refused;
 	bool stopping;
-	uint64_t waits;		/* number of times that a connection became
-				 * fresh or idle */
+	uint64_t waits;		/* how often a connection became fresh or idle */
 };
 
 struct connection {
 	struct clients *clients;
 	struct connection *prev, *next;
-	struct connection **list;	/* the list of "clients" that it is on */
+	struct connection **list;	/* the list in "clients" that contains it */
 	int fd;
 	enum connection_state state;
 	unsigned int ops;
@@ -77,8 +79,9 @@ struct connection {
 	struct request request;
 	struct exchange exchange;
 	/*
-	 * Input: the current request begins at start, the bytes before parsed
-	 * have been passed to llhttp, and end is the end of what was received.
+	 * Input: the current request begins at "start". The bytes before
+	 * "parsed" have been passed to llhttp. "end" is the end of what was
+	 * received.
 	 */
 	char *input;
 	size_t size;
@@ -91,8 +94,8 @@ struct connection {
 };
 
 /*
- * Take over a client's socket. peer is read only if there is a log. refuse:
- * answer 503 and close.
+ * Take over a client's socket. Without a log, "peer" isn't read. If "refuse" is
+ * set: answer 503 and close.
  */
 void connection_start(struct clients *clients, int fd,
 		      const struct sockaddr_storage *peer, bool refuse);

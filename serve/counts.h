@@ -23,7 +23,10 @@ static inline uint64_t counts_read(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Without a locked instruction, because there is only one writer. */
+/*
+ * Add to a counter. A locked instruction isn't needed, because only one thread
+ * writes.
+ */
 static inline void counts_add(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, counts_read(counter) + n,

@@ -13,7 +13,8 @@
 #include "http/text.h"
 
 struct directory {
-	char *names;		/* one after the other, each with its terminating zero */
+	/* the names in sequence, each with its terminating zero */
+	char *names;
 	size_t length;
 	size_t room;
 	size_t count;
@@ -114,7 +115,7 @@ static const char **sorted(const struct directory *d)
 	return names;
 }
 
-/* Append text as HTML; at most six bytes per byte. */
+/* Append text, escaped for HTML: each byte becomes at most six. */
 static char *put_escaped(char *p, const char *text, size_t length)
 {
 	size_t i;

@@ -13,7 +13,10 @@
 
 struct directory;
 
-/* all: include names that begin with a dot. NULL: no memory. */
+/*
+ * Start a listing. If "all" is set, it includes names that begin with a dot.
+ * NULL: no memory.
+ */
 struct directory *directory_create(bool all);
 void directory_destroy(struct directory *directory);
 
@@ -22,8 +25,8 @@ bool directory_add(struct directory *directory, const char *records,
 		   size_t length);
 
 /*
- * Return the page for the folder at path, from malloc(), with head bytes of
- * room in front of it. NULL: no memory.
+ * Return the page for the folder at "path", from malloc(), with "head" bytes of
+ * free room in front of it. NULL: no memory.
  */
 char *directory_page(struct directory *directory, const char *path,
 		     size_t path_length, size_t head, size_t *length);

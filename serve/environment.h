@@ -29,14 +29,15 @@ struct environment {
 	struct counts counts;
 	/*
 	 * Arguments of openat2(), for a file and for a folder. how[0] refuses
-	 * symbolic links: then a name can't lead out of the root, and the
-	 * kernel skips the check for that, which takes 3 % of a request. how[1]
-	 * follows links; it is used as soon as the first name contains one.
+	 * symbolic links. Then no name can lead out of the root, and the kernel
+	 * skips the check for that, which takes 3 % of a request. how[1]
+	 * follows links, and is used once a name has turned out to contain one.
 	 */
 	struct open_how how[2][2];
 	bool links;
 	/*
-	 * The errno for which paths are walked instead (http/beneath.h), or 0.
+	 * If openat2() doesn't work here: its errno, and paths are walked
+	 * instead (http/beneath.h). Otherwise 0.
 	 */
 	int no_openat2;
 };

@@ -68,7 +68,8 @@ struct exchange {
 	const struct exchange_events *events;
 	void *arg;			/* argument of the events */
 	const struct request *request;
-	const char *request_head;	/* valid until ending(), or until the log has it */
+	/* valid until ending(); with a log, until the line is logged */
+	const char *request_head;
 	const char *peer;		/* read only if there is a log */
 	int socket;
 	enum exchange_stage stage;
@@ -80,27 +81,29 @@ struct exchange {
 	struct path path;
 	struct response response;
 	unsigned int retries;
-	bool links;			/* open with symbolic links allowed */
+	bool links;			/* the pending open may follow symbolic links */
 	int walk_flags;			/* flags of an open without openat2() */
 	/* Both are 0 without --precompressed. */
 	uint8_t accepts;		/* encodings that the client accepts, as bits */
-	uint8_t encoding;		/* of the file that is being opened */
+	uint8_t encoding;		/* encoding of the file that is being opened */
 	struct buffer *buffer;		/* data, first loaded, then sent */
-	struct directory *directory;	/* while its names are being read */
+	struct directory *directory;	/* the folder, while its names are being read */
 	char *page;			/* from malloc(); sent instead of "buffer" */
 	struct file *file;		/* NULL: no file is open */
-	struct file own;		/* used for "file", unless the cache keeps the file */
+	/* what "file" points to, unless the cache keeps the file */
+	struct file own;
 	/* The part of the file that is being loaded. */
 	uint64_t offset;		/* in the file */
-	size_t needed;			/* bytes to load for it */
+	size_t needed;			/* bytes to load for this part */
 	size_t have;
 	uint64_t left;			/* bytes of the answer after this part */
 	/* The data that is being sent: "out", or the rest of the file. */
 	bool by_kernel;
-	off_t place;			/* the kernel's file offset in that case */
-	struct iovec out[2];		/* the second one may be empty */
+	/* the kernel's file offset, if by_kernel is set */
+	off_t place;
+	struct iovec out[2];		/* the second element may be empty */
 	struct msghdr message;		/* sends both elements of "out" */
-	size_t head;			/* bytes of it that are head, not body */
+	size_t head;			/* how many bytes of "out" are head, not body */
 	uint64_t sent;
 	struct statx stx;
 };

@@ -28,8 +28,9 @@ uint64_t loop_counter_value(const struct loop_counter *counter,
 			    const struct flexsc_stats *stats);
 
 /*
- * Begin a family of samples with this name; each of them follows as a line.
- * Returns what the name of a sample ends in: "_total" unless it is a gauge.
+ * Begin a family of samples with this name. The caller then writes each sample
+ * as a line. Returns the suffix of the sample's name: "_total", or "" for a
+ * gauge.
  */
 const char *exposition_family(FILE *out, const char *name, const char *meaning,
 			      bool gauge);

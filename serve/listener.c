@@ -164,8 +164,8 @@ static void take_client(struct listener *l, int64_t ret,
 		break;
 	default:
 		/*
-		 * Ignore any other error: it is that of a single client, which
-		 * has gone.
+		 * Ignore any other error, because it concerns one client only,
+		 * which has gone.
 		 */
 		if (ret >= 0)
 			connection_start(all, (int)ret, peer,
@@ -268,7 +268,10 @@ void listener_close(struct listener *l)
 	flexsc_loop_cancel(l->clients->env->loop, &l->pause);
 	for (i = 0; i < LISTENER_ACCEPTS; i++)
 		flexsc_loop_cancel(l->clients->env->loop, &l->accepts[i].cb);
-	/* Clients of a passed socket wait for another server. */
+	/*
+	 * Keep a passed socket open for new clients: they wait there until
+	 * another server accepts them.
+	 */
 	if (!l->clients->env->settings->passed)
 		shutdown(l->fd, SHUT_RDWR);
 }

@@ -37,9 +37,10 @@ struct listener {
 };
 
 /*
- * Return a socket that listens on address and port, or -1 after printing a
- * message. The port may be "0". shared: sockets of other loops will listen on
- * the same port. option sets the port, for the message.
+ * Return a socket that listens on "address" and "port", or -1 after printing a
+ * message. With port "0" the kernel chooses one. shared: sockets of other loops
+ * will listen on the same port. option: name of the command's option for the
+ * port, for the message.
  */
 int listener_open(const char *address, const char *port, bool shared,
 		  const char *option);

@@ -7,9 +7,9 @@
  * and counted, the first failure is reported by a message, and the next buffer
  * is tried again.
  *
- * Each worker has its own descriptor. After a reopen, the worker uses the new
- * descriptor as soon as no buffer is being written, and has reopened the file
- * then.
+ * Each worker has its own descriptor. When the file is reopened, a worker
+ * switches to the new descriptor as soon as it isn't writing a buffer. Only
+ * then does the worker count as having reopened the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -205,7 +205,8 @@ void log_file_close(struct log_file *file)
 }
 
 /*
- * Escape text; at most four bytes per byte. Keeps clients from forging lines.
+ * Escape text, so that clients can't forge lines. Each byte becomes at most
+ * four.
  */
 static char *put_escaped(char *p, const char *text, size_t length)
 {
@@ -283,7 +284,7 @@ void log_close(struct log *log)
 
 void log_fini(struct log *log)
 {
-	/* NULL if the worker failed before log_init(). */
+	/* log->fill is NULL if the worker failed before log_init(). */
 	if (log->fill) {
 		close(log->fd);
 		if (log->next >= 0)

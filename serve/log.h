@@ -21,7 +21,7 @@ struct flexsc_loop;
 /* The part that all workers share. */
 struct log_file {
 	const char *name;
-	int fd;			/* open until all workers have their own; or -1 */
+	int fd;			/* open until all workers have duplicated it; or -1 */
 	_Atomic bool told;	/* a message has reported the loss of lines */
 	_Atomic uint64_t dropped;
 	/*
@@ -73,7 +73,9 @@ int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop);
  */
 void log_file_close(struct log_file *file);
 
-/* Never waits. A line for which there is no room is dropped and counted. */
+/*
+ * Add a line, without waiting. If there is no room for it, drop and count it.
+ */
 void log_write(struct log *log, const struct clock *clock,
 	       const struct log_line *line);
 
@@ -84,9 +86,9 @@ static inline bool log_has_name(const struct log_file *file)
 }
 
 /*
- * Open the file's name again, because the file was renamed, and continue there.
- * A buffer that is being written still goes to the renamed file. Not again
- * before all workers have reopened it.
+ * Open the file's name again, because the file was renamed, and write to the
+ * new file. A buffer that is being written still goes to the renamed file. Call
+ * this again only after all workers have reopened the file.
  */
 void log_reopen(struct log *log);
 

@@ -249,7 +249,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Without signals, which would interrupt the thread's calls. */
+/*
+ * Create the thread with all signals blocked, because a signal would interrupt
+ * its calls.
+ */
 static int create_thread(struct metrics *m)
 {
 	sigset_t all, before;
@@ -270,8 +273,8 @@ bool metrics_start(struct metrics *m, int fd, const struct worker *first)
 	if (fd < 0)
 		return true;
 	/*
-	 * Not blocking, because a client may leave between poll() and
-	 * accept4().
+	 * The client may leave between poll() and accept4(). Then accept4()
+	 * must fail instead of waiting for the next client.
 	 */
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	m->stop = eventfd(0, EFD_CLOEXEC);

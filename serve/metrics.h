@@ -22,8 +22,8 @@ struct metrics {
 };
 
 /*
- * Start to answer on the listening socket fd, unless it is -1. The workers must
- * exist until metrics_stop(). False: after a message.
+ * Start to answer requests on the listening socket fd. -1: do nothing. The
+ * workers must exist until metrics_stop(). False: it failed, after a message.
  */
 bool metrics_start(struct metrics *metrics, int fd,
 		   const struct worker *first);

@@ -31,8 +31,8 @@
 #define OTHER_FDS	32
 
 /*
- * Maximum number of clients per loop that may be refused at the same time; the
- * second limit applies if descriptors are few.
+ * Maximum number of clients per loop that may be refused at the same time. If
+ * descriptors are few, REFUSED_LEAST applies instead of REFUSED_MOST.
  */
 #define REFUSED_MOST	64
 #define REFUSED_LEAST	8
@@ -105,8 +105,8 @@ static void *run_member(void *arg)
 }
 
 /*
- * Use the service manager's sockets. A loop accepts from one of them, and loops
- * may share one.
+ * Give each loop one of the service manager's sockets. If there are more loops
+ * than sockets, several loops share a socket.
  */
 static bool use_sockets(struct team_member *team, const struct settings *s,
 			const struct systemd_sockets *sockets)
@@ -305,9 +305,9 @@ static int serve(const struct settings *s,
 }
 
 /*
- * Limit the number of clients by that of descriptors: each client needs one,
- * and its request another. Otherwise clients would be accepted, but their files
- * couldn't be opened.
+ * Limit the number of clients to what the descriptors suffice for: each client
+ * needs one, and its request another. Otherwise clients would be accepted whose
+ * files couldn't be opened.
  */
 static void fit_descriptors(struct settings *s)
 {

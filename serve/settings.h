@@ -40,7 +40,7 @@ struct settings {
 	/* Opened by command_serve(). */
 	int root_fd;
 	struct log_file *log_file;	/* shared by all workers */
-	bool passed;			/* the sockets are the service manager's */
+	bool passed;			/* the service manager has passed the sockets */
 };
 
 /*

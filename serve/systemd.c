@@ -75,8 +75,8 @@ bool systemd_sockets(struct systemd_sockets *s)
 
 	*s = (struct systemd_sockets){ .metrics = -1 };
 	/*
-	 * Ignore the variables: this process has inherited them, but they are
-	 * for another one (LISTEN_PID).
+	 * Ignore variables that this process has inherited, but that were meant
+	 * for another process.
 	 */
 	if (number("LISTEN_PID") != (unsigned long)getpid())
 		return true;

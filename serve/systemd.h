@@ -17,12 +17,12 @@ struct systemd_sockets {
 };
 
 /*
- * Find the sockets that were passed to this process, if any. They are shared
- * with the service manager. False: one can't be used, after a message.
+ * Find the sockets that were passed to this process, if any. The service
+ * manager keeps them open, too. False: a socket is unusable, after a message.
  */
 bool systemd_sockets(struct systemd_sockets *sockets);
 
-/* Send "READY=1" or the like, unless there is no service manager. */
+/* Send "READY=1" or another message, if there is a service manager. */
 void systemd_notify(const char *message);
 
 #endif /* SERVE_SYSTEMD_H */

@@ -34,8 +34,8 @@ void transfer_mapped(struct exchange *x, uint64_t length);
 void transfer_head(struct exchange *x, uint64_t length);
 
 /*
- * Send the last length bytes of an answer, at out. The first "head" of them
- * don't belong to the body.
+ * Send the last "length" bytes of an answer, which begin at "out". The first
+ * "head" bytes of them don't belong to the body.
  */
 void transfer_last(struct exchange *x, const char *out, size_t head,
 		   size_t length);

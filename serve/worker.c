@@ -114,7 +114,7 @@ static void reopen_all(struct worker *first)
 	if (first->reopening || first->clients.stopping || !log_has_name(file))
 		return;
 	first->reopening = true;
-	/* systemd compares the time with that of its own request. */
+	/* systemd ignores a message that is older than its own request. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(message, sizeof(message),
 		 "RELOADING=1\nMONOTONIC_USEC=%llu",
@@ -183,17 +183,18 @@ static void worker_left(struct clients *clients)
 }
 
 /*
- * io_uring opens files on a kernel thread that inherits this policy. By default
- * that thread preempts the loop for each file, at two context switches per
- * request. Under SCHED_BATCH it waits until the loop sleeps, and then opens all
- * files.
+ * Set SCHED_BATCH. io_uring opens files on a kernel thread that inherits the
+ * policy. With SCHED_OTHER that thread preempts the loop for each file, at two
+ * context switches per request. With SCHED_BATCH it waits until the loop
+ * sleeps, and then opens all files.
  */
 static void run_in_batches(void)
 {
 	const struct sched_param none = { 0 };
 
 	/*
-	 * The policy is only an optimisation; one that the user chose is kept.
+	 * Keep a policy that the user has chosen. Ignore a failure, because the
+	 * policy is only an optimisation.
 	 */
 	if (sched_getscheduler(0) == SCHED_OTHER)
 		sched_setscheduler(0, SCHED_BATCH, &none);
@@ -231,8 +232,9 @@ static void init_how(struct environment *env)
 
 	/*
 	 * If the engine isn't uring, add O_NONBLOCK, so that opening a pipe
-	 * doesn't wait for a writer. io_uring's open doesn't wait, and with
-	 * this flag io_uring would have to make plain calls on the file.
+	 * doesn't wait for a writer. io_uring's open doesn't wait. For a file
+	 * with O_NONBLOCK, the uring engine would have to make plain calls
+	 * instead of using io_uring.
 	 */
 	if (strcmp(flexsc_loop_engine(env->loop), "uring") != 0)
 		flags[0] |= O_NONBLOCK;
@@ -286,7 +288,7 @@ int worker_init(struct worker *w, const struct settings *s, int socket,
 		return rc;
 	init_how(&w->env);
 	/*
-	 * Test openat2() unless the engine is uring: io_uring opens files even
+	 * Test openat2(), unless the engine is uring: io_uring opens files even
 	 * if a system-call filter forbids openat2().
 	 */
 	if (strcmp(flexsc_loop_engine(w->env.loop), "uring") != 0)

@@ -17,8 +17,8 @@
 #include "listener.h"
 
 /*
- * SIGTERM and SIGINT; the first worker also handles SIGUSR1, and SIGHUP if the
- * log can be reopened.
+ * A worker handles SIGTERM and SIGINT. The first worker also handles SIGUSR1,
+ * and SIGHUP if the log can be reopened.
  */
 #define WORKER_SIGNALS	4
 
@@ -36,13 +36,14 @@ struct worker {
 	struct worker *next;
 	/* The rest is for the first worker only. */
 	bool first;
-	bool reopening;		/* until all workers have reopened the log */
-	bool again;		/* another signal has come meanwhile */
-	struct flexsc_cb reopened;	/* posted by the last worker that did it */
+	bool reopening;		/* some worker has yet to reopen the log */
+	bool again;		/* another signal arrived while "reopening" was set */
+	/* posted by the last worker that has reopened the log */
+	struct flexsc_cb reopened;
 };
 
 /*
- * Make a loop for the calling thread, and begin to accept from socket. The
+ * Make a loop for the calling thread, and begin to accept from "socket". The
  * worker owns the socket from now on, even on failure. first: this worker
  * reopens the log for all, and reports to the service manager. Returns 0, or
  * -errno after a message.
