@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE_MAX	(16 << 20)	/* larger files in /proc/PID/fd aren't counters */
+/* a larger file in /proc/PID/fd has no counters */
+#define PAGE_MAX	(16 << 20)
 
 static void read_loop(int fd, struct process *process)
 {

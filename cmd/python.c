@@ -82,7 +82,7 @@ static int add_path(const char *who, const char *folder)
 	return err ? failed(who, errno) : 0;
 }
 
-/* flexstudy imports flexbench, so its module takes both packages. */
+/* flexstudy imports flexbench, so a module of flexstudy needs both packages. */
 static int add_paths(const char *who, const char *module, const char *here)
 {
 	size_t end = strncmp(module, "flexstudy", 9) ? 1 : PACKAGES;

@@ -108,7 +108,8 @@ static bool set_engine(const char *name)
 }
 
 /*
- * The program keeps this process's id; processes that it starts have other ids.
+ * Only the program itself prints its counters: it keeps this process's id, and
+ * processes that it starts have other ids.
  */
 static bool set_stats(void)
 {

@@ -190,7 +190,10 @@ static void compare(struct row *row, const struct row *then)
 
 	if (!then)
 		then = &nothing;
-	/* The time when a loop was made isn't published. */
+	/*
+	 * 0: the interval is unknown, because the time when a loop was made
+	 * isn't published.
+	 */
 	seconds = then->time ? (double)(row->time - then->time) / SECOND : 0;
 	row->rates[RATE_CALLS] = up(row->calls, then->calls, seconds);
 	row->rates[RATE_AVOIDED] = rate(row->avoided - then->avoided, seconds);

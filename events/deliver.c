@@ -90,7 +90,10 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		uint32_t signals;
 		int err;
 
-		/* First, because the handler may take time, and may itself wait. */
+		/*
+		 * Call the handler first, because it may take time, and may
+		 * itself wait.
+		 */
 		deliver_others(ecb, groups);
 		/* The handler may have forked, too. */
 		if (ecb->stale)

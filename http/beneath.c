@@ -159,8 +159,8 @@ static int walk(struct walk *w, int flags)
 			err = -errno;
 		}
 		/*
-		 * It may be a link: with O_DIRECTORY, the error for a link is
-		 * ENOTDIR.
+		 * The name may be that of a link: with O_DIRECTORY, opening a
+		 * link fails with ENOTDIR.
 		 */
 		if (err == -ELOOP || err == -ENOTDIR)
 			err = follow(w, name);

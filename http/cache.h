@@ -24,8 +24,8 @@ struct cache {
 
 /*
  * Return the file of that name, if the cache has it and it was checked within
- * CACHE_VALID. Of an older entry, one caller per CACHE_VALID gets NULL and has
- * to open the file anew; the others get the old file meanwhile. Pair with
+ * CACHE_VALID. If the entry is older, one caller per CACHE_VALID gets NULL and
+ * has to open the file anew. The others get the old file meanwhile. Pair with
  * cache_release().
  */
 struct file *cache_find(struct cache *cache, const char *name, size_t length);

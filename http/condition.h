@@ -32,7 +32,7 @@ struct range {
  */
 struct range range_parse(const char *value, size_t length);
 
-/* Which bytes of a file of that size the range selects. False: none. */
+/* Find the bytes that the range selects of a file of that size. False: none. */
 bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
 		   uint64_t *length);
 

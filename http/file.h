@@ -23,7 +23,7 @@ struct cached;
 /* The tag is a quoted string of three numbers. */
 #define FILE_ETAG_MAX	(3 * TEXT_HEX_MAX + 4)
 
-/* The most bytes of the headers that a server adds to its files. */
+/* Maximum length of the headers that a server adds to those of a file. */
 #define FILE_MORE_MAX	192
 
 #define FILE_HEADERS_MAX						\

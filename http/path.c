@@ -69,8 +69,9 @@ static const char *split_query(struct path *path, const char *p,
 }
 
 /*
- * Handle the end of the name's last segment, which starts at start. Drop it if
- * it is "." or empty; if it is "..", drop it and its parent. Returns a status.
+ * Handle the end of the name's last segment, which begins at "start". Drop it
+ * if it is "." or empty; if it is "..", drop it and its parent. Returns a
+ * status.
  */
 static int close_segment(struct path *path, size_t start, bool all)
 {

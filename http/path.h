@@ -19,11 +19,12 @@ struct path {
 };
 
 /*
- * Decode target, in origin or absolute form, into name, which has size bytes
- * and keeps room for PATH_INDEX. Returns 0 or the HTTP status to answer with:
+ * Decode "target", in origin or absolute form, into "name", which has "size"
+ * bytes and keeps room for PATH_INDEX. Returns 0, or the HTTP status of the
+ * answer:
  * - 400: not a path
  * - 403: it leads out of the root
- * - 404: a name begins with a dot, unless all is true
+ * - 404: a name begins with a dot, unless "all" is set
  * - 414: it is too long
  */
 int path_resolve(struct path *path, const char *target, size_t length,
@@ -33,7 +34,10 @@ int path_resolve(struct path *path, const char *target, size_t length,
 void path_push_index(struct path *path);
 void path_pop_index(struct path *path);
 
-/* Append name to a URL, without a leading "/"; at most 3 bytes per byte. */
+/*
+ * Append "name" to a URL, without a leading "/". Each byte becomes at most
+ * three.
+ */
 char *path_encode(char *p, const char *name, size_t length);
 
 #endif /* HTTP_PATH_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The head of an answer, parsed by a client without a copy, and however it is
- * split into pieces. The body is left to the caller.
+ * Parses the head of an answer, for a client. The head may arrive in pieces of
+ * any length, and isn't copied. The body is left to the caller.
  */
 #ifndef HTTP_REPLY_H
 #define HTTP_REPLY_H
@@ -18,7 +18,7 @@ struct reply {
 	bool complete;		/* the head is complete; these are valid: */
 	bool has_length;
 	bool keep_alive;
-	int status;		/* of an HTTP/1.1 answer; 0: another version */
+	int status;		/* status of an HTTP/1.1 answer; 0: another version */
 	uint64_t length;	/* Content-Length */
 	const char *wrong;	/* NULL, or why the head is invalid */
 };

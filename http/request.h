@@ -56,13 +56,14 @@ struct request {
 	const char *head;	/* the head's first byte, valid during callbacks */
 	enum request_state state;
 	int status;		/* the status that refuses it, or 0 */
-	size_t length;		/* of the head, once that is complete */
+	size_t length;		/* length of the head, set when the head is complete */
 	uint64_t body;		/* bytes after the head, including chunk framing */
 	bool keep_alive;
-	bool unread;		/* it has a body that won't be read */
+	bool unread;		/* the request has a body that won't be read */
 	uint8_t method;		/* enum llhttp_method */
 	uint8_t minor;		/* HTTP/1.minor */
-	uint8_t current;	/* the header being read; HEADERS: an unknown one */
+	/* the header that is being read; HEADERS: an unknown one */
+	uint8_t current;
 	struct span name;	/* the name of that header */
 	struct span target;
 	struct span header[HEADERS];	/* values without surrounding blanks */
@@ -73,16 +74,17 @@ struct request {
 void request_init(struct request *request, const struct limits *limits);
 
 /*
- * Parse the bytes from offset "from" to "to" (exclusive) after head. The bytes
- * before "from" must be unchanged, but head may have moved since the last call.
- * *used is set to the number of bytes from head on that belong to this request.
+ * Parse the bytes from offset "from" to "to" (exclusive) after "head". The
+ * bytes before "from" must be unchanged, but may have moved since the last
+ * call. *used is set to the number of bytes after "head" that belong to this
+ * request.
  */
 int request_parse(struct request *request, const char *head, size_t from,
 		  size_t to, size_t *used);
 
 /*
- * The value of a header within head, which must be complete. NULL unless the
- * header occurs exactly once.
+ * The value of a header within the head, which must be complete. NULL unless
+ * the header occurs exactly once.
  */
 static inline const char *request_header(const struct request *request,
 					 const char *head, enum header header,

@@ -27,13 +27,16 @@ struct response {
 };
 
 /*
- * Write a head for length bytes of file from offset first on, so that the head
- * ends at body. Returns its beginning.
+ * Write a head for "length" bytes of the file from offset "first" on. The head
+ * ends at "body". Returns its beginning.
  */
 char *response_file(const struct response *response, char *body,
 		    const struct file *file, uint64_t first, uint64_t length);
 
-/* Likewise, for length bytes of HTML. */
+/*
+ * Write a head for "length" bytes of HTML, which ends at "body". Returns its
+ * beginning.
+ */
 char *response_html(const struct response *response, char *body,
 		    uint64_t length);
 

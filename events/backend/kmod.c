@@ -65,7 +65,10 @@ static void kecb_run(struct flexsc__upcall *upcall)
 	errno = err;
 }
 
-/* Store how the kernel enters the handler. Without these words it sends SIGURG. */
+/*
+ * Store how the kernel makes an upcall. If nothing is stored, the kernel sends
+ * SIGURG.
+ */
 static int kecb_prepare(struct flexsc_ecb *ecb)
 {
 	struct kecb *kecb = ecb->own;
@@ -125,8 +128,8 @@ static int kecb_forget(struct flexsc_ecb *ecb, uint32_t index, bool close)
 	int err;
 
 	/*
-	 * Forget before closing: after close() the slot may belong to another
-	 * descriptor.
+	 * Forget the source before closing its descriptor: after close() the
+	 * slot may belong to another descriptor.
 	 */
 	err = kecb_ioctl(ecb, FLEXSC_ECB_FORGET, index);
 	ecb->sources[index].flags = 0;

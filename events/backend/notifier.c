@@ -33,9 +33,9 @@ static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 }
 
 /*
- * SIGURG has arrived in a critical section: block it until the section ends. With the
- * module that isn't needed: it puts events on their lists before it sends SIGURG, and
- * the end of the section checks the lists.
+ * SIGURG has arrived in a critical section: block SIGURG until the section
+ * ends. With the module that isn't needed: the module puts events on their
+ * lists before it sends SIGURG, and the end of the section checks the lists.
  */
 static void notifier_postpone(struct flexsc_ecb *ecb, ucontext_t *context)
 {

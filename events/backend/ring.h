@@ -14,8 +14,8 @@ struct io_uring_sqe;
 
 /* The kinds of requests. */
 enum evring_kind {
-	EVRING_POLL,		/* the index is that of a slot */
-	EVRING_ACCEPT,		/* the same */
+	EVRING_POLL,		/* the index is a slot's */
+	EVRING_ACCEPT,		/* the index is a slot's */
 	EVRING_BELL,
 	EVRING_OTHER,		/* its completion is ignored */
 };

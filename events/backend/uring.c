@@ -27,7 +27,8 @@
 
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U
-#define ENDS_MAX	8		/* unless the completion queue was full */
+/* how often in a row a poll may end, unless the queue was full */
+#define ENDS_MAX	8
 #define AGAIN		100000000U	/* ns until a full listening socket is
 					 * retried */
 
@@ -57,7 +58,10 @@ static void evring_poll_failed(struct flexsc_ecb *ecb, uint32_t index, int err)
 	struct source *source = &ecb->sources[index];
 
 	source->error = err;
-	/* No event if the descriptor was closed, or if the caller gets the error. */
+	/*
+	 * Raise no event if the function that creates the source returns the
+	 * error, or if the descriptor was closed.
+	 */
 	if (source->flags & SOURCE_BEGINS || err == -EBADF)
 		return;
 	ecb->slots[index].error = err;
@@ -161,8 +165,8 @@ static void evring_settle(struct flexsc_ecb *ecb)
 
 		any = evring_reap(ecb);
 		/*
-		 * The kernel has no room for completions, and none could be taken: it
-		 * will never have.
+		 * The kernel has no room for completions, and none could be
+		 * taken to make room. So this won't change.
 		 */
 		if (err == -EBUSY && !any)
 			evring->failed = err;
@@ -191,9 +195,10 @@ static int evring_look(struct flexsc_ecb *ecb)
 	for (;;) {
 		io_uring_cq_eventfd_toggle(&evring->ring, true);
 		/*
-		 * A full barrier between "critical" and the completions. The kernel
-		 * writes a completion and then checks whether to count it for the
-		 * eventfd.
+		 * A full barrier between the stores (the toggle, "critical")
+		 * and the load of the completions. The kernel writes a
+		 * completion and then checks whether to count it for the
+		 * eventfd. So at least one side sees the other's store.
 		 */
 		__atomic_fetch_add(&ecb->control->critical, 0,
 				   __ATOMIC_SEQ_CST);
@@ -221,8 +226,8 @@ static bool evring_stirs(const struct flexsc_ecb *ecb)
 /* The backend. */
 
 /*
- * Watch a slot's descriptor. When the request is submitted, the descriptor's first
- * state is available at once, or the error that prevents it.
+ * Watch a slot's descriptor. When the request is submitted, it yields at once
+ * the descriptor's first state, or the error that prevents watching.
  */
 static int evring_begin(struct flexsc_ecb *ecb, uint32_t index)
 {
@@ -309,7 +314,7 @@ static int evring_flush(struct flexsc_ecb *ecb)
 
 	flexsc__source_flush(ecb);
 	flexsc__evring_accept(ecb);
-	/* Deliver batches even if the wait doesn't sleep. */
+	/* Deliver a batch even if the wait returns without sleeping. */
 	if (ecb->flags & FLEXSC_ECB_BATCHED && ecb->control->waiting)
 		io_uring_get_events(&evring->ring);
 	return evring_look(ecb);

@@ -65,7 +65,10 @@ static void acceptor_fail(struct flexsc_ecb *ecb,
 	struct source *source = &ecb->sources[acceptor->index];
 
 	source->error = err;
-	/* No event if the descriptor was closed, or if the caller gets the error. */
+	/*
+	 * Raise no event if the function that creates the source returns the
+	 * error, or if the descriptor was closed.
+	 */
 	if (!(source->flags & SOURCE_BEGINS) && err != -EBADF)
 		acceptor_report(ecb, acceptor, err);
 }
@@ -150,8 +153,8 @@ void flexsc__evring_accepted(struct flexsc_ecb *ecb, uint32_t index, int res,
 		 res == -EOPNOTSUPP)
 		acceptor_fail(ecb, acceptor, res);
 	/*
-	 * Accept again after any other error: a connection was aborted, or the
-	 * request was cancelled.
+	 * Other errors are temporary: a connection was aborted, or the request
+	 * was cancelled. Accept again.
 	 */
 	if (!acceptor->accepting && acceptor_may(ecb, acceptor))
 		acceptor_request(ecb, acceptor);

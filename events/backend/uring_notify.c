@@ -12,8 +12,8 @@
  * runs and finds the completion. A chain notifies once, and is submitted again when the
  * completions are collected.
  *
- * While the owner collects, the kernel doesn't count completions. A second check finds
- * completions that arrive before it counts again: evring_look().
+ * While the owner collects, the kernel doesn't count completions. evring_look() makes it
+ * count again, then checks once more for completions that arrived before that.
  */
 #include "uring.h"
 

@@ -98,7 +98,10 @@ static inline bool control_waits(const control_t *control, uint32_t groups)
 	return __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST) & groups;
 }
 
-/* As control_waits(), for an owner that also wakes to call its handler. */
+/*
+ * As control_waits(). Also true if the owner waits for other groups only, but
+ * has to call its handler for one of these.
+ */
 static inline bool control_wakes(const control_t *control, uint32_t groups)
 {
 	uint32_t waiting = __atomic_load_n(&control->waiting, __ATOMIC_SEQ_CST);

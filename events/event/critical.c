@@ -33,7 +33,7 @@ static bool critical_unmask(struct flexsc_ecb *ecb)
 	return true;
 }
 
-/* Does the handler have to be called, for other groups than these? */
+/* Does the handler have to be called for groups other than "except"? */
 static bool critical_due(const struct flexsc_ecb *ecb, uint32_t except)
 {
 	return ecb->handler && !ecb->stale &&
@@ -70,9 +70,9 @@ static void critical_step(struct flexsc_ecb *ecb)
 }
 
 /*
- * Repair the state after a longjmp() out of a handler, which ends with its section. The
- * jump may also have left SIGURG's handler, a wait, or the end of a section in which
- * SIGURG arrived.
+ * Repair the state after a longjmp() out of a handler: the program ends the
+ * handler's section. The jump may also have left SIGURG's handler, a wait, or
+ * the end of a section in which SIGURG arrived.
  */
 static void critical_jumped(struct flexsc_ecb *ecb)
 {

@@ -41,8 +41,8 @@ static bool payload_post(struct source *source, struct flexsc_ecb_event *event)
 	event->payload[0] = __atomic_exchange_n(&source->word, 0,
 						__ATOMIC_RELAXED);
 	/*
-	 * Nothing to hand out: the word arrived between a post's two steps, and an
-	 * earlier event has contained it.
+	 * 0: a post stores its word, then marks the slot, and an earlier event
+	 * took the word in between. There is nothing to hand out.
 	 */
 	return event->payload[0];
 }
@@ -114,8 +114,9 @@ static void payload_accepted(const struct flexsc_ecb *ecb,
 }
 
 /*
- * Is this an event of the listening socket itself? Connections can't be accepted, or
- * only by the program, because its calls are watched or the socket lacks O_NONBLOCK.
+ * Complete an event of the listening socket itself. Either connections can't be
+ * accepted, or only the program can accept them (-EPERM), because its calls are
+ * traced or the socket lacks O_NONBLOCK.
  */
 static bool payload_not_accepted(struct flexsc_ecb_event *event)
 {

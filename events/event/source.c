@@ -49,7 +49,7 @@ void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 	RULE(ecb->control->critical);
 	RULE(source->flags & SOURCE_USED);
 	if (control_deliverable(ecb->control) & 1U << source->group)
-		/* Without S3, because this is the owner's own thread. */
+		/* S3 isn't needed, because this is the owner's own thread. */
 		source_push(ecb, index, bits);
 	else
 		source_hold(ecb, index, bits);

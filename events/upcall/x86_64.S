@@ -63,8 +63,8 @@ flexsc__upcall_entry:
 	.cfi_def_cfa_register rbp
 	movq	%rdi, %rbx
 	/*
-	 * Save the words on the stack, because a handler that ends its critical
-	 * section may be interrupted.
+	 * Save the extended state on the stack, not at a fixed place: a handler
+	 * that ends its critical section may be interrupted by another upcall.
 	 */
 	movq	UPCALL_ROOM(%rbx), %rcx
 	testq	%rcx, %rcx
@@ -131,7 +131,10 @@ flexsc__upcall_tail:
 	movq	64(%rsp), %rax
 	leaq	FRAME_FLAGS(%rsp), %rsp
 	.cfi_adjust_cfa_offset -FRAME_FLAGS
-	/* The kernel knows the stack pointer at each of these two instructions. */
+	/*
+	 * At each of these two instructions, the kernel knows the stack
+	 * pointer's distance from the frame.
+	 */
 	popfq
 	.cfi_adjust_cfa_offset -8
 	ret	$RED_ZONE
