@@ -207,14 +207,18 @@ void registration_destroy(struct registration *reg)
 {
 	might_sleep();
 	if (reg->mm) {
-		/* First, because debugfs reads the registration. */
+		/*
+		 * Remove the registration from debugfs first, because debugfs
+		 * reads it.
+		 */
 		debug_remove(reg);
 		registration_end_permits(reg);
 		death_fini(reg);
 		registration_end_timers(reg);
 		registration_check_deserted(reg);
 		/*
-		 * Last: no references to the records and the memory are left.
+		 * Free the records and the memory last: nothing refers to them
+		 * any more.
 		 */
 		threads_free(reg);
 		put_cred(reg->cred);

@@ -10,7 +10,7 @@
 struct pt_regs;
 
 typedef asmlinkage long (*call_fn)(const struct pt_regs *regs);
-#define DISPATCH_SIZE	512	/* functions; a power of two, so that a number can be masked */
+#define DISPATCH_SIZE	512	/* a power of two, so that a number can be masked */
 extern call_fn dispatch_table[DISPATCH_SIZE];
 extern call_fn dispatch_restart;	/* restart_syscall() */
 int dispatch_init(void);

@@ -162,7 +162,7 @@ struct registration {
 	int unfit_threads;		/* consecutive new threads that were unfit */
 	bool woken;		/* FLEXSC_IOC_WAKE was called; the next wait clears this */
 	u64 seen;		/* the wait ends when "completed" exceeds this */
-	ktime_t deadline;	/* KTIME_MAX: none; 0: don't sleep */
+	ktime_t deadline;	/* end of the wait; KTIME_MAX: none; 0: don't sleep */
 	struct hrtimer timer;
 
 	struct mutex setup;	/* serialises registering and changes of the policy */

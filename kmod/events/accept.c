@@ -198,9 +198,7 @@ static void listener_report(struct watch *listener, u32 kind, long error)
 	watch_deliver_claimed(listener, 0, kind);
 }
 
-/*
- * Report the error, but not again before a slot or a descriptor is free again.
- */
+/* Report the error once, until a slot or a descriptor is free again. */
 static void listener_overflow(struct watch *listener, long error, u32 frees)
 {
 	if (!listener->overflowed) {

@@ -47,7 +47,8 @@ static bool ecb_has_other_work(const struct ecb *ecb)
 	const struct callback_head *work = READ_ONCE(current->task_works);
 
 	/*
-	 * "next" may be read: only the owner takes the ECB's work off the list.
+	 * Reading "next" is safe: only the owner takes the ECB's work off the
+	 * list.
 	 */
 	return work && (work != &ecb->work || READ_ONCE(work->next));
 }
@@ -63,7 +64,9 @@ static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 	for (;;) {
 		/* A full barrier: U3. */
 		set_current_state(TASK_INTERRUPTIBLE);
-		/* Make the wait restart: signal_pending() is true then. */
+		/*
+		 * The flag makes signal_pending() true, so the wait restarts.
+		 */
 		if (slept && ecb_has_other_work(ecb))
 			set_thread_flag(TIF_NOTIFY_SIGNAL);
 		has_work = ecb_has_work(ecb, groups);

@@ -55,8 +55,9 @@ void listeners_requeue(struct ecb *ecb)
 }
 
 /*
- * Move an accepting watch to "starved". "frees" is the value that ecb.frees had
- * before no slot or descriptor was found: if it has changed, retry.
+ * Move an accepting watch to "starved", because no slot or descriptor was
+ * found. "frees" is the value that ecb.frees had before that attempt: if it has
+ * changed, retry.
  */
 void listener_starve(struct watch *listener, u32 frees)
 {

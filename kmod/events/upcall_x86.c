@@ -27,7 +27,7 @@
 #include "events/upcall.h"
 
 #define RED_ZONE	128
-#define SYSCALL_SIZE	2	/* of a system-call instruction, in bytes */
+#define SYSCALL_SIZE	2	/* length of a system-call instruction */
 #define SYSCALL_CODE	0x050f	/* "syscall", as loaded from memory */
 #define INT80_CODE	0x80cd
 /*
@@ -40,8 +40,8 @@
 /*
  * Returns the current task's protection-key rights. If they differ from those
  * at the ECB's creation, no upcall is made: a handler must not run with the
- * rights of the code that it interrupts, and a signal's handler doesn't,
- * either.
+ * rights of the code that it interrupts. A signal's handler doesn't, either,
+ * because the kernel resets the rights for it.
  */
 u32 upcall_rights(void)
 {
@@ -86,7 +86,7 @@ static bool upcall_end_call(struct pt_regs *regs, u32 flags)
 	if (upcall_restarts(regs))
 		return false;
 	switch ((long)regs->ax) {
-	case -ENOSYS:		/* stored by the kernel's entry code before the call */
+	case -ENOSYS:		/* set by the kernel's entry code: no result yet */
 		return false;
 	case -ERESTARTSYS:
 	case -ERESTARTNOHAND:

@@ -49,8 +49,8 @@ static const char *const watch_watchers[] = {
 };
 
 /*
- * Addresses of their file operations. The extra element is for an empty list,
- * as an array may not be empty.
+ * The addresses of these file operations. The extra element is for an empty
+ * list, because an array may not be empty.
  */
 static const void *watch_watcher_ops[ARRAY_SIZE(watch_watchers) + 1]
 	__ro_after_init;
@@ -113,7 +113,7 @@ static struct watch *watch_fill(struct ecb *ecb,
 	return watch;
 }
 
-/* Watch a slot that threads push from user mode. It has no file. */
+/* Watch a slot that threads push from user mode. The watch has no file. */
 static long watch_add_user(struct ecb *ecb, const struct flexsc_ecb_watch *args)
 {
 	struct watch *watch = watch_fill(ecb, args);

@@ -69,7 +69,7 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
 	}
 	count(reg, COUNT_RESTARTED, 1);
 	if (ret == -ERESTART_RESTARTBLOCK) {
-		/* The entry's result, should the task never come back. */
+		/* This is the entry's result if the task never comes back. */
 		WRITE_ONCE(reg->entries[index].ret, -EINTR);
 		carry(thread, index, TAKEN_RESTARTS);
 	} else {

@@ -58,13 +58,13 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head,
 				     (int)(head + 1)));
 	/*
-	 * Must follow the compare-and-swap, because the owner may overwrite the
-	 * word from now on. If several threads take words at the same time, the
-	 * shared head may go backwards for a moment; the owner then sees less
-	 * room than there is.
+	 * Store this after the compare-and-swap: from now on the owner may
+	 * overwrite the word. If several threads take words at the same time,
+	 * the shared head may go backwards for a moment; the owner then sees
+	 * less room than there is.
 	 */
 	WRITE_ONCE(reg->shared->head, head + 1);
-	/* Masked, so that speculation doesn't go beyond the entries either. */
+	/* The mask also keeps speculation within the entries. */
 	*index = word & reg->mask;
 	return true;
 }
@@ -146,8 +146,8 @@ static noinline void entry_settle_unbegun(struct thread *thread, u32 index)
 /*
  * Make the call of a BUSY entry. The number and arguments are copied before the
  * task is checked for filters and tracers, so no thread can change the call
- * after the check. A filter installed after the check is no later than for a
- * plain call.
+ * after the check. A filter that is installed after the check doesn't see this
+ * call, as it wouldn't see a plain call that has begun.
  */
 static __always_inline void entry_make(struct registration *reg,
 				       struct thread *thread,
@@ -245,8 +245,8 @@ static noinline void entry_consider(struct thread *thread,
 		return;
 	}
 	/*
-	 * Without a permit, which was lost in vfs_poll(), cancel_entry() looks
-	 * for the thread here.
+	 * If the thread lost its permit in vfs_poll(), cancel_entry() can't
+	 * find it by its permit. Store it where cancel_entry() looks next.
 	 */
 	if (!thread->permit)
 		WRITE_ONCE(thread->reg->companions[index].thread, thread);
@@ -311,8 +311,8 @@ static noinline bool entries_give_way(struct thread *thread)
 	if (thread->is_waiter && READ_ONCE(thread->reg->waiter) != thread)
 		return true;
 	/*
-	 * Needed because an RCU-tasks grace period waits until each task has
-	 * slept, which this one may never do.
+	 * An RCU-tasks grace period waits until each task has slept. This task
+	 * may never sleep, so report that it can be passed over.
 	 */
 	if (need_resched())
 		entries_notify(thread);

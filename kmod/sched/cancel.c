@@ -64,8 +64,8 @@ bool cancel_kick(struct thread *thread, u64 executes)
 	bool mine;
 
 	/*
-	 * Don't get preempted here: the thread spins while "executes" is
-	 * CLAIMED.
+	 * Don't get preempted here: the interrupted thread spins in
+	 * cancel_await() while its "executes" is CLAIMED.
 	 */
 	preempt_disable();
 	mine = atomic64_cmpxchg(&thread->executes, executes,
@@ -135,8 +135,8 @@ long cancel_entry(struct registration *reg, u32 index)
 		return -EINVAL;
 	index = array_index_nospec(index, reg->entry_count);
 	/*
-	 * Orders this after the owner's CANCEL. Pairs with entry_start() and
-	 * carry_resume().
+	 * Orders the search after the owner's store of CANCEL. Pairs with
+	 * entry_start() and carry_resume().
 	 */
 	smp_mb();
 	thread = cancel_find(reg, index);

@@ -10,7 +10,7 @@
 #include "sched/permit.h"
 #include "sched/record.h"
 
-#define WAKE_TRIES	8	/* number of idle threads whose core is compared */
+#define WAKE_TRIES	8	/* number of idle threads that are considered */
 
 /*
  * Choose the idle thread to wake. Of the last WAKE_TRIES threads that went
@@ -105,8 +105,8 @@ void idle_end_all(struct registration *reg)
 void idle_wake_for_backlog(struct registration *reg)
 {
 	/*
-	 * In this order: otherwise another thread could advance the head beyond
-	 * the tail that was read.
+	 * Read the head before the tail: otherwise another thread could advance
+	 * the head beyond the tail that was read.
 	 */
 	u32 head = (u32)atomic_read(&reg->head);
 	u32 backlog = READ_ONCE(reg->shared->tail) - head;

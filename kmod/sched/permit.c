@@ -81,8 +81,8 @@ bool permit_is_elsewhere(const struct thread *thread)
 	/*
 	 * A thread may have lost its affinity: when a core goes offline, the
 	 * scheduler lets its threads run anywhere. The core is marked inactive
-	 * before that, and no thread can move there. So don't request it: the
-	 * thread would only return with FLEXSC_SERVE_STAYS.
+	 * before that, and no thread can move there. So don't request the move:
+	 * the thread would only return with FLEXSC_SERVE_STAYS.
 	 */
 	return core >= 0 && cpu_active(core) &&
 	       current->nr_cpus_allowed != thread->stays &&

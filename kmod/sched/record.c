@@ -27,9 +27,9 @@ static struct thread *thread_take_unused(struct registration *reg)
 }
 
 /*
- * Get a record. An ioctl leaves the other fields of its record as it found
- * them. WAIT leaves the fields set here as well, so the wait record, which only
- * WAIT uses, is set up once.
+ * Get a record. The fields that aren't set here have their initial values,
+ * because each ioctl restores them. WAIT also leaves the fields that are set
+ * here unchanged. So the wait record, which only WAIT uses, is set up once.
  */
 static struct thread *thread_get(struct registration *reg, bool is_waiter)
 {

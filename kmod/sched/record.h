@@ -38,16 +38,23 @@ struct thread {
 	 */
 	struct task_struct *task;
 	struct preempt_notifier notifier;
-	struct permit *permit;	/* written by its own task only; see block_sched_out() */
-	int core;		/* the core to which it reported to have moved; -1: any */
-	int stays;		/* nr_cpus_allowed when it reported that it can't move */
-	u32 polls;		/* the entry whose file it polls, or NO_ENTRY; see execute.c */
-	atomic64_t executes;	/* the entry that it executes, or nothing: see cancel.c */
+	/* written by the record's own task only; see block_sched_out() */
+	struct permit *permit;
+	/* the core to which the thread reported to have moved; -1: any */
+	int core;
+	/* nr_cpus_allowed when the thread reported that it can't move */
+	int stays;
+	/* the entry whose file the thread polls, or NO_ENTRY; see execute.c */
+	u32 polls;
+	/* the entry that the thread executes, or nothing: see cancel.c */
+	atomic64_t executes;
 	bool is_waiter;		/* in FLEXSC_IOC_WAIT */
 	bool is_wait_record;		/* it is registration.wait_record */
-	bool blocked;		/* has lost its permit in an entry that it still executes */
+	/* the thread lost its permit in an entry that it still executes */
+	bool blocked;
 	bool woken;		/* taken off the idle list by idle_wake(); under the lock */
-	bool needs_thread;	/* user mode has to create a thread on its behalf */
+	/* its ioctl has to request another thread from user mode */
+	bool needs_thread;
 	bool bounces;		/* user mode has to make the call of "carries" */
 	int signalled;		/* the result of FLEXSC_IOC_SERVE, if not 0 */
 	u32 carries;		/* the entry to carry through user mode, or NO_ENTRY */

@@ -35,9 +35,14 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	    (!executes && READ_ONCE(thread->polls) == FLEXSC_NO_ENTRY) ||
 	    !task_sleeps(current))
 		return;
-	/* If this fails, the thread publishes when it runs again. */
+	/*
+	 * If this fails, the thread publishes its completions when it runs
+	 * again.
+	 */
 	publish_now(thread);
-	/* Must precede the release of the permit: pairs with cancel_find(). */
+	/*
+	 * Store this before the permit is released: pairs with cancel_find().
+	 */
 	if (executes)
 		WRITE_ONCE(thread->reg->companions[(u32)executes].thread,
 			   thread);
@@ -46,8 +51,8 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	atomic64_inc(&permit->counts[PERMIT_BLOCKED]);
 	WRITE_ONCE(thread->blocked, true);
 	/*
-	 * Together with the barrier of block_permit_freed() this pairs with the
-	 * owner's kick.
+	 * Pairs with the owner's kick, together with the barrier of
+	 * block_permit_freed().
 	 */
 	WRITE_ONCE(thread->reg->shared->needs_kick, 1);
 	/* Pairs with the cmpxchg() of permit_take(). */

@@ -36,10 +36,10 @@ static bool serve_idle(struct registration *reg, struct thread *thread)
 	WARN_ON_ONCE(thread->permit || thread->carries != FLEXSC_NO_ENTRY);
 	idle_begin(reg, thread);
 	/*
-	 * The thread enters the list, then looks for work. All that creates
-	 * work (a kick, a recall, idle_end_all()) executes a full barrier
-	 * afterwards, then looks at the list. So at least one side sees the
-	 * other.
+	 * The thread enters the list, then looks for work. Any code that
+	 * creates work (a kick, a recall, idle_end_all()) executes a full
+	 * barrier afterwards, then looks at the list. So at least one of the
+	 * two sees the other.
 	 */
 	smp_mb();
 	for (;;) {

@@ -30,8 +30,8 @@
 #include "serve/serve.h"
 
 /*
- * An irq_work, because a work can't be queued with the run queue's lock held:
- * it queues the work.
+ * Queues the work. This is an irq_work, because a work can't be queued with the
+ * run queue's lock held.
  */
 static void death_queue_work(struct irq_work *work)
 {

@@ -222,8 +222,8 @@ long wait_ioctl(struct registration *reg, u64 seen)
 		ret = wait_first(reg, thread);
 		if (unlikely(cmpxchg(&reg->waiter, thread, NULL) != thread)) {
 			/*
-			 * The result TAKEN replaces MORE, so let another thread
-			 * request one.
+			 * The result TAKEN replaces MORE, so user mode won't
+			 * create a thread: allow another thread to request one.
 			 */
 			if (ret == FLEXSC_WAIT_MORE)
 				atomic_set(&reg->thread_requested, 0);
