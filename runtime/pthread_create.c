@@ -65,7 +65,7 @@ static void *thread_main(void *arg)
 	void *ret;
 
 	/*
-	 * Before flexsc__life_begin(), where a handler may run and reach a cancellation
+	 * Push this first: in flexsc__life_begin(), a handler may reach a cancellation
 	 * point.
 	 */
 	pthread_cleanup_push(uthread_end, u);
@@ -73,7 +73,7 @@ static void *thread_main(void *arg)
 			   birth.filter);
 	count_birth(-1U);
 	/*
-	 * Inside the runtime, so that no other thread can install a seccomp filter
+	 * Enter the runtime, so that no other thread can install a seccomp filter
 	 * between filter_is_near() and the system call in has_priority().
 	 */
 	flexsc__enter(u);
@@ -86,8 +86,9 @@ static void *thread_main(void *arg)
 }
 
 /*
- * The program's main(). If a cancellation or pthread_exit() leaves it, libc makes a
- * system call that no carrier may make. So the thread ends as other user threads do.
+ * The program's main(). If a cancellation or pthread_exit() leaves main(), libc ends
+ * the thread by a system call that no carrier may make. So a cleanup handler ends the
+ * user thread first.
  */
 static int (*program_main)(int, char **, char **);
 
@@ -115,7 +116,7 @@ EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc,
 				       rtld_fini, stack);
 }
 
-/* The program has set default attributes for its threads. */
+/* Has the program set default attributes for its threads? */
 static atomic_bool has_defaults;
 
 EXPORT int pthread_setattr_default_np(const pthread_attr_t *attr)

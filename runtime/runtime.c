@@ -83,16 +83,14 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
-	/* Before any close(): the handler of lib/run/make.c may run later. */
+	/* Before any close(): the fork handler of lib/run/make.c may run later. */
 	flexsc__private_fds_forked();
 	flexsc__guards_forked();
 	flexsc__heap_forked();
 	flexsc__actions_forked();
 	if (!runtime_runs())
 		return;
-	/*
-	 * u is no user thread any more: with --deep, libc's calls below reach the hook.
-	 */
+	/* u is no longer a user thread: the calls below reach the hook with --deep. */
 	u->alive = false;
 	flexsc__runtime.state = RUNTIME_NOT;
 	started = 0;
@@ -125,7 +123,7 @@ __attribute__((destructor)) static void at_exit(void)
  * at 10 ns per number.
  */
 #define FLOOR	2048
-/* Number of spares for which descriptors from FLOOR on are reserved. */
+/* Reserve descriptors from FLOOR on for so many spares. */
 #define SPARES_MANY	8U
 
 static void place_descriptors(uint32_t carriers)
@@ -175,13 +173,15 @@ static bool patch(void)
 	return patched;
 }
 
-/* Entries per carrier: as many pending calls as a process can have threads. */
+/*
+ * Entries per carrier: a process can have so many threads, each with one pending call.
+ */
 #define ENTRIES		(1U << 17)
 
 /*
- * The program's threads need addresses, too: a stack takes some MB. If addresses are
- * limited, only as many carriers start, the spare included, as get this many bytes
- * each.
+ * The program's threads need address space, too: a stack takes some MB. If the address
+ * space is limited (RLIMIT_AS), start only so many carriers, the spare included, that
+ * each has this many bytes.
  */
 #define CARRIER_SPACE	(8UL << 20)
 
@@ -209,7 +209,10 @@ static uint32_t carriers_that_fit(uint32_t n)
 	return fit;
 }
 
-/* Fewer carriers or another engine suffice; a message reports that once. */
+/*
+ * Start n carriers. Fewer carriers or another engine suffice; a message reports that
+ * once.
+ */
 static bool start_carriers(unsigned int n)
 {
 	struct flexsc_options options = {
@@ -246,9 +249,9 @@ static bool start_carriers(unsigned int n)
 }
 
 /*
- * Test whether seccomp filters permit io_uring, while the process has one thread; the
- * result serves all later threads. Otherwise each carrier would create a child for its
- * own test.
+ * Test whether seccomp filters permit io_uring. With one thread in the process, the
+ * result holds for all later threads. Otherwise each carrier would create a child for a
+ * test of its own.
  */
 static void try_filters(void)
 {
@@ -259,9 +262,9 @@ static void try_filters(void)
 }
 
 /*
- * Start the monitor, without which a user thread that computes would block all others,
- * then n carriers. Not the other way round: a carrier that has started may not end
- * while the program has other threads, which may use it.
+ * Start the monitor, then n carriers. Without the monitor, a user thread that computes
+ * would block all others. The monitor starts first because its start may fail, and
+ * started carriers may not end while other threads of the program may use them.
  */
 static bool start_threads(unsigned int n)
 {
@@ -283,7 +286,10 @@ static bool start_threads(unsigned int n)
 	return false;
 }
 
-/* False: libc created the caller, as for SIGEV_THREAD, whose end can't be noticed. */
+/*
+ * False: libc created the caller, as for SIGEV_THREAD, and the runtime would miss its
+ * end.
+ */
 static bool is_first_thread(void)
 {
 	return raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) ==
@@ -389,7 +395,7 @@ static void end_dormant(void)
 	struct uthread *u = &flexsc__self;
 	bool enters = u->alive && !u->busy;
 
-	/* A filter of the caller may forbid this, and carriers would inherit it. */
+	/* The filter may forbid calls of the start, and carriers would inherit it. */
 	if (filter_is_near(u))
 		return;
 	if (enters)

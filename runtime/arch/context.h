@@ -3,12 +3,13 @@
  * Context switching: what differs between processors. A context is a stack with saved
  * registers, and the thread pointer, which locates a thread's TLS. Any thread.
  *
- * A kernel thread has a record, its "self" (struct kthread). While it runs a user thread,
- * it has that one's thread pointer, so x86-64 keeps the self in another register.
- * aarch64 has no other register. There each TLS has a copy, and a kernel thread writes
- * its self into a user thread's TLS before it switches to it (context_lend_self()).
- * CONTEXT_SELF_IN_TLS is true there. Then a sleeping host, whose TLS is that of its user
- * thread, finds the self of the kernel thread that runs the user thread.
+ * A kernel thread has a record, its "self" (struct kthread). While a kernel thread runs
+ * a user thread, the thread pointer is the user thread's. So x86-64 keeps the self in
+ * another register. aarch64 has no other register: each TLS has a copy of the self, and
+ * a kernel thread writes its self into a user thread's TLS before it switches to that
+ * thread (context_lend_self()). CONTEXT_SELF_IN_TLS is true there. Then a sleeping
+ * host, whose TLS is that of its user thread, finds the self of the kernel thread that
+ * runs the user thread.
  *
  *	context_probe()		once, before the first switch
  *	context_ticks()		a count that grows with time, by 1 to 5 per nanosecond

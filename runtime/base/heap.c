@@ -49,7 +49,7 @@ static unsigned int class_of(size_t size)
 	return (unsigned int)(64 - __builtin_clzl((size - 1) / ALIGNED | 1));
 }
 
-/* With the lock. A rest of the chunk that is too small stays unused. */
+/* Called with the lock held. If the rest of the chunk is too small, it stays unused. */
 static struct block *carve(size_t size)
 {
 	struct block *block;
@@ -161,6 +161,9 @@ void *flexsc__heap_aligned_alloc(size_t alignment, size_t bytes)
 void flexsc__heap_forked(void)
 {
 	heap.lock = (struct lock){ 0 };
-	/* Another thread may have been between two stores in carve(). */
+	/*
+	 * When the process forked, another thread may have been between two stores in
+	 * carve(). So drop the chunk.
+	 */
 	heap.chunk = heap.end = NULL;
 }

@@ -30,7 +30,7 @@ static struct definition found[REALS + 1];
 static bool foreign_calls[CALLS];
 static bool known;
 
-/* Another library's constructor may call this first. There is one thread yet. */
+/* Another library's constructor may call this, too. The process has one thread. */
 __attribute__((constructor)) static void find_all(void)
 {
 	if (known)
@@ -57,7 +57,7 @@ void *flexsc__real(enum real which)
 {
 	void *function = flexsc__real_if_any(which);
 
-	/* The library that defines it may have been loaded later. */
+	/* The library that defines the function may have been loaded later. */
 	if (!function)
 		function = dlsym(RTLD_NEXT, names[which]);
 	if (!function) {

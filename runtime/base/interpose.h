@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interposing libc: the exported symbols, and the functions behind them, which the
- * program would have found. Any thread.
+ * Interposing libc: the exported symbols, and the functions that the program would call
+ * without this library. Any thread.
  */
 #ifndef FLEXSC_RUNTIME_INTERPOSE_H
 #define FLEXSC_RUNTIME_INTERPOSE_H
@@ -31,9 +31,9 @@ void *flexsc__real_if_any(enum real which);
 void *flexsc__real_foreign(enum real which);
 
 /*
- * CALL, POINT and MADE: does another library than libc define the function for this
- * system call? The second function returns the name of one whose number "is" accepts,
- * or NULL.
+ * CALL, POINT and MADE: does a library other than libc define the function for this
+ * system call? The second function returns the name of such a function whose system
+ * call "is" accepts, or NULL.
  */
 bool flexsc__real_is_foreign_call(long nr);
 const char *flexsc__real_foreign_call(bool (*is)(long nr));

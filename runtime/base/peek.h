@@ -24,7 +24,10 @@ static inline bool peek_on_stack(uint64_t address)
 	return address - here < PEEK_PAGE;
 }
 
-/* Can the kernel read the address? It copies the signal set before it rejects "how". */
+/*
+ * Can the kernel read the address? The call passes an invalid "how": rt_sigprocmask(2)
+ * copies the signal set first, so the error shows whether copying failed.
+ */
 static inline bool peek_asks(uint64_t address)
 {
 	return raw_syscall(SYS_rt_sigprocmask, -1ULL,

@@ -38,8 +38,8 @@ static bool is_bound(const struct uthread *u, const cpu_set_t *carriers)
 }
 
 /*
- * Anchor u if it is bound, or else release it. With the list's lock, so that the last
- * of several threads here sees the last change.
+ * Anchor u if it is bound, otherwise release it. Called with the list locked: if
+ * several threads are here, the last one sees the last change.
  */
 static void look_at(struct uthread *u, const cpu_set_t *carriers)
 {

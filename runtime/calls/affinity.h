@@ -4,22 +4,22 @@
  *
  * A user thread's affinity is that of its host. So the kernel keeps it, passes it on to
  * new threads, and shows it to other processes. A carrier has the affinity that the
- * process had when the carrier started, or was given since. A user thread is *bound* if
- * a carrier may run on cores that the user thread must not use. A bound user thread is
- * anchored (sched/anchored.h).
+ * process had when the carrier started, unless it was changed since. A user thread is
+ * *bound* if a carrier may run on cores that the user thread must not use. A bound user
+ * thread is anchored (sched/anchored.h).
  */
 #ifndef FLEXSC_RUNTIME_AFFINITY_H
 #define FLEXSC_RUNTIME_AFFINITY_H
 
 #include "runtime/sched/uthread.h"
 
-/* u is a new user thread, on its host and listed. It may be bound from the start. */
+/* u is new, on its host and listed: anchor it if it is bound from the start. */
 void flexsc__affinity_begin(struct uthread *u);
 
 /*
- * The affinity of the thread tid, of any kind, has changed. If a user thread is bound
- * by that and runs, it runs on its host when this returns. Inside the runtime; self is
- * the calling thread, if that is a user thread.
+ * The affinity of the thread tid, of any kind, has changed. If this binds a user thread
+ * that runs, it runs on its host when the function returns. Called inside the runtime.
+ * self: the calling user thread, or NULL.
  */
 void flexsc__affinity_changed(struct uthread *self, int32_t tid);
 

@@ -47,9 +47,9 @@ static enum call_apart by_counter(const struct uthread *u, const uint64_t a[6])
 }
 
 /*
- * Which state of that kind the call gives to the calling thread. If setuid(2) or a
- * related call comes from a patched place, it is part of libc's function, which changes
- * all threads.
+ * Which state that other threads lack does the call give to the calling thread? If
+ * setuid(2) or a related call comes from a patched place, it is part of libc's
+ * function, which changes all threads.
  */
 static enum call_apart sets_apart(const struct uthread *u, long nr,
 				  const uint64_t a[6])
@@ -105,7 +105,7 @@ static void anchor_other(struct uthread *self, int32_t tid)
 static long make_host_only(struct uthread *u, long nr, const uint64_t a[6])
 {
 	flexsc__return_to_host(u);
-	/* A dormant runtime has no carriers, and later ones inherit the state. */
+	/* A dormant runtime has no carriers, and later carriers inherit the state. */
 	if (flexsc__dormant_begin(u) || flexsc__filter_is_tried(nr, a))
 		return flexsc__filter_make(u, nr, a);
 	u->host_only = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The buckets of user-level futexes (ufutex.h). A bucket lists the user threads that
- * wait for words with the same hash. Any thread. u->futex.word is read with the lock of
- * its bucket, or to find that bucket.
+ * wait for words with the same hash. Any thread. u->futex.word is read under the
+ * bucket's lock, except to find the bucket.
  */
 #ifndef FLEXSC_RUNTIME_BUCKET_H
 #define FLEXSC_RUNTIME_BUCKET_H
@@ -29,7 +29,7 @@ static inline struct bucket *bucket_of(const uint32_t *word)
 	return &flexsc__buckets[hash >> 54];
 }
 
-/* first: it comes before all others. */
+/* Add u at the end of the bucket's list, or at its head if "first" is set. */
 static inline void bucket_add(struct bucket *bucket, struct uthread *u, bool first)
 {
 	lock_assert_held(&bucket->lock);

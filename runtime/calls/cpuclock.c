@@ -16,8 +16,8 @@
 #include "perform.h"
 
 /*
- * A thread's clock must never go back, whichever thread reads it, although
- * flexsc__cputime_look() may take ticks off.
+ * flexsc__cputime_look() may subtract ticks. A thread's clock must never go back, so
+ * show the highest value that any thread has read.
  */
 static uint64_t show_clock(struct uthread *u, uint64_t ns)
 {
@@ -31,9 +31,8 @@ static uint64_t show_clock(struct uthread *u, uint64_t ns)
 
 /*
  * User threads that have ended, but whose kernel threads may still run, because glibc
- * then calls destructors. Accessed with the list of user threads locked. Threads whose
- * ids have the same remainder by ENDED share a slot, which holds the one that ended
- * last.
+ * then calls destructors. Accessed with the list of user threads locked. The index is
+ * the thread id modulo ENDED; a slot holds the thread that ended last.
  */
 #define ENDED		256U
 
@@ -50,9 +49,9 @@ static struct ended *ended_with(int32_t tid)
 }
 
 /*
- * What the ended user thread with this id computed on carriers, in ns; 0 if unknown.
- * Another kernel thread may have got the id since. It isn't mistaken for the ended one
- * as long as it has computed less than that one's host.
+ * What the ended user thread with this id computed on carriers, in ns; 0 if unknown. A
+ * new kernel thread may have got the id. Its processor time distinguishes it, until it
+ * exceeds the time that the ended thread's host had computed.
  */
 static uint64_t ended_away(int32_t tid)
 {
@@ -243,7 +242,7 @@ struct timer *flexsc__timers_take(timer_t id)
 	if (timer)
 		for (same = first(); same && same->tid != timer->tid;)
 			same = same->next;
-	/* Without timers, the thread may leave its host again. */
+	/* Without another timer on its clock, the thread may leave its host again. */
 	if (timer && !same)
 		cpuclock_anchor(timer->tid, false);
 	unlock(&timers_lock);

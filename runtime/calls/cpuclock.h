@@ -33,20 +33,23 @@ long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6]);
 /* clock_nanosleep(2) of a user thread, by a thread's clock. */
 long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6]);
 
-/* u is new and listed. Another thread may already have made a timer on its clock. */
+/*
+ * u is new and listed: anchor u if another thread has already made a timer on its
+ * clock.
+ */
 void flexsc__cpuclock_begin(struct uthread *u);
 /*
- * Inside the runtime: u ends, on its host for good, and is still listed. For other
- * threads its clock continues until its kernel thread has ended.
+ * Called inside the runtime when u ends. u is still listed, and on its host for good.
+ * For other threads u's clock continues until its kernel thread has ended.
  */
 void flexsc__cpuclock_end(const struct uthread *u);
 /* In a forked child: forget ended user threads and timers, which aren't inherited. */
 void flexsc__cpuclock_forked(void);
 
 /*
- * Anchor the thread of a clock on which there is a timer. Inside the runtime, u being
- * the calling thread. Returns the id of the clock's thread, which is anchored now if it
- * is a user thread; 0 if the clock isn't a thread's.
+ * If the clock belongs to a thread, anchor that thread, because its clock gets a timer.
+ * Called by u inside the runtime. Returns the thread's id, or 0 if the clock isn't a
+ * thread's.
  */
 int32_t flexsc__cpuclock_anchor(struct uthread *u, clockid_t clock);
 

@@ -18,8 +18,8 @@
 
 /*
  * close_range() that skips the runtime's own descriptors, which the program must not
- * see. Meanwhile no thread may create such a descriptor: until it has facts, the walk
- * doesn't recognise it.
+ * see. Meanwhile no thread may create such a descriptor: this function recognises one
+ * by its facts, which are recorded after the creation.
  */
 static long close_others(const uint64_t a[6])
 {
@@ -40,9 +40,10 @@ static long close_others(const uint64_t a[6])
 }
 
 /*
- * close_range() with CLOSE_RANGE_UNSHARE. First, a call that closes nothing gives u its
- * own table, for which u stays on its host. If u is the only thread, it keeps the old
- * table with the descriptors that the runtime needs, so they are skipped in any case.
+ * close_range() with CLOSE_RANGE_UNSHARE. First, a call that closes nothing gives u a
+ * table of its own, so u stays on its host from then on. If u is the only thread, it
+ * keeps the old table, which has the descriptors that the runtime needs. So these are
+ * skipped in any case.
  */
 static long close_others_alone(struct uthread *u, const uint64_t a[6])
 {
@@ -80,8 +81,9 @@ void flexsc__descriptors_closing(uint32_t fd)
 }
 
 /*
- * Called before and after the closing call. A call that is posted in between may still
- * use the old file, and must not be moved to another carrier either (sched/closings.h).
+ * Count a closing, before the closing call and again after it. A call that is posted in
+ * between may still use the old file, so it must not move to another carrier
+ * (sched/closings.h).
  */
 static void count_closing(const struct call_info *row, const uint64_t a[6])
 {

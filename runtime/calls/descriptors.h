@@ -22,7 +22,8 @@ struct fds_call {
 };
 
 /*
- * Before the call. False: it would close a descriptor of the runtime, so return -EBADF.
+ * Call before the system call. False: it would close a descriptor of the runtime
+ * (-EBADF).
  */
 bool flexsc__descriptors_begin(struct fds_call *call);
 
@@ -30,7 +31,7 @@ bool flexsc__descriptors_begin(struct fds_call *call);
 long flexsc__descriptors_close_range(struct uthread *u, long nr,
 				     const struct flexsc_entry *entry);
 
-/* After the call. */
+/* Call this after the system call. */
 void flexsc__descriptors_end(const struct fds_call *call, long ret);
 
 /* Any thread: libc is about to close fd by a call that flexsc__hook() doesn't see. */

@@ -37,9 +37,9 @@ static bool is_impatient(const struct call_info *row, const uint64_t a[6])
 }
 
 /*
- * Is the call a connect() whose wait poll(2) doesn't report? While the carrier is
- * stuck, a waiting io_uring worker may connect the socket, and a repeated connect()
- * would fail.
+ * May the connect() wait for something that poll(2) doesn't report? Such a call isn't
+ * posted: if the carrier became stuck, an io_uring worker could still connect the
+ * socket, and the connect() that the heir repeats would fail.
  */
 static bool connects_late(long nr, const uint64_t a[6])
 {
@@ -76,11 +76,12 @@ static bool wants_all(const struct call_info *row, const uint64_t a[6])
 }
 
 /*
- * Would the call occupy a syscall thread for its whole wait? It would if neither
- * io_uring nor an epoll set knows the socket's time limit, or how many bytes the call
- * wants. A loop has few syscall threads. If such calls occupied all of them, the call
- * that ends their waits could be queued behind them. is_impatient() has already queried
- * the descriptor's facts, so fds_known() returns them.
+ * Would the call occupy a syscall thread for its whole wait? It would if the socket has
+ * a time limit or the call waits for all bytes, because neither io_uring nor an epoll
+ * set takes these into account. A loop has few syscall threads. If such calls occupied
+ * all of them, the call that ends their waits could be queued behind them.
+ * is_impatient() has already queried the descriptor's facts, so fds_known() returns
+ * them.
  */
 static bool keeps_a_thread(const struct call_info *row, const uint64_t a[6])
 {
@@ -127,9 +128,10 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 #define NEEDY		(FD_SIGNALS | FD_WORKER | FD_OLD_WORKER)
 
 /*
- * A signalfd reports the signals of the kernel thread that reads it. And if the posting
- * carrier is stuck, no thread gets what an io_uring worker has read for it, although
- * other processes may wait for the answer, for example to an event of fanotify.
+ * Must the host make the call? A signalfd reports the signals of the kernel thread that
+ * reads it. Some other files are read by an io_uring worker. If the posting carrier
+ * became stuck, no thread would get what the worker has read, although another process
+ * may wait for the answer, for example to an event of fanotify.
  */
 static bool needs_host(const struct call_info *row, uint32_t fd)
 {
@@ -187,7 +189,7 @@ long flexsc__dispatch(struct uthread *u, long nr,
 	case CLASS_NONE:
 	case CLASS_RING:
 	case CLASS_WORK:
-		/* Numbers of the library itself are unknown calls to the kernel. */
+		/* These numbers are the library's own, and unknown to the kernel. */
 		break;
 	}
 	if (call_variant_of(row, (const __u64 *)a)->traits & CALL_INHERITS)

@@ -24,14 +24,15 @@
 #include "runtime/sched/uthreads.h"
 #include "perform.h"
 
-#define NO_ID	((uint64_t)-2)	/* an invalid descriptor, process, clock, signal ... */
+/* an invalid id: of a descriptor, process, clock or signal */
+#define NO_ID	((uint64_t)-2)
 
 struct own_call {
 	long nr;
 	uint64_t args[6];
 };
 
-/* io_uring's calls come last, because try_filter() may omit them. */
+/* io_uring's calls are last, because try_filter() may omit them. */
 static const struct own_call own_calls[] = {
 #define OWN_CALL(name, ...)	{ SYS_##name, { __VA_ARGS__ } },
 #define RING_CALL		OWN_CALL
@@ -83,8 +84,8 @@ static void prepare_signal(void)
 }
 
 /*
- * Try rt_sigreturn(2). It needs the frame of a signal, so send one whose handler ends
- * by it. If the filter forbids rt_sigreturn(2), the child dies.
+ * Try rt_sigreturn(2). The call needs the frame of a signal, so send a signal whose
+ * handler ends by rt_sigreturn(2). If the filter forbids the call, the child dies.
  */
 static void signal_itself(void)
 {
@@ -95,15 +96,15 @@ static void signal_itself(void)
 }
 
 /*
- * Runs in a child. The filter is installed without SECCOMP_FILTER_FLAG_NEW_LISTENER:
- * calls that it would pass to a listener fail then, and count as forbidden.
+ * Runs in a child. The filter is installed without SECCOMP_FILTER_FLAG_NEW_LISTENER. So
+ * calls that the filter would pass to a listener fail, and count as forbidden.
  */
 static int try_filter(const void *arg)
 {
 	const uint64_t kept = SECCOMP_FILTER_FLAG_SPEC_ALLOW |
 			      SECCOMP_FILTER_FLAG_LOG;
 	const struct filter *filter = arg;
-	/* Carriers that start later probe io_uring themselves. */
+	/* A dormant runtime has no rings. Later carriers test io_uring themselves. */
 	const bool rings = flexsc__runtime.polls &&
 			   !atomic_load(&flexsc__runtime.dormant);
 	const size_t n = OWN_CALLS - (rings ? 0 : RING_CALLS);
@@ -169,7 +170,7 @@ static void anchor(struct uthread *u, bool anchored)
 	flexsc__uthreads_unlock();
 }
 
-/* Runs on a thread without a filter. From here on carriers get no more work. */
+/* Runs on a thread without a filter. Carriers get no work after this. */
 static void retire(void *self)
 {
 	flexsc__anchor_others(self, ANCHORED_FILTER);
@@ -205,7 +206,7 @@ static bool retires(const struct uthread *u, const struct filter *filter)
 	       (filter_is_near(u) || forbids(filter));
 }
 
-/* Held by the thread that installs a filter for all. */
+/* A thread holds this lock while it installs a filter for all threads. */
 static struct lock installing;
 
 static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],

@@ -68,7 +68,7 @@ static void count_all(struct counted *counted, long nr, const uint64_t a[6])
 		count(counted, a[0], a[3]);
 		return;
 	}
-	/* The kernel rejects an invalid list. */
+	/* The kernel will reject an invalid list, so count nothing. */
 	if (!a[1] || a[1] > WORDS ||
 	    !peek_can_read(a[0], a[1] * sizeof(*list)))
 		return;
@@ -83,7 +83,7 @@ static long wait_in_kernel(struct uthread *u, long nr, const uint64_t a[6])
 
 	/* F1: before the kernel reads the words; pairs with F2 in ufutex.c. */
 	count_all(&counted, nr, a);
-	/* The wait may be cancelled at any moment. */
+	/* If the wait is cancelled, undo the counting. */
 	pthread_cleanup_push(discount, &counted);
 	if (u)
 		ret = flexsc__perform_exposed(u, nr, a);

@@ -29,8 +29,8 @@
 #include "ufutex.h"
 
 /*
- * A user thread whose calls don't wait lets others run after SLICE_TICKS of the processor's
- * ticks, about 1 ms, which it checks once in SLICE_CALLS calls.
+ * A user thread that makes calls without waiting lets others run after SLICE_TICKS of
+ * the processor's ticks, about 1 ms. It checks the time once in SLICE_CALLS calls.
  */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
@@ -94,7 +94,9 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 	int32_t tid = (int32_t)to[0];
 	long ret;
 
-	/* The kernel lets a thread send some siginfos only to itself. */
+	/*
+	 * A thread may send some kinds of siginfo only to itself: the host must call.
+	 */
 	if (tid == u->host.k.tid || nr == SYS_rt_tgsigqueueinfo)
 		ret = flexsc__perform_go_to_host(u, nr, a);
 	else
@@ -116,7 +118,10 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
  */
 static long end_thread(struct uthread *u, const uint64_t a[6])
 {
-	/* In this order: a filter may forbid getpid() in a thread that libc ends. */
+	/*
+	 * Test u->site first: a filter may forbid getpid(), which runtime_is_lent()
+	 * calls, in a thread that libc ends.
+	 */
 	if ((u->site && !u->listed) || runtime_is_lent())
 		return flexsc__perform_plainly(SYS_exit, a);
 	flexsc__exit(u);
@@ -138,10 +143,7 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 	case USER_SIGACTION:
 		return flexsc__signal_action(a);
 	case USER_RSEQ:
-		/*
-		 * The kernel would write to this area even while the carrier runs other
-		 * user threads.
-		 */
+		/* The kernel would write to the area while other user threads run. */
 		return -ENOSYS;
 	case USER_SIGMASK:
 		return flexsc__sigmask(u, a);
@@ -180,7 +182,10 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 		flexsc__exit_begins();
 		return flexsc__perform_plainly(nr, a);
 	case USER_WAIT:
-		/* Such a call finds only children of the calling kernel thread. */
+		/*
+		 * With this flag, the call finds only the calling kernel thread's
+		 * children.
+		 */
 		if (a[row->flags_arg] & __WNOTHREAD)
 			return flexsc__perform_wait_on_host(u, nr, a);
 		break;
@@ -222,7 +227,7 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 	for (unsigned int i = 0; i < 3; i++)
 		entry.args[i] = a[i];
 	flexsc__fds_note_signals(&entry, ret);
-	/* A forked child shares its files with the process. */
+	/* Also in a forked child, which shares its open files with the parent. */
 	if (call_info_of(entry.nr, entry.args)->changes == CHANGES_OPTION)
 		flexsc__fds_note(&entry);
 	return ret;

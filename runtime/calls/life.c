@@ -19,16 +19,15 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 	memset(u, 0, sizeof(*u));
 	flexsc__host_init(u, stack, mask);
 	/*
-	 * Inside the runtime no handler runs, which might wait for the list's lock for
-	 * ever.
+	 * Inside the runtime no signal handler runs. A handler could wait forever for
+	 * the list's lock, which this thread takes.
 	 */
 	flexsc__enter(u);
 	atomic_store(&u->anchored, anchored);
 	u->filter = filter;
 	flexsc__uthreads_add(u);
 	/*
-	 * Only now that u is listed: flexsc__anchor_others() came before, or will find
-	 * u.
+	 * flexsc__anchor_others() finds listed threads, so test "filtered" after that.
 	 */
 	if (atomic_load(&flexsc__runtime.filtered))
 		atomic_fetch_or(&u->anchored, ANCHORED_FILTER);

@@ -17,18 +17,20 @@
 #include "runtime/sched/uthread.h"
 #include "perform.h"
 
-/* May a user thread on its host make a call natively? If not: as hook.h lists. */
+/*
+ * May a user thread on its host make a call natively? If not, it makes the call in one
+ * of the other ways that hook.h lists.
+ */
 enum make_natively {
 	NATIVELY_NOT = 0,
 	NATIVELY_AT_ONCE,	/* the call doesn't wait, so it can't be cancelled */
-	NATIVELY_POINT,		/* as a cancellation point, like libc */
+	NATIVELY_POINT,		/* the call may wait: a cancellation point, as in libc */
 };
 
 /*
  * A call is made natively if its descriptor is known to have O_NONBLOCK. Without
- * FD_ALONE, the program may have cleared that flag by another descriptor of the same
- * file. In that case the call waits on the host, as natively, and must be a
- * cancellation point.
+ * FD_ALONE, the program may have cleared the flag through another descriptor of the
+ * same file. Then the call waits on the host, and must be a cancellation point.
  */
 static inline enum make_natively loop_call_by_descriptor(uint32_t fd)
 {
@@ -72,11 +74,13 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 	return NATIVELY_NOT;
 }
 
-/* Note the call's effects. Not inline: its entry would enlarge every caller's frame. */
+/*
+ * Note the call's effects. Not inline: its variables would enlarge its callers' frames.
+ */
 void flexsc__loop_call_noted(struct uthread *u, long nr, const uint64_t a[6],
 			     enum call_turn turn, long ret);
 
-/* After a wait for any of many descriptors or requests. */
+/* Called after a wait for any of many descriptors or requests. */
 static inline void loop_call_awaited(struct uthread *u, long ret)
 {
 	if (ret > 0)

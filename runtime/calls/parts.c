@@ -42,8 +42,9 @@ struct parts {
 	struct uthread *u;
 	struct flexsc_entry rest;
 	struct partial *partial;
-	long some;			/* the first result, then the call's */
-	int copy;			/* of the descriptor; negative: none */
+	/* result of the first request, finally of the call */
+	long some;
+	int copy;			/* duplicate of the descriptor; negative: none */
 	bool polls;			/* poll before each request */
 };
 
@@ -125,14 +126,16 @@ static void quieten(struct flexsc_entry *entry)
 	}
 }
 
-/* 1: a request may transfer bytes. 0: the connection was reset. Else an error. */
+/*
+ * Wait until a request can transfer bytes: 1. 0: the connection was reset. Or an error.
+ */
 static long await_turn(struct parts *p)
 {
 	struct pollfd fd = {
 		.fd = (int)p->rest.args[0],
 		.events = receives(&p->rest) ? POLLIN : POLLOUT,
 	};
-	/* For the last argument see polling.c. */
+	/* The last argument is for sched/closings.h: calls/polling.c. */
 	const uint64_t args[6] = { PTR(&fd), 1, POLL_FOREVER, 0, 0, p->rest.args[0] };
 	const long ret = flexsc__perform_post_part(p->u, POLL_NR, args);
 
@@ -179,18 +182,19 @@ static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 	return p.some;
 }
 
-/* Would the plain call continue after these bytes? */
+/* Would the plain call continue after it has transferred "ret" bytes? */
 static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
-	/* A syscall thread makes what io_uring can't, and continues by itself. */
+	/* A syscall thread executes calls without an operation, and transfers all. */
 	return ret > 0 && flexsc__call_info(entry->nr)->op &&
 	       flexsc__partial(entry) && (__u64)ret < partial_most(entry);
 }
 
 /*
- * Can a posted call have ended with a part that isn't its result? With io_uring it can.
- * A syscall thread continues by itself, unless the user thread was called to its host.
- * After a signal handler the part is the result.
+ * Can a posted call have ended with a part, although the plain call would continue?
+ * With io_uring it can. A syscall thread transfers the rest itself, unless a signal
+ * called the user thread to its host. If a handler ran for that signal, the part is the
+ * call's result.
  */
 static bool ended_early(const struct uthread *u)
 {
@@ -214,21 +218,21 @@ static long receive_all(struct uthread *u, const struct call_info *row,
 }
 
 /*
- * Change *now into the same transfer without waiting. False: don't attempt it. Only a
- * send is worth an attempt, because a receive mostly has to wait.
+ * Change *now into the same transfer without waiting. False: don't attempt the call.
+ * Only a send is worth an attempt, because a receive usually has to wait.
  */
 static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 {
 	/* The kernel rejects a negative length of write(), but not of sendto(). */
 	if (row->length == LENGTH_BYTES && now->args[row->length_arg] > INT32_MAX)
 		return false;
-	/* sendmmsg() would end with fewer messages, and nothing here sends the rest. */
+	/* sendmmsg() would send fewer messages, and this file can't send the rest. */
 	if (row->traits & CALL_SEND) {
 		now->args[row->flags_arg] |= MSG_DONTWAIT;
 		return flexsc__partial(now) &&
 		       !(now->args[row->flags_arg] & MSG_FASTOPEN);
 	}
-	/* As write() to a socket. filter.c tries later filters with sendto(), too. */
+	/* A write to a socket. try_filter() tests whether filters permit sendto(). */
 	if (!flexsc__runtime.sends || row->shape != SHAPE_RW || row->length != LENGTH_BYTES ||
 	    row->dir != POLL_WRITE || !(fds_known((uint32_t)now->args[0]) & FD_BYTES))
 		return false;

@@ -84,8 +84,8 @@ long flexsc__perform_wait_on_host(struct uthread *u, long nr, const uint64_t a[6
 
 /*
  * Change the arguments so that the call doesn't wait. False if the changed call could
- * have another effect. A flock(2) that is refused may have lost the lock that it was to
- * replace. But flock(2) also releases that lock before it waits.
+ * have another effect. A flock(2) that replaces a lock may lose the old lock when it
+ * fails. But this is no difference: a waiting flock(2) releases the old lock, too.
  */
 static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 			   uint64_t nowait[6])
@@ -100,7 +100,7 @@ static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 		return true;
 	}
 	nowait[info->flags_arg] |= info->attempt;
-	/* A call that wants all bytes could not put a part back. */
+	/* A call that waits for all bytes could not put a part back. */
 	return !(a[info->flags_arg] & info->all);
 }
 
@@ -162,7 +162,7 @@ static long no_entry(struct uthread *u, long nr, const uint64_t a[6])
 	return flexsc__perform_on_host(u, nr, a);
 }
 
-/* Would a waitid(2) return now? The child's status stays where it is. */
+/* Would a waitid(2) return now? WNOWAIT leaves the child waitable. */
 static bool has_child(const uint64_t a[6])
 {
 	siginfo_t info = { 0 };
@@ -172,10 +172,10 @@ static bool has_child(const uint64_t a[6])
 }
 
 /*
- * A signal ended the call before it had an effect. Could the call end at once now? As
- * in the kernel, what is ready then takes precedence over the signal, and a signal
- * doesn't interrupt what waits for a device. If the descriptor was closed, its number
- * may mean another file.
+ * A signal ended the call before it had an effect. Could the call end at once now? If
+ * so, the call takes precedence over the signal, as in the kernel. Calls that wait for
+ * a device count as ready, because a signal doesn't interrupt them. If the descriptor
+ * was closed, its number may mean another file.
  */
 static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -202,7 +202,10 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
  */
 #define READY_NS	500000000U
 #define TRY_NS		50000000U
-/* Tries that end at their time limit: poll(2) reports what the call can't take. */
+/*
+ * Tries that may end at their time limit. The limit shows that poll(2) reported
+ * something that the call can't take.
+ */
 #define LATE_TRIES	2
 
 /* Did a signal end the posted call before it had an effect? */
@@ -213,8 +216,8 @@ static bool was_interrupted(long ret)
 
 /*
  * Wait for a posted call, and run the handlers of the signals that ended it. *ready:
- * before they ran, the call could have ended at once. A handler may make its own call
- * ready. Then the call fails with EINTR, as in the kernel.
+ * the call could have ended at once before the handlers ran. A handler may itself make
+ * the call ready; then the call fails with EINTR, as in the kernel.
  */
 static long wait_call(struct uthread *u, long nr, const uint64_t a[6], uint64_t ns,
 		      bool *ready)
@@ -243,7 +246,10 @@ static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 		return -EINTR;
 	if (flexsc__call_info((unsigned int)nr)->traits & CALL_SYNC)
 		return flexsc__perform_go_to_host(u, nr, a);
-	/* There, no limit would end the wait if another thread took what is ready. */
+	/*
+	 * On the host, the call has no time limit: if another thread took what is
+	 * ready, the wait would not end.
+	 */
 	if (flexsc__stays(u))
 		return -EINTR;
 	for (end = time_monotonic() + READY_NS;
@@ -259,7 +265,9 @@ static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 	return was_interrupted(ret) || ret == -ETIME ? -EINTR : ret;
 }
 
-/* Does a handler end the call? After a part, any handler does. */
+/*
+ * Does the handler that ran end the call? If a part was transferred, any handler does.
+ */
 static bool ends(struct uthread *u, long nr, bool after_part)
 {
 	if (!after_part)
@@ -283,9 +291,9 @@ static long post(struct uthread *u, long nr, const uint64_t a[6],
 			return no_entry(u, nr, a);
 		u->way = WAY_POSTED;
 		/*
-		 * No signal ended this call. Either the loop's engine failed, or there
-		 * is no thread for the call: io_uring cancels a call that it can't
-		 * create a thread for.
+		 * No signal ended this call. Either the loop's engine failed, or no
+		 * thread is available for the call: io_uring cancels a call if it can't
+		 * create a worker.
 		 */
 		if ((ret == -ERESTART || ret == -ECANCELED) && !on_host())
 			return flexsc__perform_go_to_host(u, nr, a);

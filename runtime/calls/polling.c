@@ -25,9 +25,11 @@
 struct time_limit {
 	int64_t ns;		/* the limit; negative: none */
 	uint64_t nowait[6];	/* the call's arguments, changed not to wait */
-	struct pollfd fd;	/* to wait for; fd < 0: not one descriptor */
-	int set;		/* an epoll set, as the program names it */
-	struct pollfd *one;	/* the program's record, if it polls one */
+	/* the descriptor to wait for; fd < 0: there isn't exactly one */
+	struct pollfd fd;
+	int set;		/* the program's descriptor of the epoll set */
+	/* the program's struct pollfd, if poll() has exactly one; or NULL */
+	struct pollfd *one;
 };
 
 #define MS	1000000U	/* in ns */
@@ -55,7 +57,7 @@ static int64_t ns_of_ms(uint64_t ms)
 }
 
 /*
- * Can the carrier's loop wait for the call? If so, fills *p. Not if the call has a
+ * Can the carrier's loop wait for the call? If so, fills *p. It can't if the call has a
  * signal mask or an invalid time limit.
  */
 static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)
@@ -95,8 +97,8 @@ static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)
 static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 {
 	/*
-	 * The last argument isn't poll()'s. It is for sched/closings.h: the descriptor
-	 * that the user thread waits for.
+	 * poll() has three arguments. The last one is for sched/closings.h: the
+	 * descriptor that the user thread waits for.
 	 */
 	const uint64_t args[6] = { PTR(&p->fd), 1, POLL_FOREVER, 0, 0,
 				   (uint64_t)p->fd.fd };
@@ -111,8 +113,8 @@ static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 }
 
 /*
- * poll() again without waiting, because the descriptor's number may mean another file
- * by now, or none. -EAGAIN if the wait has to continue.
+ * Call poll() again without waiting, because the descriptor may have been closed, or
+ * replaced by another file. -EAGAIN if the wait has to continue.
  */
 static long poll_look_again(const struct time_limit *p, long ret)
 {
@@ -156,7 +158,7 @@ static long ready_before_handler(long nr, const struct time_limit *p)
 	return n > 0 ? n : 0;
 }
 
-/* Continue the wait on the host, until the same time. */
+/* Continue the wait on the host, with the same end. */
 static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 			 const struct time_limit *p, uint64_t until)
 {
@@ -209,8 +211,8 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 			if (flexsc__perform_handled(u))
 				return -EINTR;
 			/*
-			 * A lack of memory for the time limit ended the wait, not a
-			 * signal.
+			 * No signal ended the wait: the loop had no memory for the
+			 * limit.
 			 */
 			if (!on_host())
 				return poll_on_host(u, nr, a, p, until);
@@ -282,7 +284,7 @@ static bool polls_on_host(struct uthread *u, long nr, const uint64_t a[6],
 {
 	if (fds_has_signals((uint32_t)p->fd.fd))
 		return true;
-	/* The user thread is on its host already, and the engine can't poll. */
+	/* If the engine can't poll, a user thread on its host waits there. */
 	if (on_host() && !flexsc__runtime.polls) {
 		if (p->ns && call_awaits_any(nr, a))
 			sticky_counts_loop_wait(u);
@@ -317,7 +319,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 		return wait_on_host(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
-	/* The record is readable: it is on the stack, or the kernel has read it. */
+	/* The program's pollfd is readable: on the stack, or read by the kernel. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__runtime.polls || p.fd.fd < 0)

@@ -2,11 +2,11 @@
 /*
  * Rings of io_uring that belong to one kernel thread: the kernel refuses calls by other
  * threads, or completes requests only while the owner is in the kernel. A user thread
- * makes all its io_uring calls on its host. If it uses such a ring it stays there,
- * because each call on the ring would return it. All other rings may be shared, so a
- * user thread that submits to one may leave its host again.
+ * makes all its io_uring calls on its host. A user thread that uses such a ring stays
+ * on its host, because each call on the ring would return it there. All other rings may
+ * be shared, so a user thread that submits to one may leave its host again.
  *
- * The calling user thread only.
+ * Only the calling user thread may call these functions.
  */
 #ifndef FLEXSC_RUNTIME_RINGS_H
 #define FLEXSC_RUNTIME_RINGS_H

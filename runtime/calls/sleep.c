@@ -36,7 +36,10 @@ static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
 		flexsc__perform_go_to_host(u, SYS_clock_nanosleep, args);
 }
 
-/* Sleep until a time of this clock. Returns the remaining ns after a signal, else 0. */
+/*
+ * Sleep until a time of this clock. Returns the remaining ns if a signal came,
+ * otherwise 0.
+ */
 static uint64_t sleep_until(struct uthread *u, clockid_t clock, uint64_t until)
 {
 	uint64_t time = time_now(clock);

@@ -118,7 +118,7 @@ static void ufutex_interrupt(struct carrier *c, struct uthread *u)
 	struct bucket *bucket = bucket_lock(u);
 	bool interrupted;
 
-	/* A waker may have woken u meanwhile, and u may wait on another carrier. */
+	/* A waker may have woken u meanwhile, so u may wait on another carrier. */
 	interrupted = u->futex.queued && carrier_heir(u->carrier) == c;
 	if (interrupted)
 		bucket_take(bucket, u, -EINTR);
@@ -135,14 +135,14 @@ static void ufutex_move_limit(struct carrier *s, struct carrier *c,
 	bool fails = false;
 
 	/*
-	 * A waker may have woken u meanwhile. Then the timer may be dead, or belong to
-	 * another wait.
+	 * A waker may have woken u meanwhile. In that case the timer may be dead, or
+	 * belong to another wait: leave it.
 	 */
 	if (timer && atomic_load(&timer->bucket) == bucket && timer->u == u &&
 	    timer->owner == c) {
 		__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
 		fails = !flexsc__futex_timer_move(timer, s);
-		/* Without memory for the timer, the wait continues on u's host. */
+		/* If there is no memory for the new timer, u waits on its host. */
 		if (fails)
 			bucket_take(bucket, u, NO_ENTRY);
 	}
@@ -162,15 +162,19 @@ void flexsc__ufutex_init(void)
 }
 
 /*
- * Turns. libc's locks let any thread take a lock that is free, also before the thread that
- * was woken for it runs. That one then waits again. If it became the last waiter, and each
- * owner were moved to its host while it has the lock, the same threads would get the lock
- * again and again, and others never. So it comes before the other waiters.
+ * Turns. libc's locks let any thread take a free lock, even before the thread that was
+ * woken for the lock runs. The woken thread then waits again. If it became the last
+ * waiter, and the monitor moved each owner to its host while it has the lock, the same
+ * threads would get the lock again and again, and others never. So a woken thread that
+ * waits again becomes the first waiter.
  */
 
 /* Value of a lock of libc's that has waiters; some other libraries use it, too. */
 #define CONTENDED	2U
-/* A thread that took the lock and wants it again mostly runs for longer, in ticks. */
+/*
+ * If a thread's run was at least this long, in ticks, the thread has probably taken the
+ * lock and wants it again.
+ */
 #define TURN_TICKS	50000U
 
 /* Was u woken for this word, and has it done nothing else since? */
@@ -230,17 +234,14 @@ static void wait_then(struct kthread *k, struct uthread *u)
 	if (ret)
 		bucket_take(bucket, u, ret);
 	unlock(&bucket->lock);
-	/*
-	 * If u stays in the bucket, it may be woken and end from here on, so it isn't
-	 * touched any more.
-	 */
+	/* If u stays in the bucket, it may be woken and end: don't touch it. */
 	if (ret)
 		release(u);
 }
 
 /*
- * Time left of the limit, in ns. FUTEX_WAIT has a relative limit, of which "passed" is
- * over. FUTEX_WAIT_BITSET has an absolute one.
+ * Remaining time of the limit, in ns. FUTEX_WAIT has a relative limit, of which
+ * "passed" ns are over. FUTEX_WAIT_BITSET has an absolute limit.
  */
 static uint64_t time_left(const struct timespec *limit, uint64_t op,
 			  uint64_t passed)
@@ -315,7 +316,7 @@ static long kernel_wait(struct uthread *u, const uint64_t args[6])
 
 	/* F1: before the kernel reads the word; pairs with F2. */
 	atomic_fetch_add(&bucket->kernels, 1);
-	/* The wait may be cancelled at any moment. */
+	/* If the wait is cancelled, kernel_wait_over() undoes the counting. */
 	pthread_cleanup_push(kernel_wait_over, bucket);
 	ret = exposed(u, args);
 	pthread_cleanup_pop(1);
@@ -495,7 +496,10 @@ static long requeue_kernel(struct bucket *from, const uint64_t args[6],
 {
 	if (!atomic_load(&from->kernels))
 		return 0;
-	/* The sum may exceed an int, which the kernel takes. */
+	/*
+	 * The number to wake and the number to move may add up to more than INT_MAX,
+	 * but the kernel takes an int.
+	 */
 	return raw_syscall(SYS_futex, args[0],
 			   FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
 			   n < INT32_MAX ? n : INT32_MAX, 0, 0, 0);
@@ -605,9 +609,9 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 	return more < 0 ? more : first + more;
 }
 
-/* Futexes that are left to the kernel. */
+/* Futexes that the kernel handles alone. */
 
-/* Can this be the address of a word? The kernel refuses others. */
+/* Can this be the address of a futex word? The kernel refuses any other address. */
 static bool is_plausible(uint64_t address)
 {
 	return address >= 4096 && address < CONTEXT_ADDRESSES && address % 4 == 0;

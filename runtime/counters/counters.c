@@ -117,8 +117,8 @@ static bool is_copied(int fd)
 }
 
 /*
- * Print to the original standard error, unless the program has replaced both of its
- * descriptors.
+ * Print to the original standard error: through the runtime's copy, or through
+ * descriptor 2. Print nothing if the program has replaced both.
  */
 static void print(const char *text, size_t length)
 {
@@ -148,7 +148,10 @@ static void show_nothing(void)
 		print(text, (size_t)n);
 }
 
-/* A copy of the page if there is memory, because carriers continue to count. */
+/*
+ * A copy of the page, because carriers continue to count; without memory the page
+ * itself.
+ */
 static const struct run_page *at_this_moment(void)
 {
 	struct run_page *page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE,

@@ -90,7 +90,7 @@ struct run_page {
 	uint64_t magic;
 	uint32_t block;		/* sizeof(struct counters) */
 	uint32_t carriers;	/* without spares */
-	uint32_t room;		/* number of blocks before the host threads' */
+	uint32_t room;		/* number of blocks before those of the host threads */
 	uint32_t spares;	/* spares made so far */
 	uint32_t stuck;		/* stuck carriers, at the monitor's last check */
 	int32_t pid;

@@ -35,8 +35,9 @@ bool flexsc__code_begin(struct code *code, char *why, size_t size);
 const uint8_t *flexsc__code_next(const uint8_t *at, const uint8_t *end);
 
 /*
- * The functions below are about this function, from begin to end, and the place "call" in
- * it. limit: the end of its object. False: no system call is there.
+ * Choose the function from begin to end, and the place "call" in it. The functions
+ * below are about these. limit: the end of the function's object. False: the place
+ * isn't a system call.
  */
 bool flexsc__code_look(struct code *code, const uint8_t *begin, const uint8_t *end,
 		       const uint8_t *limit, const uint8_t *call);

@@ -24,7 +24,7 @@
 #define FORK	(-1)
 #endif
 
-/* Return to the host before a child is created. */
+/* Return to the host, because a child is going to be created. */
 static void go_to_host(void)
 {
 	static const struct stub stub = { REAL_fork, SYS_clone, true };
@@ -47,7 +47,7 @@ bool flexsc__forks_makes_child(long nr)
 	return nr == FORK || nr == SYS_clone || nr == SYS_clone3;
 }
 
-/* The flags of such a call; CLONE_VM if they can't be read. */
+/* The flags of a call that makes a process; CLONE_VM if they can't be read. */
 static uint64_t flags_of(long nr, const uint64_t args[6])
 {
 	if (nr == FORK)
@@ -106,8 +106,8 @@ typedef int clone_function(int (*)(void *), void *, int, void *, void *, void *,
 
 /*
  * Declared without "...": libc reads those of the last three arguments that the flags
- * require. A child that shares the memory while its parent continues may make calls at
- * any time, so "forks" stays set.
+ * require. If the child shares the memory while its parent continues, the child may
+ * make calls at any time, so "forks" stays set.
  */
 EXPORT int own_clone(int (*function)(void *), void *stack, int flags, void *arg,
 		     void *parent, void *tls, void *child) __asm__("clone");

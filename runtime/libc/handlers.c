@@ -123,7 +123,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 	return sigaction(signo, &action, NULL);
 }
 
-/* The sigaction() and sigprocmask() that it calls are those of this library. */
+/* Calls this library's sigaction() and sigprocmask(), not libc's. */
 static sighandler_t own_sigset(int signo, sighandler_t handler)
 {
 	struct sigaction new = { .sa_flags = 0 }, old;

@@ -27,8 +27,9 @@ static bool cause_needs_host(struct uthread *u, uint16_t cause,
 	case CAUSE_setcontext:
 	case CAUSE_swapcontext:
 		/*
-		 * At the end of a context, libc changes the mask by a call that the
-		 * runtime doesn't see. So the thread may never leave its host again.
+		 * When the function of such a context returns, libc changes the mask by
+		 * a call that the runtime doesn't see. So the thread may never leave
+		 * its host again.
 		 */
 		u->host_only = true;
 		return true;
@@ -93,7 +94,7 @@ static bool uses_owned_ring(uint16_t cause, const uint64_t args[6])
 	case CAUSE_io_uring_register_bpf_filter_task:
 	case CAUSE_io_uring_register_query:
 	case CAUSE_io_uring_register_sync_msg:
-		/* Their first argument isn't a ring. */
+		/* The first argument of these functions isn't a ring. */
 		return false;
 	default:
 		return flexsc__ring_is_owned(flexsc__arg_pointer(args[0]));
@@ -185,10 +186,7 @@ void flexsc__stayed_on_host(uint64_t outermost)
 	flexsc__stay_end(&flexsc__self, (struct stay){ outermost });
 }
 
-/*
- * A jump may leave handlers, and functions of libc that keep the user thread on its
- * host.
- */
+/* A jump may leave handlers, and functions that keep the user thread on its host. */
 static void leave_for(struct uthread *u, jmp_buf env)
 {
 	flexsc__stay_left(u, context_jump_target(env));

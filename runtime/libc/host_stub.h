@@ -31,9 +31,8 @@ struct on_host flexsc__stay_on_host(const struct stub *stub);
 void flexsc__stayed_on_host(uint64_t outermost);
 
 /*
- * Return to the host for a function. The result is that function. args: its integer
- * arguments, which only functions that come by flexsc__host_jump need; others may pass
- * NULL.
+ * Return to the host, and then call the result, which is the real function. args: the
+ * function's integer arguments, or NULL if it doesn't come by flexsc__host_jump.
  */
 void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6]);
 

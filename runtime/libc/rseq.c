@@ -23,13 +23,10 @@
 
 struct place {
 	uintptr_t at;
-	uintptr_t begin, end;	/* read-only pages around it; end <= at: none */
+	uintptr_t begin, end;	/* read-only pages around it; end <= at: it is writable */
 };
 
-/*
- * Finds the pages around a variable that are read-only since the loader relocated its
- * object.
- */
+/* Find the pages around a variable that the loader made read-only after relocation. */
 static int find_shut(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct place *place = arg;

@@ -64,7 +64,8 @@ bool flexsc__sites_need(long nr)
 }
 
 /*
- * As flexsc__sites_need(); or another library, which may call libc, has its function.
+ * Does the hook need the call? It also does if another library, which may call libc,
+ * defines the function for this call.
  */
 static bool call_is_needed(long nr)
 {
@@ -72,9 +73,9 @@ static bool call_is_needed(long nr)
 }
 
 /*
- * Make a call that the hook doesn't need. libc's cancellation handler ends a call only
- * at libc's own "syscall" instruction, which no longer makes it. So a cancellation
- * point needs flexsc__perform_point().
+ * Make a call that the hook doesn't need. libc's cancellation handler acts only at
+ * libc's own "syscall" instruction, which the jump bypasses. So flexsc__perform_point()
+ * makes a call that is a cancellation point.
  */
 static long unseen(long nr, const uint64_t args[6], bool point)
 {
@@ -132,8 +133,8 @@ static uint32_t row_of(const struct object *object, uint32_t row,
 }
 
 /*
- * Is this the function that returns from signal handlers? Its row begins a byte early,
- * and its system call must not be changed.
+ * Is this the function that returns from signal handlers? Its system call must not be
+ * changed. Its row begins one byte before the function.
  */
 static bool is_signal_frame(const struct object *object, uint32_t row)
 {
@@ -147,15 +148,18 @@ static bool is_signal_frame(const struct object *object, uint32_t row)
 }
 
 /*
- * Does the row's description cover the place? What it doesn't cover isn't code, or begins
- * a child.
+ * Does the row's description cover the place? A place that no description covers isn't
+ * code, or is the first code of a child.
  */
 static bool covers(const struct object *object, uint32_t row, const uint8_t *place)
 {
 	const uint8_t *begin = object->header + object->starts[row].function;
 	uint32_t bytes;
 
-	/* Length, common entry and beginning come first, with 4 bytes each. */
+	/*
+	 * The length, the offset of the common entry, and the function's address
+	 * precede the size. Each has 4 bytes.
+	 */
 	memcpy(&bytes, object->header + object->starts[row].description + 12,
 	       sizeof(bytes));
 	return (size_t)(place - begin) < bytes;
@@ -165,7 +169,7 @@ static bool must_patch(const struct patch *patch, long nr)
 {
 	if (nr == UNKNOWN)
 		return true;
-	/* These calls don't return, return twice, or concern only libc. */
+	/* These calls don't return, return twice, or matter only to libc. */
 	if (flexsc__call_info((unsigned int)nr)->traits & CALL_KEEP)
 		return false;
 	return patch->deep || is_vital(nr) || call_is_needed(nr);

@@ -58,7 +58,7 @@ static int own_fcntl(int fd, int command, ...)
 FRONT(fcntl, own_fcntl)
 FRONT(fcntl64, own_fcntl)
 
-/* libc's function also works on a kernel without close_range(2). */
+/* On a kernel without close_range(2), libc's function closes the descriptors. */
 static void own_closefrom(int first)
 {
 	const uint64_t args[6] = { first < 0 ? 0 : (uint64_t)first, ~0U };
@@ -105,7 +105,9 @@ static COLD long foreign_syscall(long nr, const uint64_t a[6])
 
 static long choose_syscall(long nr, const uint64_t args[6]);
 
-/* Makes the calls that don't fork; NULL: this library. The first call decides. */
+/*
+ * The function for all calls but forks; NULL: this library's. The first call decides.
+ */
 static long (*syscall_target)(long, const uint64_t[6]) = choose_syscall;
 
 static COLD long choose_syscall(long nr, const uint64_t args[6])
@@ -189,7 +191,10 @@ static int own_ppoll(struct pollfd *fds, nfds_t n,
 }
 FRONT(ppoll, own_ppoll)
 
-/* Passes a copy as ppoll(). The kernel takes the mask and its size as one argument. */
+/*
+ * Passes a copy of the limit, as ppoll() does. The kernel takes mask and size as a
+ * pair.
+ */
 static int own_pselect(int end, fd_set *in, fd_set *out, fd_set *except,
 		       const struct timespec *timeout, const sigset_t *mask)
 {

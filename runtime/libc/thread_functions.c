@@ -67,9 +67,9 @@ static void end_on(bool begun, struct uthread *wanted)
 }
 
 /*
- * libc sets its handler with the first cancellation, and the handler could interrupt
- * the runtime. So cancel the monitor first, on which that has no effect, and replace
- * the handler.
+ * libc sets its own handler at the first cancellation, and that handler could interrupt
+ * the runtime. So first cancel the monitor, on which a cancellation has no effect, and
+ * then replace the handler.
  */
 static void adopt_cancel(int (*real)(pthread_t))
 {
@@ -131,7 +131,10 @@ static void return_to_host_for(pthread_t thread)
 		flexsc__bring_to_host();
 }
 
-/* The user thread to call to its host for a signal, as flexsc__signal_sent() does. */
+/*
+ * The user thread that has to return to its host for a signal that was sent to it; or
+ * NULL. flexsc__signal_sent() does the same.
+ */
 static struct uthread *to_learn(pthread_t thread, int signo, int err)
 {
 	if (err || !flexsc__signal_has_handler(signo))

@@ -205,10 +205,7 @@ static const struct {
 
 #define FRONTS	(sizeof(fronts) / sizeof(*fronts))
 
-/*
- * Look functions up at the start: later, a thread may hold a lock that looking up
- * symbols takes.
- */
+/* At the start: later, a suspended thread may hold the lock that a look-up takes. */
 __attribute__((constructor)) static void find_all(void)
 {
 	for (unsigned int i = 0; i < FRONTS; i++) {
@@ -230,7 +227,10 @@ void flexsc__unpatched_begin(void)
 	for (unsigned int i = 0; i < FRONTS; i++) {
 		enum real which = fronts[i].front->stub.which;
 
-		/* Trying libc's lock would bypass another library's function. */
+		/*
+		 * If another library defines the function, call it on the host: trying
+		 * libc's lock would bypass it.
+		 */
 		if (is_lock(which) && flexsc__real_foreign(which))
 			fronts[i].front->target = flexsc__host_jump;
 		else

@@ -30,8 +30,8 @@ static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
 
 /*
  * Is the thread in an uninterruptible wait, with the monitor's signal pending and not
- * blocked? The kernel writes the state into the file before it writes the signals. If
- * the thread continues between the two, the signal is no longer pending.
+ * blocked? In the file, the state precedes the signals: if the thread continued after
+ * the state was read, the signal is no longer pending.
  */
 static bool is_held(const struct carrier *c)
 {
@@ -75,7 +75,7 @@ static bool adopt_is_stuck(struct carrier *c)
 	return false;
 }
 
-/* May s adopt c? A ward of c's that waits for c to return its loop may, too. */
+/* Can s adopt c? Also if s is c's ward and waits for c to return its loop. */
 static bool can_adopt(struct carrier *s, struct carrier *c)
 {
 	uint32_t state = atomic_load(&s->adopt);
@@ -86,7 +86,7 @@ static bool can_adopt(struct carrier *s, struct carrier *c)
 		(state == ADOPT_LEAVES && atomic_load(&s->heir) == c));
 }
 
-/* Prefer a spare, then a carrier that sleeps, then any. */
+/* Find an heir: preferably a spare, then a carrier that sleeps, then any carrier. */
 static struct carrier *find_heir(struct carrier *c)
 {
 	struct carrier *best = NULL;
@@ -116,7 +116,7 @@ bool flexsc__adopt_look(struct carrier *c)
 {
 	if (atomic_load(&c->adopt) == ADOPT_NOT && !adopt_is_stuck(c))
 		return false;
-	/* At each check, because the heir that was found may be stuck itself. */
+	/* At each check, because the previous heir may be stuck itself. */
 	if (atomic_load(&c->adopt) == ADOPT_REQUESTED)
 		request_heir(c);
 	return atomic_load(&c->adopt) != ADOPT_NOT;
@@ -139,8 +139,8 @@ void flexsc__adopt_gate(struct carrier *c)
 /* Heir. */
 
 /*
- * Number of adoptions by carriers that weren't spares. As many wards go on to run user
- * threads when they are back.
+ * Number of carriers that became heirs without being spares. So many stuck carriers run
+ * user threads again when they are back; any others become spares.
  */
 static _Atomic int missing;
 
@@ -185,8 +185,8 @@ static void take_loop_back(struct carrier *c)
 }
 
 /*
- * Before s adopts c: s stops being a spare, or c's ward that waits for its loop
- * ("waits"). c may have returned that loop just before it got stuck.
+ * Prepare s before it adopts c: s stops being a spare, or a ward of c that waits for
+ * its loop ("waits"). c may have returned that loop just before it got stuck.
  */
 static void step_in(struct carrier *s, struct carrier *c, bool waits)
 {
@@ -228,8 +228,8 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	if (!adopt_goes(c, ADOPT_REQUESTED, ADOPT_TAKEN))
 		return false;
 	/*
-	 * From here on queues need their locks. Until now only c used them, and c is
-	 * outside the runtime.
+	 * Until now only c used the queues, and c is outside the runtime. Now they need
+	 * locks.
 	 */
 	flexsc__runtime.alone = false;
 	step_in(s, c, waits);
@@ -252,9 +252,7 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 
 /* The carrier is back. */
 
-/*
- * Does a carrier that is back go on to run user threads? Otherwise it becomes a spare.
- */
+/* Does a carrier that is back run user threads again? If not, it becomes a spare. */
 static bool is_missing(void)
 {
 	int n = atomic_load(&missing);
@@ -266,8 +264,8 @@ static bool is_missing(void)
 }
 
 /*
- * Wait until the heir has returned the loop. False: the heir got stuck, and c has
- * adopted it.
+ * Wait until the heir has returned c's loop. False: c has adopted the heir, which is
+ * stuck.
  */
 static bool get_loop_back(struct carrier *c)
 {
@@ -279,7 +277,10 @@ static bool get_loop_back(struct carrier *c)
 			flexsc_loop_wake(heir->loop, NULL);
 		futex_wait(&c->adopt, ADOPT_LEAVES, LEAVING_NS);
 		ward = atomic_exchange(&c->to_adopt, NULL);
-		/* A ward can adopt only its heir. Other carriers get another heir. */
+		/*
+		 * While c waits for its loop, c can adopt its heir only. The monitor
+		 * finds another heir for other carriers.
+		 */
 		if (ward && ward == atomic_load(&c->heir) &&
 		    adopt(c, ward, true))
 			return false;

@@ -48,18 +48,21 @@
  */
 bool flexsc__adopt_look(struct carrier *c);
 
-/* Carrier c, at the beginning of each signal handler. Async-signal-safe. */
+/* The gate: carrier c calls this first in each signal handler. Async-signal-safe. */
 void flexsc__adopt_gate(struct carrier *c);
 
-/* Carrier c, on its own stack, when c->attend is set: retire, come back, or adopt. */
+/*
+ * Carrier c, on its own stack, if c->attend is set: retire, get the loop back, or
+ * adopt.
+ */
 void flexsc__adopt_attend(struct carrier *c);
 /*
- * Carrier c, which has adopted stuck carriers (its wards): run the callbacks of their
- * loops, and return the loops of those that run again.
+ * Called by carrier c, which has adopted stuck carriers (its wards): run the callbacks
+ * of the wards' loops, and return the loops of wards that run again.
  */
 void flexsc__adopt_serve(struct carrier *c);
 
-/* When all carriers have ended, and in a forked child: reset the counts. */
+/* Reset the counts. Called when all carriers have ended, and in a forked child. */
 void flexsc__adopt_forget(void);
 
 #endif /* FLEXSC_RUNTIME_ADOPT_H */

@@ -51,7 +51,7 @@ static bool call_to_host_if_runs(const struct uthread *u)
 	bool runs = c && atomic_load(&u->anchored) &&
 		    __atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u;
 
-	/* The timer's signal interrupts no call. */
+	/* Prefer the timer: its signal interrupts no call. */
 	if (runs && !flexsc__signal_running(c))
 		flexsc__signal_carrier(c);
 	return runs;
@@ -71,9 +71,9 @@ static bool anchored_call_to_host(int32_t tid)
 
 /*
  * Is u away, or inside the runtime, where it may not have noticed that it is anchored?
- * If u is away, call it to its host, even from a wait. If its carrier is stuck, u
+ * If u is away, call it to its host, even from a wait. If u's carrier is stuck, u
  * counts as settled: its call may last forever, and u returns to its host right after
- * it.
+ * the call.
  */
 static bool is_to_settle(struct uthread *u)
 {
@@ -109,7 +109,7 @@ void flexsc__anchor_others(const struct uthread *self, enum anchor reason)
 		if (u != self)
 			flexsc__anchor(u, reason, true);
 	flexsc__uthreads_unlock();
-	/* Sleep at least once, because "busy" and "away" are plain stores. */
+	/* Sleep at least once: plain stores to "busy" and "away" may be seen late. */
 	do
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 	while (others_to_settle(self) && time_monotonic() < until);
@@ -126,10 +126,7 @@ void flexsc__anchored_settle(struct uthread *self, int32_t tid)
 			flexsc__return_to_host(self);
 		return;
 	}
-	/*
-	 * Limited: the thread may be in a call that no signal interrupts, as from a
-	 * disk.
-	 */
+	/* Not longer: the thread may be in a call that no signal interrupts. */
 	until = time_monotonic() + WAIT_NS;
 	while (anchored_call_to_host(tid) && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);

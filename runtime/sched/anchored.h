@@ -18,8 +18,8 @@ enum anchor {
 };
 
 /*
- * Does u have a filter that may forbid what the runtime does around its calls, or on
- * its behalf?
+ * Does u have a seccomp filter of its own? It may forbid calls that the runtime makes
+ * around u's calls or on u's behalf.
  */
 static inline bool filter_is_near(const struct uthread *u)
 {
@@ -31,23 +31,24 @@ static inline bool filter_is_near(const struct uthread *u)
 void flexsc__anchor(struct uthread *u, enum anchor reason, bool anchored);
 
 /*
- * The calling thread, which is u and inside the runtime, gets state that carriers lack.
- * It returns to its host, and stays there for good.
+ * The calling thread u, inside the runtime, is going to get state that carriers lack:
+ * return to the host, and stay there for good.
  */
 void flexsc__anchor_for_good(struct uthread *u);
 
 /*
- * Anchor all user threads but "self", without the list's lock, while the monitor runs.
- * User threads that are away return to their hosts, and their waits end. On return all
- * are there and outside the runtime, except one that is in a long call which no signal
- * interrupts. "self" is on its host, stays there until then, and isn't anchored.
+ * Anchor all user threads but "self". Called without the list's lock, while the monitor
+ * runs. User threads that are away return to their hosts, which ends their waits. On
+ * return all user threads are on their hosts and outside the runtime, except one that
+ * is in a long call which no signal interrupts. "self" is on its host, and isn't
+ * anchored.
  */
 void flexsc__anchor_others(const struct uthread *self, enum anchor reason);
 
 /*
- * If the thread tid, which may be the calling one, is anchored and runs, it runs on its
- * host when this returns. Inside the runtime, without the list's lock. self: the
- * calling user thread, or NULL.
+ * If the thread tid, which may be the calling one, is anchored and runs, make it run on
+ * its host. Called inside the runtime, without the list's lock. self: the calling user
+ * thread, or NULL.
  */
 void flexsc__anchored_settle(struct uthread *self, int32_t tid);
 

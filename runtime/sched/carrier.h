@@ -47,39 +47,37 @@ struct carrier {
 	pthread_t thread;
 	struct flexsc_loop *loop;
 	struct flexsc_cb end;	/* completes when the carrier has to end */
-	_Atomic uint32_t retired; /* 1: yes; flexsc__carriers_retire() waits on it */
+	/* 1: it sleeps for good; flexsc__carriers_retire() waits on it */
+	_Atomic uint32_t retired;
 	bool ends;		/* "end" has completed */
 	struct runqueue queue;
 	struct runqueue later;	/* heavy user threads, which run later */
-	bool roused;		/* it has woken up, and not looked for work since */
+	bool roused;		/* it has woken up, but not looked for work yet */
 	unsigned int number;
-	uint32_t runs;		/* runs since it last collected completions */
-	uint32_t passed;	/* runs since the last one from "later" */
+	uint32_t runs;		/* runs since the carrier last collected completions */
+	uint32_t passed;	/* runs since it last took from "later" */
 	uint32_t random;	/* last random number: runqueue.c */
-	uint32_t calls;		/* calls made in the current run: calls/hook.c */
+	uint32_t calls;		/* calls made in the current run, for calls/hook.c */
 	uint64_t began;		/* start of the current run, in ticks */
 	uint64_t ran;		/* ticks of all runs before the current one */
-	struct {		/* the last reading of its clock: cputime.c */
+	struct {		/* its CPU clock when last read, for cputime.c */
 		uint64_t at;	/* context_ticks() */
-		uint64_t ran;	/* ticks of all runs until then */
+		uint64_t ran;	/* ticks of all runs until that reading */
 		uint64_t ns;	/* the clock's value */
 	} clock;
 	void *stack;		/* signal stack: signals/signals.h */
 	sigmask_t open;		/* mask to restore after a signal: signals/signals.c */
-	_Atomic sigmask_t blocked;	/* those of SIGNAL_RAISED that it blocks */
-	/*
-	 * The state of a SIGPIPE that came while no user thread's own code ran here:
-	 * signals/signals.h.
-	 */
-	atomic_bool pipe_came;	/* set by the signal handler */
+	_Atomic sigmask_t blocked;	/* which signals of SIGNAL_RAISED it blocks */
+	/* A SIGPIPE that came outside user threads' own code: signals/signals.h. */
+	atomic_bool pipe_came;	/* SIGPIPE came; set by the signal handler */
 	bool pipe_broke;	/* a posted call ended with EPIPE */
-	uint64_t switches_seen;	/* monitor: "switches" at its last check */
-	struct stuck stuck;	/* the call that its user thread blocks in: T1, T2 */
-	struct carrier_progress progress; /* monitor: at its last check */
+	uint64_t switches_seen;	/* for the monitor: "switches" at its last check */
+	struct stuck stuck;	/* the call in which its user thread blocks: T1, T2 */
+	struct carrier_progress progress; /* for the monitor: state at its last check */
 	int stuck_fd, status_fd;	/* descriptors of files in /proc: proc.h */
 	int kept_timer;		/* timer of flexsc__signal_timer() */
-	uint64_t timed;		/* monitor: "switches" when it set kept_timer */
-	/* The carriers that this one has adopted: adopt.c, on this carrier. */
+	uint64_t timed;		/* for the monitor: "switches" when it set kept_timer */
+	/* The carriers that this one has adopted; only this one uses the list. */
 	struct carrier *wards, *next_ward;
 	bool accepts;	/* counted in flexsc__poll_first_stuck: moved.c */
 	struct {		/* futex_timer.h */
@@ -87,22 +85,24 @@ struct carrier {
 		uint32_t made;
 		struct futex_timer *free;
 	} timers;
-	/* From here on, other threads write, too. */
+	/* Other threads write the following fields, too. */
 	_Atomic(struct uthread *) inbox __attribute__((aligned(64)));
 	_Atomic(struct uthread *) rechecks;	/* threads to check: inbox.h */
 	/*
-	 * Call flexsc__adopt_attend(): "to_adopt" or "adopt" has changed, or carriers
-	 * have to retire.
+	 * Set to make the carrier call flexsc__adopt_attend(): "to_adopt" or "adopt"
+	 * has changed, or carriers have to retire.
 	 */
 	atomic_bool attend;
-	_Atomic(struct carrier *) to_adopt;	/* a stuck carrier to adopt; or NULL */
-	_Atomic(struct carrier *) heir;	/* has adopted this carrier; or NULL: D1, D2 */
+	/* the stuck carrier that this one has to adopt; or NULL */
+	_Atomic(struct carrier *) to_adopt;
+	/* the carrier that has adopted this one; or NULL: D1, D2 */
+	_Atomic(struct carrier *) heir;
 	_Atomic uint32_t adopt;		/* enum adopt */
-	atomic_bool spare;	/* runs nothing until it adopts: spare.h */
+	atomic_bool spare;	/* it runs nothing until it adopts a carrier: spare.h */
 	atomic_bool idle;
-	/* The value of "switches" whose user thread the monitor calls to its host. */
+	/* "switches" in the run whose user thread the monitor calls to its host. */
 	_Atomic uint64_t preempt;
-	atomic_bool called;	/* a signal handler is going to read "stuck": T1, T2 */
+	atomic_bool called;	/* a signal handler will read "stuck" soon: T1, T2 */
 	_Atomic uint32_t changed;	/* N1, N2 in signals/identity.c */
 	_Atomic(struct futex_timer *) dead_timers;	/* futex_timer.h */
 };
@@ -136,11 +136,13 @@ static inline void carrier_request_attention(struct carrier *c)
 {
 	atomic_store(&c->attend, true);
 	flexsc_loop_wake(c->loop, NULL);
-	/* c may be waiting to get its loop back: get_loop_back() in adopt.c. */
+	/* Also wake c if it waits to get its loop back: get_loop_back() in adopt.c. */
 	futex_wake(&c->adopt);
 }
 
-/* carrier_run.c. Carrier c, on its own stack: run user threads until c has to end. */
+/*
+ * Carrier c, on its own stack: run user threads until c has to end. In carrier_run.c.
+ */
 void flexsc__carrier_run(struct carrier *c);
 
 #endif /* FLEXSC_RUNTIME_CARRIER_H */

@@ -34,13 +34,13 @@
  * queue isn't empty. With a lower limit, calls that are slow under a tracer would count.
  */
 #define SLOW_TICKS	500000U
-/* A run counts once more towards RUNS for each RUN_TICKS that it takes. */
+/* A run counts once towards RUNS, and once more for each RUN_TICKS that it takes. */
 #define RUN_TICKS	16384U
 /* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
 #define SPIN_NS		20000U
 /*
- * How long a carrier with wards sleeps at most, in ns: no other thread checks its
- * wards' pools.
+ * How long a carrier with wards sleeps at most, in ns: it has to check their loops'
+ * pools.
  */
 #define WARDS_NS	2000000U
 
@@ -58,8 +58,8 @@ static void take_inbox(struct carrier *c)
 }
 
 /*
- * Another thread requested a check whether u's wait has to end. If u waits on another
- * carrier by now, pass the request on.
+ * Another thread requested to check whether u's wait has to end. If u waits on another
+ * carrier by now, pass the request to that carrier.
  */
 static void recheck(struct carrier *c, struct uthread *u)
 {
@@ -134,17 +134,17 @@ static bool spin(struct carrier *c)
 
 static void sleep_until_work(struct carrier *c)
 {
-	/* A dead timer that stays in the loop would end the sleep when it expires. */
+	/* Free dead timers first: if one expired, it would end the sleep. */
 	flexsc__futex_timers_free_dead(c);
 	/*
-	 * Submit now if the carrier may spin, or seem idle to others. Otherwise one
-	 * system call submits and waits.
+	 * Submit before the carrier spins, or seems idle to other carriers. Without
+	 * either, one system call submits and waits.
 	 */
 	if (flexsc__runtime.spins || !flexsc__runtime.alone)
 		flexsc_loop_submit(c->loop);
 	if (spin(c)) {
 		COUNT_CARRIER(c, found, 1);
-		/* Clear the wake-up, which would end the next spin, too. */
+		/* Clear the wake-up, because it would end the next spin, too. */
 		atomic_store(&c->loop->nudged, false);
 		dispatch(c);
 		return;
@@ -223,7 +223,7 @@ static void run(struct carrier *c, struct uthread *u)
 	c->began = context_ticks();
 	COUNT_CARRIER(c, switches, 1);
 	c->k.current = u;
-	/* Signals are unblocked next, and their handlers have to find u. */
+	/* Set "current" before signals are unblocked: their handlers have to find u. */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&c->blocked, memory_order_relaxed))
 		flexsc__signal_unblock(c, u->host.sleep_mask);
@@ -232,17 +232,17 @@ static void run(struct carrier *c, struct uthread *u)
 	c->k.current = NULL;
 	now = context_ticks();
 	ticks = now - c->began;
-	/* Before u->then(), after which another carrier may run u. */
+	/* Read the time first: after u->then(), another carrier may run u. */
 	u->heavy = ticks >= HEAVY_TICKS;
 	if (ticks >= CPUTIME_TICKS)
 		flexsc__cputime_look(c, u, now);
 	u->ran += ticks;
-	/* Ignore a run that only takes u from its host to a wait. */
+	/* Don't count a run that only takes u from its host to a wait. */
 	if (!leaves)
 		note_slow(u, u->ran - before, c->calls);
 	c->ran += ticks;
 	u->then(&c->k, u);
-	/* Long runs must not delay completions. */
+	/* Count long runs several times, so that they don't delay completions. */
 	c->runs += (uint32_t)(ticks / RUN_TICKS);
 }
 
@@ -278,8 +278,9 @@ void flexsc__carrier_run(struct carrier *c)
 		else if (atomic_load(&u->wanted))
 			send_to_host(u, CAUSE_SIGNAL);
 		/*
-		 * A2: before "current" is set; pairs with A1 in anchored.c. On its
-		 * host, a user thread on its way to a wait would only leave again.
+		 * A2: before "current" is set; pairs with A1 in anchored.c. A user
+		 * thread on its way to a wait isn't returned: on its host, it would
+		 * only leave again.
 		 */
 		else if (atomic_load(&u->anchored) && !flexsc__leaves_host(u))
 			send_to_host(u, CAUSE_ANCHORED);

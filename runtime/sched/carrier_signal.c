@@ -9,8 +9,8 @@
 #define POPULATE_WRITE	23	/* MADV_POPULATE_WRITE, missing in old headers */
 
 /*
- * The addresses mark a SIGSETXID of the runtime's: an ordinary one, and one of
- * flexsc__signal_stuck().
+ * The runtime marks its SIGSETXIDs with these addresses: "mark_stuck" those of
+ * flexsc__signal_stuck(), "mark" all others.
  */
 static char mark, mark_stuck;
 
@@ -22,9 +22,9 @@ void flexsc__signal_stack(struct carrier *c)
 	if (c->stack) {
 		stack = (stack_t){ c->stack, 0, flexsc__small.bytes };
 		/*
-		 * Linux since 5.14: allocate the memory now. If there is none for a
-		 * signal's frame, as at a cgroup's limit, the kernel ends the process
-		 * by SIGSEGV.
+		 * Linux since 5.14: allocate the stack's memory now. If a cgroup's
+		 * limit forbids the memory for a signal's frame later, the kernel ends
+		 * the process by SIGSEGV.
 		 */
 		raw_syscall(SYS_madvise, PTR(c->stack), flexsc__small.bytes,
 			    POPULATE_WRITE, 0, 0, 0);
@@ -52,15 +52,12 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
 	if (!these)
 		return;
 	/*
-	 * Clear the bits first: a handler that passes a signal on sets its bit again,
-	 * which must last.
+	 * Clear the bits before unblocking: a handler that passes a signal on sets the
+	 * signal's bit again, and that bit must stay set.
 	 */
 	atomic_fetch_and(&c->blocked, ~these);
 	signal_mask(SIG_UNBLOCK, &these, NULL);
-	/*
-	 * A SIGPIPE that was sent to the process has reached a thread that doesn't
-	 * block it by now.
-	 */
+	/* If the process has got a SIGPIPE, a thread has taken it by now. */
 	if (these & SIGNAL_BIT(SIGPIPE))
 		atomic_store(&c->pipe_came, false);
 }

@@ -38,8 +38,8 @@ static void end_requested(struct flexsc_cb *cb)
 }
 
 /*
- * Wait until all carriers are here, before any destroys its loop: one that returns from
- * a stuck call notifies its heir's loop.
+ * Wait until all carriers have come here, before any of them destroys its loop: a
+ * carrier that returns from a stuck call notifies the loop of its heir.
  */
 static void end_together(void)
 {
@@ -49,7 +49,7 @@ static void end_together(void)
 		futex_wait(&over, n, UINT64_MAX);
 		n = atomic_load(&over);
 	}
-	/* futex_wake() wakes one thread, which wakes the next. */
+	/* futex_wake() wakes one thread, and each woken thread wakes the next. */
 	futex_wake(&over);
 }
 
@@ -70,14 +70,15 @@ static void carrier_fini(struct carrier *c)
 /* Carriers that start together. */
 struct starts {
 	struct flexsc_options options;
-	unsigned int spares;	/* carriers from this number on are spares */
+	unsigned int spares;	/* carriers with this number or a higher one are spares */
 	uint32_t changed;
 	char *why;
 	size_t size;
-	/* for taking a place and creating its loop */
+	/* held by a thread that takes a place and creates its loop */
 	struct lock turn;
-	int err;		/* first error; then no thread takes a place */
-	_Atomic uint32_t left;	/* threads that have neither started nor failed */
+	int err;		/* the first error, after which no thread takes a place */
+	/* number of threads that have neither started nor failed */
+	_Atomic uint32_t left;
 };
 
 /* The thread of one carrier. */
@@ -114,15 +115,16 @@ static void begin_loop(struct carrier *c)
 	 */
 	c->loop->no_thread = -ERESTART;
 	/*
-	 * If io_uring fails, a loop that has lost all its calls returns an error
-	 * instead of sleeping, unless it is referenced: is_all_lost() in uring.c.
+	 * Reference the loop. Otherwise, if io_uring failed and the loop lost all its
+	 * calls, the loop would return an error instead of sleeping: is_all_lost() in
+	 * uring.c.
 	 */
 	flexsc_loop_ref(c->loop);
 }
 
 /*
- * Become the next carrier. "count" grows only after success, so a failure leaves no
- * gap. NULL: failed.
+ * The calling thread becomes the next carrier. "count" grows only after success, so a
+ * failure leaves no gap. NULL: failed.
  */
 static struct carrier *take_place(struct starts *all)
 {
@@ -157,8 +159,8 @@ static void *carrier_main(void *arg)
 	unlock(&all->turn);
 	start->failed = !c;
 	/*
-	 * Releases the carrier to start_together(), after whose return *start and *all
-	 * are gone. futex_wake() uses the address only.
+	 * Report the carrier to start_together(). When that returns, *start and *all
+	 * are gone; futex_wake() uses only the address.
 	 */
 	if (atomic_fetch_sub(&all->left, 1) == 1)
 		futex_wake(&all->left);
@@ -166,7 +168,7 @@ static void *carrier_main(void *arg)
 		/* M1: the monitor may have slept since before there were carriers. */
 		flexsc__monitor_notice();
 		flexsc__carrier_run(c);
-		/* The loop of an heir may have timers of other carriers. */
+		/* The loop may contain timers of the carriers that c adopted. */
 		flexsc__futex_timers_free_dead(c);
 		end_together();
 		carrier_fini(c);
@@ -207,8 +209,9 @@ int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 			  size_t size)
 {
 	/*
-	 * The new thread inherits its creator's user and groups, so past changes
-	 * needn't reach it: take carrier 0's count (signals/identity.c).
+	 * The new thread inherits the user and groups of its creator, so it already has
+	 * all changes that carrier 0 has made: take carrier 0's count
+	 * (signals/identity.c).
 	 */
 	struct starts all = {
 		.options = *options,
@@ -294,8 +297,8 @@ void flexsc__carriers_end(void)
 void flexsc__carriers_forked(void)
 {
 	/*
-	 * All "room" elements, not only "count": the process may have forked while a
-	 * spare was being started.
+	 * Close the files of all "room" elements, not only of "count": the process may
+	 * have forked while a spare was starting.
 	 */
 	for (unsigned int i = 0; i < flexsc__runtime.room; i++)
 		flexsc__proc_close(&flexsc__runtime.carriers[i]);

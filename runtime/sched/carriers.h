@@ -27,13 +27,13 @@ int flexsc__carriers_start(unsigned int n, bool spare,
 void flexsc__carriers_end(void);
 
 /*
- * Start one more carrier, as a spare; flexsc__runtime.carriers has room for it. Returns
- * 0, or -errno with the reason in "why".
+ * Start one more carrier, as a spare. flexsc__runtime.carriers must have room for it.
+ * Returns 0, or -errno with the reason in "why".
  */
 int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 			  size_t size);
 
-/* In a forked child, which has no carriers. */
+/* In a forked child, which has no carriers: close their files and forget them. */
 void flexsc__carriers_forked(void);
 
 #endif /* FLEXSC_RUNTIME_CARRIERS_H */

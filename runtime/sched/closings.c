@@ -29,7 +29,10 @@ void flexsc__closings_count_range(uint32_t first, uint32_t last)
 		count_chunk(CLOSINGS / CLOSINGS_CHUNK);
 }
 
-/* A forked child has no heirs to wait for, whatever its copy of the count is. */
+/*
+ * A forked child never waits: it has no heirs, although its copy of the count may be >
+ * 0.
+ */
 void flexsc__closings_wait_for_heirs(void)
 {
 	uint32_t n;

@@ -31,7 +31,9 @@
 
 extern struct closings {
 	_Atomic uint32_t of[CLOSINGS];
-	/* By close_range(2). The last one is for descriptors from CLOSINGS on. */
+	/*
+	 * Counts of close_range(2). The last one is for descriptors from CLOSINGS on.
+	 */
 	_Atomic uint32_t of_chunk[CLOSINGS / CLOSINGS_CHUNK + 1];
 } flexsc__closings;
 
@@ -46,19 +48,19 @@ static inline uint32_t closings_of(uint64_t fd)
 	       atomic_load(&flexsc__closings.of_chunk[chunk]);
 }
 
-/* The descriptor that u's call waits for. */
+/* The descriptor that u's call waits for; for a posted poll(), the last argument. */
 static inline uint64_t closings_fd(const struct uthread *u)
 {
 	return u->args[u->nr == POLL_NR ? 5 : 0];
 }
 
-/* Note the count of u's descriptor, before u posts its call. */
+/* Remember the count of u's descriptor. Called before u posts its call. */
 static inline void closings_note(struct uthread *u)
 {
 	u->closings = closings_of(closings_fd(u));
 }
 
-/* User threads only: count a closing, right before or after it. */
+/* User threads only: count a closing, right before the call or after it. */
 static inline void closings_count(uint32_t fd)
 {
 	atomic_fetch_add(&flexsc__closings.of[fd % CLOSINGS], 1);
@@ -69,7 +71,7 @@ void flexsc__closings_count_range(uint32_t first, uint32_t last);
 
 void flexsc__closings_wait_for_heirs(void);
 
-/* User threads only: wait for heirs, between closings_count() and the closing call. */
+/* User threads only, after closings_count() and before the closing: wait for heirs. */
 static inline void closings_wait(void)
 {
 	/* M6: pairs with M5. */
@@ -77,7 +79,7 @@ static inline void closings_wait(void)
 		flexsc__closings_wait_for_heirs();
 }
 
-/* Heirs only: before the first call moves, and when the new requests are submitted. */
+/* Heirs only: before the first call moves, and after the new requests are submitted. */
 void flexsc__closings_heir_begins(void);
 void flexsc__closings_heir_ends(void);
 

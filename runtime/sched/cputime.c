@@ -57,7 +57,7 @@ __attribute__((constructor)) static void begin(void)
 	at_start = stamp();
 }
 
-/* Measured once: a rate that changed would let clocks go back. */
+/* The rate is measured once, because clocks could go back if it changed. */
 static uint64_t rate(void)
 {
 	uint64_t known = atomic_load(&ticks_rate), found;
@@ -86,8 +86,8 @@ static uint64_t ticks_of(uint64_t ns)
 }
 
 /*
- * Ticks on carriers. A carrier writes these plain fields while other threads read them;
- * an aligned word doesn't tear.
+ * Ticks on carriers. A carrier writes these plain fields while other threads read them.
+ * An aligned word is always read as a whole.
  */
 
 #define READ(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
@@ -122,10 +122,7 @@ static uint64_t own_ticks(struct uthread *u)
 	if (!c)
 		return u->ran;
 	flexsc__cputime_look(c, u, context_ticks());
-	/*
-	 * Only up to that reading: since then the carrier may have been off its
-	 * processor.
-	 */
+	/* Only up to that reading: the carrier may have lost its processor since. */
 	return u->ran + (c->clock.at - c->began);
 }
 
@@ -141,14 +138,14 @@ static uint64_t others_ticks(const struct uthread *u)
 		began = READ(c->began);
 		at = READ(c->clock.at);
 		/*
-		 * Clock before ticks: the time in between counts as time without a
-		 * processor, so the result is rather too small.
+		 * Read the clock before the ticks. The time in between then counts as
+		 * time without a processor, so the result is, if anything, too small.
 		 */
 		ns = flexsc__cputime_of(c->k.tid);
 		now = context_ticks();
 		gone = lost(c, now, ns);
 		/*
-		 * Accept the values if it is still the same run and nothing was
+		 * Accept the values only if the run went on and no ticks were
 		 * subtracted.
 		 */
 		if (READ(c->k.current) == u && READ(c->began) == began &&

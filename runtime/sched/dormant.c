@@ -24,7 +24,7 @@
  */
 #define GONE_NS		100000000U
 #define LOOK_NS		20000
-/* How often to check for other threads: one of the runtime's may just be ending. */
+/* How often to check for other threads: a thread of the runtime may just be ending. */
 #define LOOKS		10
 
 /*
@@ -65,7 +65,7 @@ bool flexsc__dormant_begin(struct uthread *u)
 
 	if (atomic_load(&flexsc__runtime.dormant))
 		return true;
-	/* A filter of u's may forbid the calls below. */
+	/* A seccomp filter of u's own may forbid the calls below. */
 	if (filter_is_near(u) || !is_alone(u))
 		return false;
 	/* u stays on its host from here on. */

@@ -20,10 +20,10 @@
  */
 bool flexsc__dormant_begin(struct uthread *u);
 
-/* As flexsc__dormant_begin(), before u forks. No effect shortly after the last time. */
+/* As flexsc__dormant_begin(), before u forks. No effect shortly after another fork. */
 void flexsc__dormant_before_fork(struct uthread *u);
 
-/* Carriers and monitor have started again. */
+/* Called when carriers and monitor have started again. */
 void flexsc__dormant_end(void);
 
 #endif /* FLEXSC_RUNTIME_DORMANT_H */

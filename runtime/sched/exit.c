@@ -24,8 +24,8 @@
 #define LOOK_NS	50000
 
 /*
- * Does u wait for an unconnected socket? The wait may be over by now; then u's return
- * is unnecessary.
+ * Does u wait for an unconnected socket, such as a listening one? If the wait ends
+ * meanwhile, u returns to its host unnecessarily.
  */
 static bool waits_for_others(const struct uthread *u)
 {
@@ -65,7 +65,7 @@ static void let_go(void)
 	bool enters = u->alive && !u->busy;
 
 	atomic_store(&flexsc__runtime.last, true);
-	/* Other user threads may be queued on this thread's carrier. */
+	/* Other user threads may be queued on this thread's carrier, so return. */
 	if (enters) {
 		flexsc__enter(u);
 		u->cause = CAUSE_ENDS;

@@ -11,7 +11,7 @@
 #ifndef FLEXSC_RUNTIME_EXIT_H
 #define FLEXSC_RUNTIME_EXIT_H
 
-/* Any thread, any signal handler: call this before the process ends. */
+/* Call this before the process ends. Any thread, any signal handler. */
 void flexsc__exit_begins(void);
 
 #endif /* FLEXSC_RUNTIME_EXIT_H */

@@ -16,8 +16,9 @@
  * dead timer that expires has no effect.
  *
  * Adding to the list doesn't wake the owner, which empties the list when it collects
- * completions (carrier_run.c). So a carrier has at most one timer per unfinished timed
- * wait that began on it or moved to it, plus those that ended since.
+ * completions (carrier_run.c). So a carrier has at most one timer for each unfinished
+ * timed wait that began on it or moved to it, plus one for each that has ended since it
+ * last emptied the list.
  */
 #ifndef FLEXSC_RUNTIME_FUTEX_TIMER_H
 #define FLEXSC_RUNTIME_FUTEX_TIMER_H
@@ -28,34 +29,36 @@ struct bucket;
 
 struct futex_timer {
 	struct flexsc_cb cb;
-	_Atomic(struct bucket *) bucket;	/* the bucket of u; NULL: dead */
-	struct uthread *u;	/* u may end when the timer is dead */
-	struct carrier *owner;	/* live: under the bucket's lock */
+	/* bucket that the user thread waits in; NULL: dead */
+	_Atomic(struct bucket *) bucket;
+	struct uthread *u;	/* if the timer is dead, this thread may have ended */
+	/* of a live timer, changes only under the bucket's lock */
+	struct carrier *owner;
 	struct futex_timer *next;	/* next free or dead timer */
 };
 
 /*
- * Carrier c only: call "over" after ns nanoseconds, on c or its heir. The caller then
- * sets the bucket. NULL: out of memory.
+ * Carrier c only: start a timer that calls "over" after ns nanoseconds, on c or its
+ * heir. The caller then sets the bucket. NULL: out of memory.
  */
 struct futex_timer *flexsc__futex_timer_start(struct carrier *c,
 					      struct uthread *u,
 					      void (*over)(struct flexsc_cb *cb),
 					      uint64_t ns);
 
-/* Any thread, when the timer has no bucket any more. */
+/* Any thread: put a timer whose bucket is NULL into its owner's list of dead timers. */
 void flexsc__futex_timer_end(struct futex_timer *timer);
 
 /*
  * Heir s only, with the bucket's lock: move a live timer of a stuck carrier to s.
- * False: out of memory. Then the timer can only be ended.
+ * False: s has no memory for it, so the caller must end the wait.
  */
 bool flexsc__futex_timer_move(struct futex_timer *timer, struct carrier *s);
 
 /* Carrier c only: free its dead timers. */
 void flexsc__futex_timers_free_dead(struct carrier *c);
 
-/* When all carriers have freed their dead timers, and c has destroyed its loop. */
+/* Free c's timers, when all carriers have ended and c has destroyed its loop. */
 void flexsc__futex_timers_fini(struct carrier *c);
 
 /* The timer that contains this cb. */

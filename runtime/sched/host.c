@@ -12,7 +12,7 @@
 #include "state.h"
 #include "sticky.h"
 
-/* The bottom of the host's own stack, from u's first leave on. */
+/* The first function on the host's own stack. It runs from u's first leave on. */
 static void host_main(void *arg)
 {
 	struct uthread *u = arg;
@@ -71,7 +71,7 @@ static void leave(struct kthread *k, struct uthread *u)
 	flexsc__inbox_give(u);
 }
 
-/* It has a function of its own because flexsc__leaves_host() doesn't mean it. */
+/* A copy of leave(), which flexsc__leaves_host() doesn't match. */
 static void leave_to_run(struct kthread *k, struct uthread *u)
 {
 	leave(k, u);
@@ -89,13 +89,11 @@ static void leave_host(struct uthread *u,
 
 	if (!on_host())
 		return;
-	/* From here on, a signal calls u to its host. */
+	/* If a signal arrives after this, its handler calls u to its host. */
 	u->host.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	signal_mask(SIG_BLOCK, NULL, &mask);
-	/*
-	 * That signal's handler has blocked all signals, and noted the program's mask.
-	 */
+	/* If that handler ran, it has blocked all signals and saved the mask. */
 	if (!u->host.masked) {
 		u->host.mask = mask;
 		u->host.masked = true;
@@ -160,7 +158,7 @@ void flexsc__settle(struct uthread *u)
 		return;
 	u->host.away = false;
 	atomic_store(&u->wanted, false);
-	/* Signals that called u to its host are handled here. */
+	/* Let the signals that called u to its host arrive, and their handlers run. */
 	u->busy = false;
 	if (u->host.masked) {
 		u->host.masked = false;

@@ -18,40 +18,41 @@
  * mask: u's signal mask.
  */
 void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask);
-/* Free what the host has. u is on its host, and never leaves it again. */
+/* Free what the host has allocated. u is on its host, and never leaves it again. */
 void flexsc__host_fini(struct uthread *u);
 
-/* User thread only: return to its host, or leave it. No effect if that is done. */
+/* User thread only: return to the host, or leave it. No effect if u has already. */
 void flexsc__return_to_host(struct uthread *u);
 void flexsc__leave_host(struct uthread *u);
-/* As flexsc__leave_host(), but u computes next instead of waiting. */
+/* As flexsc__leave_host(), for a u that doesn't wait next, but computes. */
 void flexsc__leave_host_to_run(struct uthread *u);
 
 /*
  * A user thread stays on its host while a function runs that needs the host: a signal
- * handler, or a function of libc's. Only the outermost one counts. A jump may leave the
- * function without flexsc__stay_end(). A later call from a frame above the function's
- * shows that. A call from further down doesn't, so longjmp() reports the frame that it
- * jumps to.
+ * handler, or a function of libc's. If such functions are nested, only the outermost
+ * one counts. A longjmp() may leave the function without flexsc__stay_end(). The
+ * runtime notices that at the next check from a caller's frame, which has a higher
+ * address than the function's. A check from a lower address notices nothing, so
+ * longjmp() reports its target.
  */
 struct stay {
 	bool outermost;
 };
 
-/* From here on u stays on its host. low, high: the signal stack that it may run on. */
+/* u stays on its host from now on. low, high: the signal stack that u may run on. */
 struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
 			       uintptr_t high);
 void flexsc__stay_end(struct uthread *u, struct stay stay);
-/* u continues at stack pointer sp. A stay whose function is left by that ends. */
+/* u continues at stack pointer sp: end the stay if that leaves its function. */
 void flexsc__stay_left(struct uthread *u, uintptr_t sp);
-/* Does the stay go on? */
+/* Does u still stay? Ends the stay if u has left its function. */
 bool flexsc__stay_goes_on(struct uthread *u);
-/* Is u on its host, and can't leave? Then it waits there. */
+/* Is u on its host, and can't leave it? Then u has to wait there. */
 bool flexsc__stays(struct uthread *u);
 
 /*
- * Kernel threads only: is u on its way from its host to a wait? Then it continues even
- * if it is anchored meanwhile, because on its host it would only leave again.
+ * Kernel threads only: is u on its way from its host to a wait? If so, it isn't
+ * returned even if it is anchored meanwhile: on its host it would only leave again.
  */
 bool flexsc__leaves_host(const struct uthread *u);
 
@@ -59,15 +60,15 @@ bool flexsc__leaves_host(const struct uthread *u);
 void flexsc__send_to_host(struct uthread *u);
 
 /*
- * User thread only, after each suspension: if it is on its host now, receive the
- * signals that called it there.
+ * User thread only, after each suspension: if u is on its host now, let the signals
+ * arrive that called it there.
  */
 void flexsc__settle(struct uthread *u);
 
 /*
- * As flexsc__settle(), before the user thread returns from a signal frame. Returns the
- * mask for that frame. All signals are blocked until then; those that called the user
- * thread to its host arrive afterwards.
+ * As flexsc__settle(), for a user thread that is going to return from a signal frame.
+ * Returns the mask for the frame, and blocks all signals until then. So the signals
+ * that called the user thread to its host arrive after the return.
  */
 sigmask_t flexsc__settle_in_frame(struct uthread *u);
 
@@ -87,7 +88,7 @@ static inline void flexsc__exit(struct uthread *u)
 	RULE(u == &flexsc__self && u->busy);
 	for (;;) {
 		u->busy = false;
-		/* Later signals are handled at once, earlier ones below. */
+		/* Later signals are handled at once, delayed ones below. */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (!atomic_load_explicit(&u->wanted, memory_order_relaxed) ||
 		    !on_host())

@@ -4,10 +4,10 @@
 #include "carrier_signal.h"
 #include "runqueue.h"
 
-/* A list has grown: wake the carrier, or pass the list on to its heir. */
+/* Called when a list of c has grown: wake c, or pass the list on to its heir. */
 static void notify(struct carrier *c)
 {
-	/* D2: an heir may have emptied the list just before; pairs with D1. */
+	/* D2: c may have an heir, which has emptied the list; pairs with D1. */
 	if (atomic_load(&c->heir))
 		flexsc__inbox_forward(c);
 	else
@@ -82,13 +82,13 @@ struct uthread *flexsc__inbox_take(struct carrier *c)
 	return oldest;
 }
 
-/* If u computes on c, c doesn't check its list, so interrupt u. */
+/* If c runs u, which may compute, c doesn't check its list. So interrupt u. */
 static void signal_if_runs(const struct carrier *c, const struct uthread *u)
 {
 	/*
-	 * The signal has no effect if u has been suspended meanwhile. If c has read
-	 * "wanted" too early and is about to set "current", there is no signal: u goes
-	 * to its host with its next call, or when the monitor calls it.
+	 * If u has been suspended meanwhile, the signal has no effect. If c has read
+	 * "wanted" before it was set and has not set "current" yet, no signal is sent.
+	 * Then u goes to its host with its next call, or when the monitor calls it.
 	 */
 	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)
 		flexsc__signal_carrier(c);
@@ -106,7 +106,7 @@ void flexsc__inbox_pass(struct carrier *last, struct uthread *u)
 	} while (!atomic_compare_exchange_weak(&c->rechecks, &head, u));
 	notify(c);
 	signal_if_runs(c, u);
-	/* A stuck carrier still runs its user thread. */
+	/* The stuck carrier still runs u, although c has its queues. */
 	if (c != last)
 		signal_if_runs(last, u);
 }

@@ -30,8 +30,8 @@ void flexsc__inbox_ready(struct uthread *u);
 void flexsc__inbox_recheck(struct uthread *u);
 
 /*
- * Add u to the list of rechecks of "last", or of its heir. The caller took u from such
- * a list, or made its first request.
+ * Add u to the list of rechecks of "last", or of its heir. Called by the thread that
+ * took u from such a list, or made the first request for it.
  */
 void flexsc__inbox_pass(struct carrier *last, struct uthread *u);
 

@@ -37,7 +37,7 @@ static void *own_main(void *arg)
 /* Minimum size of a thread's stack in bytes, without thread-local storage. */
 #define LEAST		65536U
 
-/* Use a stack of libc's, without the program's default attributes. */
+/* Create the thread on a stack of libc's, without the program's default attributes. */
 static int own_create_large(pthread_t *thread, const pthread_attr_t *attr,
 			    struct birth *birth)
 {

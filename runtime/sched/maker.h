@@ -13,21 +13,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The maker begins. Without it, the requesting thread creates the other one. */
+/* The maker begins. Until then, threads create the requested threads themselves. */
 void flexsc__maker_begin(void);
 /* The maker only: create the requested threads. */
 void flexsc__maker_make(void);
-/* The maker only: may it end? False: there is a request. */
+/* The maker only: try to end. False: there are requests. */
 bool flexsc__maker_end(void);
 /*
- * Any thread: wake the maker. The maker reads the number of wake-ups, looks for work,
- * and sleeps until the number grows, for ns nanoseconds at most.
+ * Wake-ups of the maker. Any thread wakes it. The maker reads the number of wake-ups,
+ * looks for work, and sleeps until the number has grown, or for ns nanoseconds at most.
  */
 void flexsc__maker_wake(void);
 uint32_t flexsc__maker_woken(void);
 void flexsc__maker_sleep(uint32_t before, uint64_t ns);
 
-/* In a forked child. */
+/* Called in a forked child, which has no maker. */
 void flexsc__maker_forget(void);
 
 #endif /* FLEXSC_RUNTIME_MAKER_H */

@@ -17,10 +17,10 @@
 #include "state.h"
 
 /*
- * In ticks of the processor. A reading of a thread's state that took longer than
- * FOUND_TICKS (40 us) is repeated, up to TRIES times. A run of LONG_TICKS (0.2 ms) may
- * be ended at the next check. A run of LONGEST_TICKS (5 ms) is ended even if it
- * computes, at first by a timer.
+ * In ticks of the processor. If reading a thread's state took longer than FOUND_TICKS
+ * (40 us), the monitor reads it again, up to TRIES times. At a check, a run longer than
+ * LONG_TICKS (0.2 ms) may be ended at the next check. A run longer than LONGEST_TICKS
+ * (5 ms) is ended even if the thread computes, first by a timer.
  */
 #define FOUND_TICKS	100000U
 #define LONG_TICKS	500000U
@@ -68,9 +68,9 @@ static struct carrier_progress progress_of(const struct carrier *c)
 }
 
 /*
- * Has the thread run without blocking since the last check? Then it is in no call that
- * a signal could interrupt. Otherwise it may be returning from a call and only lack a
- * processor; a signal would make that call fail.
+ * Has the thread only computed since the last check? Then it is in no call that a
+ * signal could interrupt. Otherwise it may be returning from a call, and only lack a
+ * processor. A signal would make that call fail.
  */
 static bool has_run_only(const struct carrier_progress *before,
 			 const struct carrier_progress *now)
@@ -95,8 +95,9 @@ static enum found monitor_find(struct carrier *c,
 }
 
 /*
- * Accept a result of monitor_find() only if the reading was quick. If the monitor loses
- * its processor meanwhile, the thread may have gone on to another call.
+ * Accept a result of monitor_find() only if reading it was quick. During a slow
+ * reading, for example if the monitor has lost its processor, the thread may have begun
+ * another call.
  */
 static enum found find_now(struct carrier *c)
 {
@@ -114,9 +115,9 @@ static enum found find_now(struct carrier *c)
 }
 
 /*
- * Let a timer call a user thread that seems to compute to its host: the signal then
- * comes between two calls. Once per run: if the timer hasn't expired by the next check,
- * another way is needed. False: not done.
+ * If a user thread seems to compute, let a timer call it to its host: the timer's
+ * signal comes between two calls. This is tried once per run. If the timer hasn't
+ * expired by the next check, another way is needed. False: not tried.
  */
 static bool call_to_host_gently(struct carrier *c, uint64_t switches)
 {
@@ -134,10 +135,7 @@ static uint64_t run_of(const struct carrier *c)
 
 static void monitor_call_to_host(struct carrier *c, uint64_t switches)
 {
-	/*
-	 * T1: the last signal's handler has read c->stuck before it is written again;
-	 * pairs with T2.
-	 */
+	/* T1: the last signal's handler has read c->stuck by now; pairs with T2. */
 	if (atomic_load(&c->called))
 		return;
 	atomic_store(&c->preempt, switches);
@@ -167,10 +165,12 @@ static void monitor_look(struct carrier *c)
 	if (switches == c->switches_seen) {
 		if (runs)
 			monitor_call_to_host(c, switches);
-		/* c's call may be one that no signal interrupts. */
+		/*
+		 * c's call may be one that no signal interrupts: others take its queue.
+		 */
 		flexsc__runqueue_relieve(c);
 	} else if (runs && run_of(c) > LONG_TICKS) {
-		/* The next check compares the progress with this. */
+		/* The next check finds out what the thread did since now. */
 		c->progress = progress_of(c);
 	}
 	c->switches_seen = switches;
@@ -199,7 +199,7 @@ static bool any_is_called(void)
 	return false;
 }
 
-/* Returns the number of stuck carriers. */
+/* Check all carriers. Returns the number of stuck ones. */
 static uint32_t look_at_stuck(void)
 {
 	uint32_t stuck = 0;
@@ -223,7 +223,7 @@ static void *monitor_main(void *arg)
 			sleep_until_noticed();
 		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 			monitor_look(&flexsc__runtime.carriers[i]);
-		/* Frequent checks come long enough after the signal. */
+		/* Let the signal act first. Frequent checks come late enough anyway. */
 		if (!often && any_is_called())
 			futex_wait(&ends, 0, SIGNAL_NS);
 		before = stuck;
@@ -246,8 +246,8 @@ int flexsc__monitor_start(void)
 void flexsc__monitor_end(void)
 {
 	/*
-	 * Before flexsc__monitor_asleep is cleared; sleep_until_noticed() sets it, then
-	 * reads "ends".
+	 * Set this before clearing flexsc__monitor_asleep. sleep_until_noticed() does
+	 * the opposite: it sets flexsc__monitor_asleep, then reads "ends".
 	 */
 	atomic_store(&ends, 1);
 	futex_wake(&ends);

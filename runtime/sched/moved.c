@@ -11,8 +11,8 @@
 #include "wait.h"
 
 /*
- * May the call be made again while its request is armed in the stuck carrier's ring?
- * Such a request has had no effect yet (calls/parts.c).
+ * May s make the call again while c's request stays armed? Such a request has had no
+ * effect yet (calls/parts.c).
  */
 static bool moves_when_armed(const struct uthread *u)
 {
@@ -28,15 +28,16 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 	if (!flexsc__handover_take(c->loop, &u->cb, false, &ns))
 		return;
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-	/* Without memory for the timer, the thread waits on its host. */
+	/* If there is no memory for the timer, u waits on its host. */
 	u->cb.ret = flexsc_loop_timer(s->loop, &u->cb, ns);
 	if (u->cb.ret)
 		u->cb.callback(&u->cb);
 }
 
 /*
- * Does u's call poll after moving? A connect() that has begun must end before it is
- * made again; the second one returns the result of the first.
+ * Does u's call poll after it has moved? An accept() does (poll_first.h). So does a
+ * connect(): a second connect() returns the result of the first, but only after the
+ * first has ended.
  */
 static bool polls_when_moved(const struct uthread *u)
 {
@@ -49,7 +50,7 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 	const bool polls = polls_when_moved(u);
 	const uint64_t *args = u->args;
 
-	/* The request stays armed, whether or not the call moves. */
+	/* An accept()'s request stays armed in c's ring, even if the call moves. */
 	c->accepts |= polls && poll_first_is_accept(u);
 	if (!flexsc__handover_take(c->loop, &u->cb,
 				polls ? flexsc__poll_first_copy(u) : moves_when_armed(u),
@@ -59,7 +60,7 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 	}
 	__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
 	if (u->cb.ret) {
-		/* c had begun to cancel the call. */
+		/* c had begun to cancel the call, so end the wait. */
 		flexsc__poll_first_drop_copy(u, args);
 		u->cb.callback(&u->cb);
 	} else if (polls) {

@@ -5,12 +5,12 @@
 
 struct carrier;
 
-/* Heir s only, while c is stuck: move those waits of c that can be moved to s. */
+/* Heir s only, while c is stuck: move c's waits to s, except those that can't move. */
 void flexsc__moved_take(struct carrier *s, struct carrier *c);
 
 /*
  * Carrier c only, when it is back and has revoked its requests of moved calls: end the
- * waits that stayed, if their user threads are wanted on their hosts.
+ * waits that didn't move, if their user threads are wanted on their hosts.
  */
 void flexsc__moved_back(struct carrier *c);
 

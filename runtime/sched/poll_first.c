@@ -25,10 +25,7 @@ bool flexsc__poll_first_keeps_file(const struct uthread *u)
 	return has_copy(u) || u->closings == closings_of(closings_fd(u));
 }
 
-/*
- * Reads the count of closings after copying: if it is unchanged, the copy has the right
- * file.
- */
+/* If the count of closings is unchanged after copying, the copy has the right file. */
 bool flexsc__poll_first_copy(struct uthread *u)
 {
 	int copy;
@@ -63,15 +60,15 @@ static void wait_ends(struct uthread *u, long ret)
 	flexsc__post_wait_ends(u, ret);
 }
 
-/* A call that never polls again is over. */
+/* Called when the last form of a call, which isn't followed by a poll, has ended. */
 static void last_over(struct flexsc_cb *cb)
 {
 	wait_ends(waiter_of(cb), cb->ret);
 }
 
 /*
- * The accept() after a poll has ended. -ETIME: another thread has taken the connection,
- * so poll again.
+ * Called when the accept() that follows a poll has ended. -ETIME: another thread has
+ * taken the connection, so poll again.
  */
 static void attempt_over(struct flexsc_cb *cb)
 {
@@ -90,7 +87,7 @@ static void post(struct carrier *c, struct uthread *u,
 		flexsc__post_call(c, u);
 }
 
-/* The poll is over: post the call. */
+/* Called when the poll has ended: post the call. */
 static void poll_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
@@ -114,23 +111,20 @@ void flexsc__poll_first(struct carrier *c, struct uthread *u)
 	int err = NO_ENTRY;
 
 	/*
-	 * The program may close the descriptor during the poll. Then, without a copy,
-	 * the call would use another file, or none.
+	 * Without a copy, don't poll: the program may close the descriptor during the
+	 * poll, and the call would then use another file, or none.
 	 */
 	if (!flexsc__poll_first_copy(u)) {
 		post(c, u, last_over);
 		return;
 	}
-	/* c may be the heir of the carrier on which the wait began. */
+	/* The wait may have begun on another carrier, of which c is the heir. */
 	__atomic_store_n(&u->carrier, c, __ATOMIC_RELAXED);
 	u->poll_first.poll = (struct pollfd){
 		.fd = (int)u->args[0],
 		.events = poll_first_is_connect(u) ? POLLOUT : POLLIN,
 	};
-	/*
-	 * Calls with a time limit of the program's are made on the host, and never
-	 * poll.
-	 */
+	/* Calls with a time limit of the program's never come here. */
 	u->ns = 0;
 	u->cb.callback = poll_over;
 	if (flexsc__loop_has_entry(c->loop))
@@ -142,8 +136,8 @@ void flexsc__poll_first(struct carrier *c, struct uthread *u)
 }
 
 /*
- * flexsc__poll_first_instead() has cancelled this accept(): poll, unless there is a
- * result or u is wanted on its host.
+ * Called when an accept() that flexsc__poll_first_instead() cancelled has ended: poll,
+ * unless there is a result or u is wanted on its host.
  */
 static void accept_over(struct flexsc_cb *cb)
 {
@@ -157,7 +151,7 @@ static void accept_over(struct flexsc_cb *cb)
 
 void flexsc__poll_first_instead(struct carrier *c, struct uthread *u)
 {
-	/* The call polls already, or will when its time limit expires. */
+	/* The call polls already, or will after the attempt. */
 	if (u->cb.callback == poll_over || u->cb.callback == attempt_over)
 		return;
 	if (!flexsc__poll_first_copy(u))

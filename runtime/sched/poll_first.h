@@ -69,12 +69,12 @@ void flexsc__poll_first(struct carrier *c, struct uthread *u);
  */
 void flexsc__poll_first_instead(struct carrier *c, struct uthread *u);
 
-/* Does u's descriptor still mean the file that it meant when u's call was posted? */
+/* Does u's descriptor still refer to the same file as when u's call was posted? */
 bool flexsc__poll_first_keeps_file(const struct uthread *u);
 
 /*
- * Make u's call use a copy of its descriptor. False: that can't be copied, or may mean
- * another file already.
+ * Make u's call use a copy of its descriptor. False: the descriptor can't be copied, or
+ * may refer to another file already.
  */
 bool flexsc__poll_first_copy(struct uthread *u);
 

@@ -6,7 +6,7 @@
 #include "carrier.h"
 #include "runqueue.h"
 
-/* Runs on the carrier on which the wait began, or on its heir. */
+/* Called on the carrier on which the wait began, or on its heir. */
 void flexsc__post_wait_ends(struct uthread *u, long ret)
 {
 	struct carrier *c = kthread_self()->carrier;
@@ -27,7 +27,7 @@ bool flexsc__post_begin(struct carrier *c, struct uthread *u,
 			void (*over)(struct flexsc_cb *cb))
 {
 	u->cb.callback = over;
-	/* Waiting for an entry could mean waiting for a call that waits for u. */
+	/* Don't wait for an entry: the call that has it may itself wait for u. */
 	if (!flexsc__loop_has_entry(c->loop)) {
 		post_failed(u, NO_ENTRY);
 		return false;
@@ -36,7 +36,7 @@ bool flexsc__post_begin(struct carrier *c, struct uthread *u,
 	return true;
 }
 
-/* A posted poll() has one descriptor: calls/polling.c. */
+/* Post u's call. A posted poll() always has one descriptor (calls/polling.c). */
 static int post(struct flexsc_loop *loop, struct uthread *u)
 {
 	const uint64_t *args = u->args;
@@ -60,7 +60,7 @@ void flexsc__post_call(struct carrier *c, struct uthread *u)
 
 void flexsc__post_done(struct carrier *c, struct uthread *u)
 {
-	/* Without memory for the time limit, the call is made on the host. */
+	/* If there is no memory for the time limit, u makes the call on its host. */
 	if (u->ns && flexsc_loop_deadline(c->loop, &u->cb, u->ns))
 		flexsc_loop_cancel(c->loop, &u->cb);
 	if (atomic_load(&u->wanted) || u->handled)

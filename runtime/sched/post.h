@@ -10,10 +10,10 @@
 
 struct carrier;
 
-/* Differs from all results of calls: the loop has no entry, or no timer, left. */
+/* The loop has no entry, or no timer, left. Differs from the results of all calls. */
 #define NO_ENTRY	(-4096L)
 
-/* u begins to wait. P1 in wait.h: before "wanted" is read. */
+/* u begins to wait. P1 in wait.h: called before "wanted" is read. */
 static inline void post_wait_begins(struct uthread *u, enum wait_kind kind)
 {
 	atomic_store(&u->wait, kind);
@@ -29,13 +29,13 @@ void flexsc__post_wait_ends(struct uthread *u, long ret);
 bool flexsc__post_begin(struct carrier *c, struct uthread *u,
 			void (*over)(struct flexsc_cb *cb));
 
-/* After flexsc__post_begin(): post the call. */
+/* Post the call. Called after flexsc__post_begin(). */
 void flexsc__post_call(struct carrier *c, struct uthread *u);
 
 /*
- * After u->cb was posted: start its time limit, and cancel it if u is wanted on its
- * host, or if a signal handler has run since the call began. A thread that wanted u
- * before the wait began found no wait to end.
+ * Called after u->cb was posted: start the call's time limit. Cancel the call if u is
+ * wanted on its host, or if a signal handler has run since the call began: a thread
+ * that wanted u before the wait began found no wait to end.
  */
 void flexsc__post_done(struct carrier *c, struct uthread *u);
 

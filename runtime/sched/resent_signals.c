@@ -49,10 +49,7 @@ void flexsc__resent_give(struct uthread *u, int signo, siginfo_t *info)
 		first->si_signo = 0;
 }
 
-/*
- * sigwaitinfo() takes the signal from the kernel's queue, without a handler that would
- * exchange it for host.first.
- */
+/* If sigwaitinfo() takes a blocked signal, no handler exchanges it for host.first. */
 void flexsc__resent_unmask(struct uthread *u, sigmask_t mask)
 {
 	int signo = u->host.first.si_signo;

@@ -26,9 +26,9 @@ enum retiring {
 static _Atomic uint32_t retiring;	/* enum retiring */
 
 /*
- * Sleep for good. c was stuck until now, so its heir may use its loop, and entering the
- * ring would execute requests of calls that were made again elsewhere. A filter may
- * also forbid that by now.
+ * Sleep for good. c was stuck until now, so its heir may use its loop. If c entered its
+ * ring, the kernel would execute requests of calls that were made again elsewhere. A
+ * filter may also forbid entering by now.
  */
 static _Noreturn void park(struct carrier *c)
 {
@@ -44,7 +44,7 @@ bool flexsc__carrier_retire(struct carrier *c)
 
 	if (how == RETIRING_NOT || atomic_load(&c->retired))
 		return how != RETIRING_NOT;
-	/* "heir" is already NULL while the heir returns the loop. */
+	/* Not "heir", which is NULL already while the heir returns the loop. */
 	if (how == RETIRING_LATE || atomic_load(&c->adopt) != ADOPT_NOT)
 		park(c);
 	flexsc__engine_retire(c->loop);
@@ -56,8 +56,8 @@ bool flexsc__carrier_retire(struct carrier *c)
 }
 
 /*
- * Has the carrier been blocked without a break since this function's last call? The
- * monitor, which used c->progress, has ended.
+ * Has the carrier been blocked without a break since the last call of this function?
+ * c->progress is free for this use, because the monitor has ended.
  */
 static bool is_still_blocked(struct carrier *c)
 {

@@ -4,13 +4,13 @@
 #include "carrier.h"
 #include "count.h"
 
-/* Runs from "queue" before one from "later". */
+/* So many user threads from "queue" run before one from "later" does. */
 #define PASSED		3U
-/* One take in eight, at random, swaps the first two of "queue". */
+/* One take in eight, at random, first swaps the first two of "queue". */
 #define MIX		(1U << 29)
 
 static _Atomic uint32_t idle_count;
-static atomic_bool searching;	/* an idle carrier was woken to steal */
+static atomic_bool searching;	/* an idle carrier was woken, to steal a queue */
 _Atomic(struct carrier *) flexsc__spinner;
 
 static bool wake_idle(void)
@@ -28,7 +28,7 @@ static bool wake_idle(void)
 	return false;
 }
 
-/* If at least this many user threads are queued, wake an idle carrier. */
+/* Wake an idle carrier if at least this many user threads are queued on c. */
 static inline void share(const struct carrier *c, uint32_t least)
 {
 	/* Q1 */
@@ -117,7 +117,7 @@ static void mix(struct runqueue *queue)
 {
 	struct uthread *first, *second;
 
-	/* Others only take, so without the lock the queue isn't longer than this. */
+	/* Only c appends, so the queue isn't longer than this even without the lock. */
 	if (atomic_load_explicit(&queue->count, memory_order_relaxed) < 2)
 		return;
 	runqueue_lock(queue);
@@ -165,7 +165,7 @@ struct uthread *flexsc__runqueue_next(struct carrier *c)
 	c->roused = false;
 	if (!u)
 		return steal(c);
-	/* c may have been woken to steal, but doesn't: let another carrier search. */
+	/* c was woken to steal, but has work of its own: let another search. */
 	if (roused)
 		atomic_store(&searching, false);
 	share(c, 1);

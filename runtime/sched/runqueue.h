@@ -46,7 +46,7 @@ static inline void runqueue_unlock(struct runqueue *queue)
 		unlock(&queue->lock);
 }
 
-/* With the queue's lock held. */
+/* Add n to the queue's length. Called with the queue's lock held. */
 static inline void runqueue_count(struct runqueue *queue, uint32_t n)
 {
 	uint32_t count = atomic_load_explicit(&queue->count,
@@ -105,15 +105,15 @@ static inline struct uthread *runqueue_take(struct runqueue *queue)
 	return u;
 }
 
-/* The carrier that is spinning before it sleeps, or NULL. */
+/* The carrier that is spinning, which it does before it sleeps; or NULL. */
 extern _Atomic(struct carrier *) flexsc__spinner;
 
 /* Carrier c only: enqueue u, which is ready, on c. */
 void flexsc__runqueue_put(struct carrier *c, struct uthread *u);
 
 /*
- * As flexsc__runqueue_put(), by a user thread on c. It may continue to compute, so wake
- * an idle carrier.
+ * As flexsc__runqueue_put(), called by a user thread on c. This user thread may
+ * continue to compute, so wake an idle carrier.
  */
 void flexsc__runqueue_put_shared(struct carrier *c, struct uthread *u);
 

@@ -18,9 +18,9 @@
 static struct flexsc_options options;
 static atomic_bool ends;	/* the maker has to end, and was woken */
 static pthread_t maker;
-static _Atomic bool has_maker;	/* the thread that clears it ends the maker */
+static _Atomic bool has_maker;	/* the thread that clears this also ends the maker */
 static uint32_t made;		/* number of spares since the carriers started */
-/* What the maker calls last. Written before "ends" is set, read after that. */
+/* The maker's last function. Written before "ends" is set, read after that. */
 static void (*last)(void *);
 static void *last_arg;
 static _Atomic uint32_t last_done;	/* 1: done; the ending thread sleeps on it */
@@ -46,7 +46,7 @@ static bool make_spare(void)
 	return true;
 }
 
-/* The maker sleeps for good: a filter may forbid the calls that end a thread. */
+/* Sleep for good: a filter may forbid the calls that end a thread. */
 static _Noreturn void maker_park(void)
 {
 	last(last_arg);

@@ -25,13 +25,13 @@
  */
 int flexsc__spares_start(const struct flexsc_options *options);
 
-/* End the maker, before the carriers end. */
+/* End the maker. Called before the carriers end. */
 void flexsc__spares_end(void);
 
 /*
- * Before the carriers retire: make the maker call "run", then sleep for good. The
- * calling thread may have a filter, so it makes no system call but futex(2). False:
- * there is no maker.
+ * Called before the carriers retire: make the maker call "run", and then sleep for
+ * good. The calling thread may have a seccomp filter, so this function makes no system
+ * call but futex(2). False: there is no maker.
  */
 bool flexsc__spares_end_by(void (*run)(void *arg), void *arg);
 

@@ -32,8 +32,8 @@ void flexsc__stacks_init(void)
 	if (!frame)
 		frame = 4096;
 	/*
-	 * Frames of two signals: the one that calls u to its host, and SIGSETXID on
-	 * top.
+	 * Reserve room for two signals' frames: that of the signal that calls u to its
+	 * host, and on top that of SIGSETXID.
 	 */
 	flexsc__small.bytes = (OWN_FRAMES + 2 * frame + PAGE - 1) & -PAGE;
 }

@@ -37,8 +37,8 @@ struct runtime {
 	_Atomic uint32_t count;	/* number of carriers; grows with each new spare */
 	uint32_t room;		/* capacity of the array */
 	/*
-	 * Only one carrier uses the queues, which need no locks then. Adopting ends
-	 * that, while no carrier is at a queue: adopt.c.
+	 * Is there only one carrier at the queues? They need no locks then. An adoption
+	 * clears the field, while no carrier uses a queue: adopt.c.
 	 */
 	bool alone;
 	/* Loops can wait for a descriptor without a syscall thread (io_uring). */
@@ -58,20 +58,22 @@ struct runtime {
 	bool sends;
 
 	/*
-	 * Any thread. A host has an affinity, a priority or the like for new threads to
-	 * inherit, so threads return to their hosts to create threads.
+	 * Any thread. A host has an affinity, a priority or the like that new threads
+	 * must inherit. So user threads return to their hosts to create threads.
 	 */
 	atomic_bool inherited;
-	/* Any thread. The process ends: user threads on their hosts stay there. */
+	/* Any thread. The process ends, so user threads on their hosts stay there. */
 	atomic_bool last;
-	/* dormant.c, runtime/runtime.c: carriers and monitor have ended for now. */
+	/* dormant.c, runtime/runtime.c. Carriers and monitor have ended for now. */
 	atomic_bool dormant;
 	/*
-	 * Any thread; never reset. A filter of all threads forbids what carriers do:
-	 * calls/filter.h.
+	 * Any thread; never reset. A seccomp filter of all threads forbids calls that
+	 * carriers need: calls/filter.h.
 	 */
 	atomic_bool filtered;
-	/* Any thread, if CONTEXT_SELF_IN_TLS: threads that don't have their mask yet. */
+	/*
+	 * Any thread, if CONTEXT_SELF_IN_TLS: new threads without a mask of their own.
+	 */
 	_Atomic uint32_t births;
 	/* System calls that the loops of ended carriers made. */
 	_Atomic uint64_t ended_calls;

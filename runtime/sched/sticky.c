@@ -2,9 +2,9 @@
 #include "sticky.h"
 
 /*
- * Waits that a user thread makes away from its host between two waits on its host. If
- * they are fewer than NEAR, staying is cheaper; if they are FAR or more, the last grant
- * is out of date, and the next one begins small.
+ * Limits for the waits that a user thread makes away from its host, between two waits
+ * that need the host. Below NEAR, staying on the host is cheaper. From FAR on, the last
+ * grant is out of date, and the next one begins small.
  */
 #define NEAR	16U
 #define FAR	4096U

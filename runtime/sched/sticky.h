@@ -51,16 +51,20 @@
 #include "state.h"
 #include "uthread.h"
 
-/* Waits for any of many in a row, without a posted call, that make an event loop. */
+/*
+ * A thread becomes an event loop after this many waits in a row, each for any of many
+ * descriptors, with no call posted between them.
+ */
 #define STICKY_LOOP_WAITS	4U
-/* The most that loop_needs grows to. */
+/* The maximum of loop_needs. */
 #define STICKY_MOST_WAITS	256U
-/* Waits in a row, without a transfer, after which each counts as a hand-over. */
+/* After so many waits without receiving or sending, each counts as a hand-over. */
 #define STICKY_BARREN_WAITS	8U
 /*
- * Hand-overs that don't count after one to a slow user thread. Few, because a pool may
- * have a slow request among a hundred: what its listener loses on its host meanwhile is
- * little beside the time that the slow request takes. More, if such hand-overs go on.
+ * After a hand-over to a slow user thread, this many hand-overs don't count. Few,
+ * because a pool may have a slow request among a hundred: the time that its listener
+ * meanwhile wastes on its host is small compared with the slow request. If such
+ * hand-overs continue, the number grows up to STICKY_MOST_IGNORED.
  */
 #define STICKY_IGNORED		16U
 #define STICKY_MOST_IGNORED	256U
@@ -69,8 +73,8 @@
 void flexsc__sticky_wait(struct uthread *u);
 
 /*
- * The user thread was in a wait that kept its carrier, and goes to its host because the
- * monitor's signal says so. In the handler of that signal.
+ * The user thread was in a wait that blocked its carrier, and the monitor's signal
+ * calls it to its host. Called in the handler of that signal.
  */
 void flexsc__sticky_stuck(struct uthread *u);
 
@@ -89,7 +93,7 @@ static inline void sticky_posts(struct uthread *u)
 	u->sticky.loop_waits = 0;
 }
 
-/* The user thread's next hand-overs don't show that it isn't an event loop. */
+/* Ignore the user thread's next hand-overs, and let it make calls natively. */
 static inline void sticky_ignore_hand_overs(struct uthread *u)
 {
 	if (u->sticky.ignored < STICKY_IGNORED)
@@ -97,7 +101,7 @@ static inline void sticky_ignore_hand_overs(struct uthread *u)
 	u->natively = flexsc__runtime.loops;
 }
 
-/* The user thread has woken others from futex waits. slow: the most "slow" of them. */
+/* The user thread has woken others from futex waits. slow: the highest "slow". */
 static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 {
 	if (!flexsc__runtime.loops)
@@ -118,7 +122,7 @@ static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 			COUNT_HERE(handovers, 1);
 			if (u->sticky.loop_needs < STICKY_MOST_WAITS)
 				u->sticky.loop_needs *= 2;
-			/* They were granted because it was an event loop. */
+			/* It had this grant only as an event loop. */
 			u->sticky.left = 0;
 			u->sticky.grant = 0;
 		}
@@ -134,7 +138,7 @@ static inline void sticky_needs_host(struct uthread *u)
 	u->natively = flexsc__runtime.loops;
 }
 
-/* The user thread waits for a futex, which has the value that it waits for. */
+/* The user thread waits for a futex whose value is still the expected one. */
 static inline void sticky_waits_for_others(struct uthread *u)
 {
 	if (u->natively)
@@ -147,14 +151,14 @@ static inline void sticky_transfers(struct uthread *u)
 	u->sticky.barren = 0;
 }
 
-/* The user thread waits for any of many, or has done so as an event loop. */
+/* The user thread waits for any of many descriptors, or has done so natively. */
 static inline void sticky_counts_barren(struct uthread *u)
 {
 	if (++u->sticky.barren > STICKY_BARREN_WAITS)
 		sticky_hands_over(u, 0);
 }
 
-/* The user thread is about to wait for any of many. Is it an event loop by now? */
+/* The user thread will wait for any of many descriptors. Is it an event loop now? */
 static inline bool sticky_counts_loop_wait(struct uthread *u)
 {
 	sticky_counts_barren(u);
@@ -167,9 +171,9 @@ static inline bool sticky_counts_loop_wait(struct uthread *u)
 }
 
 /*
- * The user thread is about to wait for any of many. Does it wait on its host, because
- * it is there already or because it is an event loop by now? Counts the wait.
- * can_post: the carrier's loop can wait on its behalf.
+ * The user thread is about to wait for any of many descriptors. Should it wait on its
+ * host, because it is there already, or is an event loop now? Counts the wait.
+ * can_post: the carrier's loop could wait on its behalf.
  */
 static inline bool sticky_loop_wait(struct uthread *u, bool can_post)
 {
@@ -181,7 +185,7 @@ static inline bool sticky_loop_wait(struct uthread *u, bool can_post)
 	       (on_host() && (u->natively || !can_post));
 }
 
-/* The user thread is about to wait: take one of its grant. False: the grant is used up. */
+/* Use up one wait of the user thread's grant. False: nothing is left of the grant. */
 static inline bool sticky_take(struct uthread *u)
 {
 	if (!u->sticky.left)

@@ -9,22 +9,22 @@
 #include "runtime/base/interpose.h"
 
 /*
- * Threads of the runtime that were created, and that have left libc's count. "made"
- * grows after libc has counted a thread, and "left" before libc's count drops; in
- * between the thread is "unsettled". Without unsettled threads, libc counts made - left
- * of the runtime's threads; otherwise it may count more.
+ * made: threads of the runtime that were created; grows after libc has counted the
+ * thread. left: threads of the runtime that have left libc's count; grows before libc's
+ * count drops. In between, the thread is "unsettled". If no thread is unsettled, libc's
+ * count includes made - left threads of the runtime. Otherwise it may include more.
  */
 static _Atomic unsigned int made, left, unsettled;
 
 /* Interval of checks whether all are settled, in ns. */
 #define LOOK_NS		20000
 
-/* The status of the last thread that ended by the system call, with BY_CALL; else 0. */
+/* Status of the last thread that ended by the system call, with BY_CALL set; or 0. */
 static _Atomic uint64_t last_end;
 
 #define BY_CALL		(1ULL << 32)
 
-/* True: the count is 0, so the process has to end. */
+/* Take the caller off libc's count. True: the count is 0, so the process must end. */
 static bool take_off_count(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();

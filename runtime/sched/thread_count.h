@@ -38,7 +38,7 @@ bool flexsc__count_others(void);
 void flexsc__count_program_ends(void);
 void flexsc__count_program_ends_by_call(uint32_t status);
 
-/* In a forked child, which lacks the runtime's threads. */
+/* Called in a forked child, which has no threads of the runtime. */
 void flexsc__count_forked(void);
 
 #endif /* FLEXSC_RUNTIME_THREAD_COUNT_H */

@@ -75,14 +75,14 @@ struct host {
 	struct kthread k;
 	_Atomic uint32_t word;	/* enum host_word; H1, H2 in host.c */
 	void *stack;		/* the kernel thread sleeps on it */
-	/* The program's signal mask, if "masked": the kernel's mask differs. */
+	/* The program's signal mask, if "masked". The kernel has another mask then. */
 	sigmask_t mask;
 	bool masked;
-	bool away;		/* u is away, or about to leave; for handlers */
-	atomic_bool handles;	/* asleep, it runs libc's handler: kthread_near() */
-	/*
-	 * The mask of the sleeping kernel thread, until a signal calls u to its host.
-	 */
+	/* the user thread is away, or about to leave; for signal handlers */
+	bool away;
+	/* the sleeping host runs libc's handler: kthread_near() */
+	atomic_bool handles;
+	/* The sleeping kernel thread's mask, until a signal calls u to its host. */
 	sigmask_t sleep_mask;
 	void *borrowed;		/* a carrier's signal stack: signals/signals.c */
 	long trap;		/* trap number of the last fault on a carrier */
@@ -108,7 +108,7 @@ enum handled {
 enum forks {
 	FORKS_NOT = 0,
 	FORKS_NOW,	/* until the function that makes the child returns */
-	FORKS_ALWAYS,	/* a child of clone() that runs beside its parent */
+	FORKS_ALWAYS,	/* also later: clone() made a child that runs beside its parent */
 };
 
 /*
@@ -119,20 +119,24 @@ struct uthread {
 	struct flexsc_cb cb;
 	void *sp;		/* stack pointer, while it doesn't run */
 	uint64_t tp;
-	struct uthread *next;	/* next in a queue, inbox or list of woken threads */
-	bool alive;		/* false: the thread is no user thread */
-	_Atomic uint8_t anchored;	/* enum anchor: why it computes on its host */
+	/* the next one in a queue, an inbox or a list of woken threads */
+	struct uthread *next;
+	bool alive;		/* false: the thread isn't a user thread */
+	/* enum anchor: why it may compute on its host only */
+	_Atomic uint8_t anchored;
 	bool busy;		/* inside the runtime */
 	bool point;		/* its call is a cancellation point */
 	bool heavy;		/* its last run was long: carrier_run.c */
-	bool natively;		/* event loop, with native calls: sticky.h */
-	bool computes_on_host;	/* no wait brought it there: it may leave to compute */
+	/* it is an event loop, and makes calls natively: sticky.h */
+	bool natively;
+	/* it is on its host, but not for a wait: it may leave to compute */
+	bool computes_on_host;
 	/*
 	 * UTHREAD_SLOW after a very long run (carrier_run.c). Each shorter run
 	 * subtracts one, because the last runs of a long job may be short.
 	 */
 	_Atomic uint8_t slow;
-	bool site;		/* in a call from a patched place in libc */
+	bool site;		/* it makes a call from a patched place in libc */
 	/*
 	 * The user thread has to end its wait and return to its host: P1, P2 in wait.h.
 	 */
@@ -140,7 +144,7 @@ struct uthread {
 	_Atomic uint8_t wait;	/* enum wait_kind */
 
 	void (*then)(struct kthread *k, struct uthread *u);
-	struct carrier *carrier;	/* the last one that ran it */
+	struct carrier *carrier;	/* the carrier that ran it last */
 	long ret;		/* result of the wait */
 	const uint64_t *args;	/* arguments of its call, on its stack */
 	uint64_t ns;		/* duration of its timer or time limit */
@@ -152,51 +156,61 @@ struct uthread {
 	uint8_t forks;		/* enum forks: calls/hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
 	bool host_only;		/* it never leaves its host again */
-	atomic_bool installs;	/* it installs a filter: calls/filter.c */
-	uint32_t filter;	/* number of its own filter: calls/filter.c */
+	atomic_bool installs;	/* it is installing a seccomp filter: calls/filter.c */
+	/* number of its own seccomp filter, or 0: calls/filter.c */
+	uint32_t filter;
 
 	struct {		/* sticky.h */
-		uint32_t away;	/* waits since it last returned to its host for one */
-		uint32_t left;	/* remaining waits on its host */
+		uint32_t away;	/* waits since it last returned to its host for a wait */
+		uint32_t left;	/* remaining waits of its grant */
 		uint32_t grant;	/* initial value of "left" */
-		uint32_t loop_waits;	/* waits for any of many, in a row */
-		uint32_t loop_needs;	/* so many of them make an event loop */
-		uint32_t barren;	/* waits for any of many since a transfer */
+		uint32_t loop_waits;	/* waits in a row for any of many descriptors */
+		/* number of such waits that make it an event loop */
+		uint32_t loop_needs;
+		uint32_t barren;	/* such waits since it last received or sent */
 		uint32_t ignored;	/* hand-overs that don't count */
-		uint32_t needs_host;	/* "ignored" after a wait that needs its host */
+		/* as "ignored", after a wait that needs the host */
+		uint32_t needs_host;
 	} sticky;
-	struct {		/* requests to check its wait: inbox.h */
-		_Atomic uint32_t requests;	/* 0: it is in no list of rechecks */
+	/* requests to check whether its wait has to end: inbox.h */
+	struct {
+		/* 0: the thread is in no list of rechecks */
+		_Atomic uint32_t requests;
 		struct uthread *next;
 	} recheck;
 
-	struct {		/* keeps it on its host for now: host.h */
-		uintptr_t frame;	/* frame of a function; 0: it may leave */
-		uintptr_t low, high;	/* signal stack that "frame" is on */
+	struct {		/* why it stays on its host for now: host.h */
+		/* frame of the function that needs the host; or 0 */
+		uintptr_t frame;
+		/* bounds of the signal stack that "frame" is on */
+		uintptr_t low, high;
 	} stay;
 
-	struct {		/* under the bucket's lock: calls/ufutex.c */
+	struct {		/* protected by the bucket's lock: calls/ufutex.c */
 		uint32_t *word;
 		struct uthread *next, *prev;
 		uint32_t bits;
 		uint32_t value;
 		bool queued;
 		bool timed;
-		uintptr_t page;	/* page of a word that it has waited for */
-		const uint32_t *turn;	/* word that it was woken for last */
-		bool again;	/* it has found that word's lock taken */
+		uintptr_t page;	/* page of the last word that it waited for */
+		const uint32_t *turn;	/* word for which it was last woken */
+		bool again;	/* after that it found the lock at "turn" taken */
 		struct futex_timer *timer;	/* its time limit, or NULL */
 	} futex;
 
-	uint32_t closings;	/* closings of its call's descriptor: closings.h */
+	/* count of closings when it posted its call: closings.h */
+	uint32_t closings;
 	struct {		/* poll_first.h */
 		struct pollfd poll;	/* the poll that precedes its call */
-		uint64_t args[6];	/* its arguments, with a copied descriptor */
+		/* the call's arguments, with a copy of the descriptor */
+		uint64_t args[6];
 	} poll_first;
 
-	_Atomic uint64_t clock_shown;	/* ns that its CPU clock has shown: cputime.c */
+	/* highest value that its CPU clock has shown, in ns: cpuclock.c */
+	_Atomic uint64_t clock_shown;
 
-	struct guard *guard;	/* guards the epoll set that it waits for, or NULL */
+	struct guard *guard;	/* guard of the epoll set that it waits for, or NULL */
 
 	struct host host;
 	struct uthread *all_next, *all_prev;	/* list of all: uthreads.c */
@@ -227,18 +241,16 @@ static inline void prefetch(const struct uthread *u)
 extern __thread struct uthread flexsc__self
 	__attribute__((tls_model("initial-exec")));
 
-/*
- * The kernel thread that runs the calling user thread. It may differ after each
- * flexsc__suspend().
- */
+/* The kernel thread that runs the caller. flexsc__suspend() may change it. */
 static inline struct kthread *kthread_self(void)
 {
 	return context_self();
 }
 
 /*
- * As kthread_known(), where the self is in the TLS: a host may sleep while a carrier runs
- * its user thread, and a child of vfork() has its parent's TLS.
+ * kthread_known() where the self is in the TLS. There the self alone isn't enough: a
+ * sleeping host has the TLS of its user thread, which a carrier may run, and a child of
+ * vfork() has its parent's TLS.
  */
 static inline struct kthread *kthread_by_id(struct kthread *self)
 {
@@ -277,10 +289,7 @@ static inline struct kthread *kthread_near(void)
 	return kthread_known();
 }
 
-/*
- * Is the caller a signal handler on u's sleeping host? It has the TLS of u, which is
- * elsewhere.
- */
+/* Is the caller a signal handler on u's sleeping host? It has u's TLS, but isn't u. */
 static inline bool kthread_is_asleep(const struct uthread *u)
 {
 	if (!CONTEXT_SELF_IN_TLS)

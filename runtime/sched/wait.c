@@ -63,7 +63,7 @@ static long wait_here(struct uthread *u,
 		flexsc__leave_host(u);
 		if (!on_host())
 			break;
-		/* A signal may have called u to its host before its wait began. */
+		/* A signal may have called u back to its host before the wait began. */
 		flexsc__wait_test_cancel(u);
 		if (flexsc__stays(u))
 			return -ERESTART;

@@ -15,8 +15,8 @@
 #include "uthread.h"
 
 /*
- * User threads only. These functions leave the host if necessary, and return on it if
- * the user thread is wanted there.
+ * User threads only. These functions leave the host if necessary. They return on the
+ * host if the user thread is wanted there.
  */
 
 /*
@@ -36,8 +36,8 @@ long flexsc__wait_time(struct uthread *u, uint64_t ns);
 void flexsc__wait_yield(struct uthread *u);
 
 /*
- * The calling user thread was wanted on its host before its call had an effect: act on
- * a pending cancellation.
+ * Called when the calling user thread was wanted on its host before its call had an
+ * effect: act on a pending cancellation.
  */
 void flexsc__wait_test_cancel(struct uthread *u);
 
@@ -45,14 +45,14 @@ void flexsc__wait_test_cancel(struct uthread *u);
 void flexsc__want(struct uthread *u);
 
 /*
- * Carriers only: post u's call, whose number and arguments are set, on c, the calling
- * carrier. It polls first if necessary (poll_first.h).
+ * Carriers only: post u's call on c, the calling carrier. The call's number and
+ * arguments are set. The call polls first if necessary (poll_first.h).
  */
 void flexsc__wait_post(struct carrier *c, struct uthread *u);
 
 /*
- * Carriers only: end u's wait if u waits on c and is wanted on its host. If u's
- * accept() has to poll first now (poll_first.h), cancel it.
+ * Carriers only. If u waits on c and is wanted on its host, end the wait. If u's
+ * accept() has to poll first by now (poll_first.h), cancel the accept().
  */
 void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);
 

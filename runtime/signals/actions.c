@@ -11,7 +11,10 @@
 
 #define SIGNALS	64
 
-/* The program's actions, and for which of them the kernel has the runtime's instead. */
+/*
+ * actions: what the program has set. ours: the kernel has the runtime's action for the
+ * signal instead.
+ */
 static struct kernel_sigaction actions[SIGNALS + 1];
 static bool ours[SIGNALS + 1];
 static struct lock actions_lock;
@@ -94,7 +97,7 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 	struct kernel_sigaction action = actions[signo];
 	sigmask_t mask;
 
-	/* Another thread may just have removed the handler. */
+	/* Another thread may have removed the handler since the signal arrived. */
 	if (!is_function(action.handler)) {
 		flexsc__action_end(signo, info, context);
 		return;
@@ -145,10 +148,10 @@ instead_of(int signo, const struct kernel_sigaction *action)
 	/* The interrupted thread may have little stack left. */
 	if (signo == SIGNAL_SETXID || !is_function(action->handler))
 		own.flags |= SA_ONSTACK;
-	/* The program has no handler, so the signal must not interrupt its calls. */
+	/* Without a handler of the program, the signal must not end its calls. */
 	if (!is_function(action->handler))
 		own.flags |= SA_RESTART;
-	/* No other signal may arrive before this one's thread is determined. */
+	/* Block all signals until this one's thread is determined. */
 	own.mask = ~0ULL;
 	return own;
 }
@@ -160,8 +163,8 @@ static long replace(int signo, const struct kernel_sigaction *new)
 	long err;
 
 	/*
-	 * Keep libc's function, because unwinders recognise no other. A library's raw
-	 * call may pass another one.
+	 * Keep libc's restorer, because unwinders recognise no other one. A library's
+	 * raw call may pass another one.
 	 */
 	if (new->flags & SA_RESTORER && (!restorer || signo == SIGNAL_SETXID))
 		restorer = new->restorer;
@@ -196,8 +199,8 @@ long flexsc__signal_action(const uint64_t args[6])
 	lock(&actions_lock);
 	err = kernel_sigaction(signo, NULL, &original);
 	/*
-	 * libc may have changed the action unnoticed. So the kernel's answer counts,
-	 * unless it is the runtime's handler.
+	 * libc may have changed the action without the runtime seeing it. So return the
+	 * kernel's action, unless it is the runtime's handler.
 	 */
 	if (!err && original.handler == (uintptr_t)handler)
 		original = actions[signo];
@@ -206,7 +209,7 @@ long flexsc__signal_action(const uint64_t args[6])
 	unlock(&actions_lock);
 	if (err || !old)
 		return err;
-	/* As in the kernel, the action is changed although "old" is invalid. */
+	/* As in the kernel, the action is changed even if "old" is invalid. */
 	if (!peek_if_given(old, sizeof(*old)))
 		return -EFAULT;
 	*old = original;
@@ -247,7 +250,7 @@ void flexsc__actions_init(void (*arrive)(int, siginfo_t *, void *))
 {
 	handler = arrive;
 	owner = signal_process();
-	/* SIGNAL_SETXID comes first, because its action contains libc's restorer. */
+	/* First: its action contains libc's restorer, which the other actions use. */
 	flexsc__signal_adopt(SIGNAL_SETXID);
 	for (int signo = 1; signo <= SIGNALS; signo++)
 		flexsc__signal_adopt(signo);

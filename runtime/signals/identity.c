@@ -11,7 +11,7 @@
 /*
  * How long a host waits, in ns. If two threads change users at the same time, both
  * calls are counted, but libc begins the second only when all threads have done the
- * first. During the first, a host waits for both, and so for the whole limit.
+ * first. So during the first call, a host waits for both, up to the whole limit.
  */
 #define LIMIT_NS	10000000U
 

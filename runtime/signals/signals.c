@@ -67,10 +67,7 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	if (signo == SIGTRAP && signal_is_fault(signo, info) && u->host.trap)
 		frame_set_trap(context, u->host.trap);
 	u->host.trap = 0;
-	/*
-	 * The handler runs outside the runtime. A handler that jumps away leaves the
-	 * thread there.
-	 */
+	/* If the handler leaves by a jump, the thread must be outside the runtime. */
 	u->busy = false;
 	u->site = false;
 	u->point = false;
@@ -82,7 +79,7 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	u->busy = busy;
 	u->site = site;
 	u->point = point;
-	/* The handler's own calls have changed u->handled. */
+	/* Calls that the handler made have changed u->handled. */
 	u->handled = before > handled ? before : handled;
 }
 
@@ -141,10 +138,7 @@ static void signal_go_to_host(struct kthread *k, struct uthread *u)
 		u->host.borrowed = stack;
 		flexsc__signal_stack(c);
 	}
-	/*
-	 * The carrier never returns from this signal's handler, so nothing else
-	 * restores its mask.
-	 */
+	/* The carrier doesn't return from its handler, so restore its mask here. */
 	signal_mask(SIG_SETMASK, &c->open, NULL);
 	counters_return(u->cause);
 	flexsc__send_to_host(u);
@@ -203,7 +197,7 @@ static void called_to_host(struct kthread *k, const siginfo_t *info,
 	struct carrier *c = k->carrier;
 	const struct stuck stuck = flexsc__signal_noted(c, info);
 
-	/* A busy user thread is suspended, or about to be: there is nothing to move. */
+	/* A busy user thread is suspended, or will be soon, so it needn't be moved. */
 	if (!u || u->busy)
 		return;
 	if (atomic_load(&u->wanted))
@@ -316,8 +310,8 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 	if (!u || u->busy) {
 		atomic_store(&k->carrier->pipe_came, true);
 		/*
-		 * The carrier may be about to sleep without reading the flag, so wake
-		 * it. A starting carrier has no loop yet.
+		 * Wake the carrier: it may be about to sleep, and has read the flag
+		 * already. A carrier that is starting has no loop.
 		 */
 		if (k->carrier->loop)
 			flexsc_loop_wake(k->carrier->loop, NULL);
@@ -359,8 +353,8 @@ static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 }
 
 /*
- * libc's handler changes this kernel thread, so its user thread must not leave at the wake-up
- * that the handler makes.
+ * libc's handler changes this kernel thread, and then makes a futex wake-up. Run it
+ * inside the runtime, so that the user thread doesn't leave its host at this wake-up.
  */
 static void setxid_on_host(struct uthread *u, int signo, siginfo_t *info,
 			   ucontext_t *context)
@@ -394,8 +388,8 @@ static void on_a_host(struct kthread *k, int signo, siginfo_t *info,
 }
 
 /*
- * Is the calling thread new, and was it made on a carrier? Such a thread has the
- * carrier's mask until it sets its own.
+ * Did a carrier create the calling thread, and has the thread not set its own mask yet?
+ * Until then it has the carrier's mask.
  */
 static bool is_new(int signo)
 {

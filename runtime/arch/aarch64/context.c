@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/arch/context.h"
 
-#define TICKS		2500000000U	/* per second, as the runtime's limits assume */
+/* per second: limits in ticks assume this */
+#define TICKS		2500000000U
 
 __thread void *flexsc__context_self __attribute__((tls_model("initial-exec")));
 uint64_t flexsc__context_scale;
 uint64_t flexsc__context_guard;
 
-/* Before other constructors, which measure the ticks' rate (sched/cputime.c). */
+/* Runs before the constructors that measure the rate of the ticks. */
 __attribute__((constructor(101))) static void set_scale(void)
 {
 	uint64_t frequency;
@@ -17,7 +18,7 @@ __attribute__((constructor(101))) static void set_scale(void)
 					TICKS / frequency : 1;
 }
 
-/* libc doesn't export the guard, so take it from a mangled stack pointer. */
+/* libc doesn't export the guard of its pointers, so take it from a mangled one. */
 void flexsc__context_probe(void)
 {
 	uint64_t sp;

@@ -15,14 +15,14 @@
 #include "lib/base/syscall.h"
 
 #define CONTEXT_SELF_IN_TLS	true
-/* Programs get 52 bits only by an explicit hint to mmap(). */
+/* A program gets addresses beyond 48 bits only if it passes such a hint to mmap(). */
 #define CONTEXT_ADDRESSES	(1ULL << 48)
 
 extern __thread void *flexsc__context_self
 	__attribute__((tls_model("initial-exec")));
 /* Ticks per count of the processor's counter. */
 extern uint64_t flexsc__context_scale;
-/* What libc mangles the stack pointer in a jmp_buf with. */
+/* The value with which libc mangles the stack pointer in a jmp_buf. */
 extern uint64_t flexsc__context_guard;
 
 void flexsc__context_probe(void);
@@ -56,14 +56,16 @@ static inline void context_set_tp(uint64_t tp)
 
 static inline void context_set_self(void *self)
 {
-	/* A signal's handler that finds the self finds what it points to. */
+	/*
+	 * A signal handler that reads the new self must see the record's fields, too.
+	 */
 	__atomic_signal_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&flexsc__context_self, self, __ATOMIC_RELAXED);
 }
 
 static inline void context_lend_self(uint64_t tp, void *self)
 {
-	/* The variable is at the same offset in every thread's TLS. */
+	/* flexsc__context_self is at the same offset in every thread's TLS. */
 	ptrdiff_t offset = (char *)&flexsc__context_self - (char *)context_tp();
 
 	__atomic_store_n((void **)(tp + (uint64_t)offset), self, __ATOMIC_RELAXED);

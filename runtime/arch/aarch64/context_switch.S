@@ -90,7 +90,7 @@ flexsc__switch:
 
 /*
  * The first code on a fresh stack: call the function in x19 with the argument in x20.
- * It never returns.
+ * The function never returns.
  */
 	.globl flexsc__begin
 	.hidden flexsc__begin

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of arch/frame.h on aarch64. A call's result replaces its first argument,
- * so a call can be made again only if that is known: from /proc, or because raw_syscall()
- * has kept it in x7.
+ * The functions of arch/frame.h on aarch64. A call's result replaces its first
+ * argument. So a call can be made again only if the argument is known: from /proc, or
+ * because raw_syscall() has kept it in x7.
  */
 #ifndef FLEXSC_RUNTIME_AARCH64_FRAME_H
 #define FLEXSC_RUNTIME_AARCH64_FRAME_H
@@ -45,7 +45,7 @@ static inline bool frame_call(const ucontext_t *context, long *nr, uint64_t *fir
 	const mcontext_t *m = &context->uc_mcontext;
 	const uint32_t *code = (const uint32_t *)(uintptr_t)m->pc;
 
-	/* The preceding page may not be readable. */
+	/* The preceding page may not be readable, so don't read across the border. */
 	if ((m->pc & 4095) < 2 * INSTRUCTION || code[-1] != SVC ||
 	    code[-2] != KEEP_FIRST)
 		return false;

@@ -89,7 +89,7 @@ flexsc__switch:
 
 /*
  * The first code on a fresh stack: call the function in rbx with the argument in r12.
- * It never returns.
+ * The function never returns.
  */
 	.globl flexsc__begin
 	.hidden flexsc__begin

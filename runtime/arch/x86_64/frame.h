@@ -47,7 +47,7 @@ static inline bool frame_call(const ucontext_t *context, long *nr, uint64_t *fir
 	const uint8_t *code = (const uint8_t *)pc - MOV_BYTES - SYSCALL_BYTES;
 	int32_t value;
 
-	/* The preceding page may not be readable. */
+	/* The preceding page may not be readable, so don't read across the border. */
 	if ((pc & 4095) < MOV_BYTES + SYSCALL_BYTES ||
 	    code[0] != 0xb8 || code[MOV_BYTES] != 0x0f ||
 	    code[MOV_BYTES + 1] != 0x05)

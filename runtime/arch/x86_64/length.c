@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define LONGEST		15	/* bytes of any instruction */
-#define PREFIXES	3	/* an instruction with more isn't looked up */
+#define PREFIXES	3	/* with more prefixes, the look-up fails */
 
 /* What follows an opcode. */
 enum {
@@ -106,7 +106,7 @@ unsigned int flexsc__length(const uint8_t *at, const uint8_t *end,
 	else if (has & FULL)
 		size = word && !wide ? 2 : 4;
 	if (has & JUMP) {
-		/* Processors differ in what the prefix does to a jump. */
+		/* Processors differ in what prefix 66 does to a jump. */
 		if (word)
 			return 0;
 		*target = next + size + distance_of(next, size);

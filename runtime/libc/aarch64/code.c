@@ -11,8 +11,8 @@
 
 #define SVC		0xd4000001U	/* svc #0 */
 #define NUMBER		8U	/* x8 has the call's number */
-#define REACH		(128 << 20)	/* bytes, of a jump in each direction */
-#define RANGE		4096	/* bytes kept from both ends of that */
+#define REACH		(128 << 20)	/* bytes that a jump reaches in each direction */
+#define RANGE		4096	/* bytes not used at both ends of that */
 
 bool flexsc__code_begin(struct code *code, char *why, size_t size)
 {
@@ -75,8 +75,9 @@ static bool is_target(const struct code *code, const uint32_t *from, const uint3
 }
 
 /*
- * Might the instruction write x8? Those fields that may name a register to be written
- * are compared, so some that only read it count, too. A call of a function may write it.
+ * Might the instruction write x8? Compares the fields that may name a register to be
+ * written, so some instructions that only read x8 count, too. Also true for a call of a
+ * function, which may write x8.
  */
 static bool may_write_number(uint32_t in)
 {
@@ -106,7 +107,7 @@ bool flexsc__code_is_point(const struct code *code)
 	/* bti c */
 	if (*at == 0xd503245f)
 		at++;
-	/* It reads its first argument, the state of cancellation: ldr w0, [x0] */
+	/* The function reads its argument, the state of cancellation: ldr w0, [x0] */
 	return (*at & 0xbffffc00) == 0xb9400000 && (*at >> 5 & 31) == 0;
 }
 

@@ -128,7 +128,7 @@ bool flexsc__code_look(struct code *code, const uint8_t *begin, const uint8_t *e
 {
 	decode(code, begin, end, limit);
 	code->call = index_of(&code->function, call);
-	/* Else the two bytes are part of another instruction. */
+	/* Without an instruction there, the bytes are part of another one. */
 	return code->call != code->function.count;
 }
 
@@ -330,7 +330,7 @@ static bool reachable(const uint8_t *from, const uint8_t *to)
 	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
 }
 
-/* The trampoline, too, must reach the operand of a relative instruction. */
+/* Relative instructions in the trampoline, too, must reach their operands. */
 bool flexsc__code_reaches(const struct site *site, const uint8_t *trampolines)
 {
 	int32_t distance = 0;
