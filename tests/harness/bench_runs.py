@@ -40,7 +40,7 @@ def plan(flexsc: str = "flexsc", rounds: int = 3) -> runner.Plan:
 
 
 def once(name: str, *values: float, **counts: float) -> list[Json]:
-    """Rounds with one repetition each."""
+    """Rounds of one repetition each."""
     return [{"samples": {name: [v]}, "counts": counts} for v in values]
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The name of an error. musl has none: there it is the number. */
+/* The name of an error. musl has no function for it: there it is the number. */
 #ifndef FLEXSC_TESTS_ERRORS_H
 #define FLEXSC_TESTS_ERRORS_H
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Prometheus' text format, read strictly."""
+"""A strict parser of Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SAMPLE = re.compile(
 
 
 def samples(text: str) -> dict[str, int]:
-    """Each sample's value by its name and labels.
+    """The value of each sample, by the sample's name and labels.
 
-    Each family has a meaning and a type, and its samples follow at once.
+    Fails unless each family has a HELP and a TYPE line directly before its samples.
     """
     assert text.endswith("\n")
     found: dict[str, int] = {}

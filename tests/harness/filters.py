@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A child whose system calls are filtered."""
+"""Start a child whose system calls a seccomp filter restricts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ FAIL, KILL, ALLOW = 0x00050000, 0x80000000, 0x7FFF0000
 
 
 def forbidden(number: int, error: int = 0, action: int = FAIL) -> Callable[[], None]:
-    """What a child calls so that one of its system calls fails, or ends it."""
-    # Load the number; if it is this one go on, else skip one; act; allow.
+    """Return a preexec_fn whose filter makes one system call fail, or end the process.
+    """
+    # Load the call's number. If it is the given one, act; else skip the action and
+    # allow.
     code = struct.pack("HBBI", 0x20, 0, 0, 0)
     code += struct.pack("HBBI", 0x15, 0, 1, number)
     code += struct.pack("HBBI", 0x06, 0, 0, action | error)

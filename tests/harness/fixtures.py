@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the integration tests share: a server to start, and a client for it.
+"""Shared by the integration tests: a server to start, and an HTTP client for it.
 
-The client speaks HTTP over bare sockets, because the tests want to send what no
-library would send. Every wait has a limit; processes are ended by their id.
+The client uses bare sockets, because the tests send requests that no HTTP library
+would send. Every wait has a limit. Processes are ended by their process ID.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pathlib import Path
 import pytest
 
 ENGINES = ("uring", "threads")
-# Seconds, after which something hangs. A busy machine takes longer than ten.
+# Seconds after which a test counts as hung. A busy machine needs more than ten.
 PATIENCE = 60.0
 BIG = 32 << 20
 
 
 def command() -> str:
-    """The flexsc to test: $FLEXSC, or what the build made."""
+    """Path of the flexsc command under test: $FLEXSC, or the built one."""
     build = Path(__file__).resolve().parents[2] / "build"
     candidates = [build / "flexsc", build / "cmd/flexsc"]
     if "FLEXSC" in os.environ:
@@ -46,7 +46,7 @@ class Response:
 
 
 class Client:
-    """One connection."""
+    """One connection to a server."""
 
     def __init__(self, port: int, receive_buffer: int = 0) -> None:
         self.socket = socket.socket()
@@ -73,7 +73,7 @@ class Client:
         self.rest += data
 
     def closed(self) -> bool:
-        """Has the server closed the connection, having sent nothing more?"""
+        """Has the server closed the connection without sending anything more?"""
         try:
             return not self.rest and self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -118,7 +118,7 @@ def request(target: str, method: str = "GET", **headers: str) -> bytes:
 
 
 class Server:
-    """A flexsc serve that listens on a port of its own."""
+    """A flexsc serve process that listens on a port of its own."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class Server:
             return client.read()
 
     def descriptors(self) -> int:
-        """Of sockets and files; what the library has of its own comes and goes."""
+        """Count the descriptors of sockets and files. The library's own come and go."""
         count = 0
         folder = f"/proc/{self.process.pid}/fd"
         for name in os.listdir(folder):
@@ -185,7 +185,8 @@ class Server:
         return status
 
     def stop(self, limit: float = PATIENCE) -> int:
-        """When nobody asks for anything."""
+        """Stop the server, and check first that it is idle. No request may be pending.
+        """
         assert not busy([self.process.pid])
         return self.terminate(limit)
 
@@ -204,7 +205,7 @@ class Server:
 
 
 def state(pid: int) -> list[str]:
-    """The words of /proc/PID/stat behind the name: the state, the parent ..."""
+    """Return the fields of /proc/PID/stat behind the name: state, parent ..."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
 
 
@@ -215,7 +216,7 @@ def gone(pid: int) -> bool:
 
 
 def ticks(pid: int) -> int:
-    """What a process has had of the processor: 100 are a second; 0 if it is gone."""
+    """Processor time of a process in ticks of 10 ms; 0 if the process has ended."""
     with contextlib.suppress(OSError):
         words = state(pid)
         return int(words[11]) + int(words[12])
@@ -223,10 +224,10 @@ def ticks(pid: int) -> int:
 
 
 def busy(pids: Iterable[int], limit: float = PATIENCE) -> list[int]:
-    """Which of them compute, all the time, though nobody asks for anything?
+    """Return the processes that keep computing although they have nothing to do.
 
-    One whose threads all wait takes a tick at most in half a second, 2 % of a core.
-    That is the processor's time, so it doesn't depend on what else the machine does.
+    An idle process uses at most one tick in half a second, 2 % of a core. The test
+    compares processor time, so other load on the machine doesn't matter.
     """
     found = list(pids)
     end = time.monotonic() + limit
@@ -248,13 +249,13 @@ def eventually(condition: Callable[[], bool], limit: float = PATIENCE) -> bool:
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder to serve, and next to it what must never be served."""
+    """A folder to serve, beside a file that must never be served."""
     base = tmp_path_factory.mktemp("serve")
     (base / "secret").write_text("secret")
     root = base / "root"
     root.mkdir()
     (root / "hello.txt").write_bytes(bytes(range(256)) * 4)
-    # Older than a second: its date is a strong validator.
+    # A file older than a second: its date is a strong validator.
     os.utime(root / "hello.txt", (1_000_000_000, 1_000_000_000))
     (root / "empty").touch()
     (root / "page.html").write_text("<p>page")
@@ -298,7 +299,7 @@ Start = Callable[..., Server]
 
 @pytest.fixture
 def start(engine: str, tree: Path) -> Iterator[Start]:
-    """Start servers of one's own; they end with the test."""
+    """Start servers for one test. They end with the test."""
     with contextlib.ExitStack() as stack:
 
         def start_one(
@@ -315,7 +316,7 @@ def start(engine: str, tree: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="session")
 def server(engine: str, tree: Path) -> Iterator[Server]:
-    """One that all tests share which only ask for files."""
+    """One server, shared by all tests that only request files."""
     server = Server(tree, "--engine", engine)
     yield server
     server.end()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The harness's main(): runs each test in a child and prints TAP. See
- * harness.h. The parent never makes a loop or a thread, so that every child
- * is forked from a single-threaded process.
+ * The harness's main() runs each test in a child and prints TAP: see harness.h. The
+ * parent never creates a loop or a thread, so every child is forked from a
+ * single-threaded process.
  */
 #include "harness.h"
 #include "errors.h"
@@ -18,19 +18,19 @@
 
 static struct test *tests, **tests_end = &tests;
 static char **arguments;
-static bool restricted;		/* by forbid() */
+static bool restricted;		/* set by forbid() */
 struct flexsc_loop *loop;
 
 /* Shared with the children, which may end at any moment. */
 static struct shared {
 	char skip_reason[256];
-	char scratch[64];	/* a folder to be removed */
+	char scratch[64];	/* a directory to remove */
 } *shared;
 
 #if UNDER_TSAN
 /*
- * Tests fork with a loop's threads running, as programs do. In the child all
- * of them look as if they were never joined.
+ * Tests fork while a loop's threads run, as programs do. In the child, TSan would
+ * report all of these threads as leaked.
  */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
@@ -45,7 +45,7 @@ void test_register(struct test *test)
 	tests_end = &test->next;
 }
 
-/* One write per line, so that processes don't mix theirs. */
+/* Print a line with one write, so that the lines of several processes don't mix. */
 static void say(int fd, const char *prefix, const char *format, va_list args)
 {
 	char line[512];
@@ -93,7 +93,7 @@ static const char *value_text(char *text, size_t size, int64_t value)
 	return text;
 }
 
-/* Apart, because tests count the instructions of a check that passes. */
+/* A separate function, because tests count the instructions of a check that passes. */
 static __attribute__((noinline)) void
 unequal(const char *file, int line, const char *got_text,
 	const char *expected_text, int64_t got, int64_t expected)
@@ -242,11 +242,11 @@ void become_nobody(void)
 
 	if (geteuid() != 0)
 		return;
-	/* By plain calls: glibc's would change every thread. */
+	/* Plain system calls: glibc's functions would change every thread. */
 	CHECK_EQ(PLAIN(SYS_setgroups, 0, NULL), 0);
 	CHECK_EQ(PLAIN(SYS_setresgid, nobody, nobody, nobody), 0);
 	CHECK_EQ(PLAIN(SYS_setresuid, nobody, nobody, nobody), 0);
-	/* A change of user makes /proc/self root's own; take it back. */
+	/* After a change of user, root owns the files in /proc/self. Undo that. */
 	CHECK_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
 }
 
@@ -358,8 +358,8 @@ unsigned int test_slower(void)
 }
 
 /*
- * A machine may stand still for longer than a test's limits, while its clock goes
- * on. So limits count slices of time: a standstill uses up one slice at most.
+ * A machine may stand still for longer than a test's limit, while its clock goes on.
+ * So a limit counts slices of time: a standstill uses up one slice at most.
  */
 #define SLICE	SECOND
 
@@ -414,7 +414,7 @@ void test_end_loop(void)
 	loop = NULL;
 }
 
-/* Calls whose callbacks have run may be on their way still, if they were cancelled. */
+/* The kernel may still be executing cancelled calls whose callbacks have run. */
 static void await_calls(void)
 {
 	const uint64_t end = now_ns() + 5 * SECOND * test_slower();
@@ -437,7 +437,7 @@ static void run_with_loop(const struct test *test)
 	test_end_loop();
 }
 
-/* In the child; never returns. */
+/* Runs in the child; never returns. */
 static void run_child(const struct test *test)
 {
 	const char *engine = getenv("FLEXSC_TEST_ENGINE");
@@ -451,10 +451,10 @@ static void run_child(const struct test *test)
 			SKIP("engine %s: %s", engine, why);
 	}
 	run_with_loop(test);
-	/* A sanitizer's threads compute, and the plain build has looked. */
+	/* A sanitizer's own threads compute. The plain build has checked this test. */
 	if (!restricted && !SANITIZED)
 		CHECK(is_idle());
-	/* A sanitizer's last checks need what the filter may forbid. */
+	/* The filter may forbid system calls that a sanitizer's last checks need. */
 	if (SANITIZED && restricted)
 		_exit(EXIT_SUCCESS);
 	exit(EXIT_SUCCESS);
@@ -470,7 +470,7 @@ static unsigned int time_limit(const struct test *test)
 	       factor;
 }
 
-/* What the parent waits for: a child's end, and its own. */
+/* The signals that the parent waits for: SIGCHLD, and those that end the parent. */
 static void awaited_signals(sigset_t *set)
 {
 	sigemptyset(set);
@@ -481,9 +481,10 @@ static void awaited_signals(sigset_t *set)
 }
 
 /*
- * The child's wait status, or STATUS_LIMIT. The child is reaped only after its
- * group was killed: until then its number can't name anybody else. If an
- * awaited signal ends the parent, the test is killed too and leaves no process.
+ * Returns the child's wait status, or STATUS_LIMIT. The child is reaped only after
+ * its group was killed: until then no other process can get its number. If an
+ * awaited signal ends the parent, the parent kills the test, too, and leaves no
+ * process.
  */
 static int await_child(pid_t pid, unsigned int seconds)
 {
@@ -582,7 +583,7 @@ static bool is_an_engine(const char *name)
 	return false;
 }
 
-/* A name that is none would select nothing, and nothing would fail. */
+/* A misspelled name would select no test, and the run would pass. */
 static bool are_names_right(const char *program)
 {
 	const char *engine = test_engine();
@@ -609,7 +610,7 @@ int main(int argc, char **argv)
 	arguments = argv + 1;
 	if (!are_names_right(argv[0]))
 		return STATUS_USAGE;
-	/* Tests count descriptors; those of whoever started us don't matter. */
+	/* Tests count descriptors, so close those that the harness inherited. */
 	syscall(SYS_close_range, 3, ~0U, 0);
 	awaited_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The test harness. A test program is one file of TEST()s linked with
- * harness.c, which holds main().
+ * The test harness. A test program is one file of TEST()s linked with harness.c,
+ * which holds main().
  *
- * Each test runs in a forked child, the leader of a process group of its own,
- * under a time limit; at its end the whole group is killed, so one crash or
- * one hang is one failure and leaves nothing behind. The result is printed as
- * TAP on standard output, why a test failed on standard error. The child has a
- * single thread when the test starts. When the test is over, all threads that it
- * left have to wait: a process that goes on computing has failed.
+ * Each test runs under a time limit in a forked child, which leads a process group
+ * of its own. At the end of the test the harness kills the whole group. So one crash
+ * or one hang is one failure, and leaves nothing behind. The harness prints results
+ * as TAP on standard output, and the reasons for failures on standard error. The
+ * child has a single thread when the test starts. After the test all remaining
+ * threads have to be waiting: a process that keeps computing has failed.
  *
  *	program [NAME...] [KEY=VALUE...]
  *
- * NAME selects the tests whose names contain it; KEY=VALUE is what
- * test_parameter() finds. A NAME that is in no test's name, and an engine that
+ * NAME selects the tests whose names contain it. KEY=VALUE sets a value that
+ * test_parameter() returns. A NAME that no test's name contains, and an engine that
  * doesn't exist, are errors: exit status 2, and no TAP.
  *
  *	FLEXSC_TEST_ENGINE	engine under test; by default the best one
  *	FLEXSC_TEST_SQPOLL	if set, a kernel thread polls for the calls of uring
  *	FLEXSC_TEST_SLOWER	multiplies every time limit (emulators)
  *
- * The engine becomes the child's default through FLEXSC_ENGINE, so that every
- * loop a test makes runs on it. Where it doesn't work the tests are skipped
- * with the engine's own reason.
+ * The harness sets the child's FLEXSC_ENGINE, so every loop of a test uses this
+ * engine. Where the engine doesn't work, the tests are skipped with the engine's own
+ * reason.
  */
 #ifndef FLEXSC_TESTS_HARNESS_H
 #define FLEXSC_TESTS_HARNESS_H
@@ -35,7 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What most tests use. A test program includes this header first. */
+/* The headers that most tests need. A test program includes this header first. */
 #ifndef __cplusplus
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -92,20 +92,23 @@
 
 #define SANITIZED	(UNDER_TSAN || UNDER_ASAN)
 
-/* What TSan adds to a forked process's count_tasks(). */
+/* The number of threads that TSan adds to a forked process's count_tasks(). */
 #define TSAN_TASKS	(2 * UNDER_TSAN)
 
-/* A number of repetitions; fewer where each costs ten times as much. */
+/*
+ * A number of repetitions. A sanitizer makes each ten times as slow, so it gets
+ * fewer.
+ */
 #define MANY(n)		((n) / (SANITIZED ? 10 : 1))
 
 #define MS		1000000ULL	/* nanoseconds */
 #define SECOND		1000000000ULL
 
-/* What a test needs to be made. */
+/* The kind of loop that the harness creates for a test. */
 enum test_loop_kind {
 	LOOP_NONE,
 	LOOP_ANY,
-	LOOP_WAITING,			/* on an engine on which calls can wait */
+	LOOP_WAITING,			/* on an engine where calls can wait */
 };
 
 struct test {
@@ -120,9 +123,9 @@ struct test {
 void test_register(struct test *test);
 
 /*
- * A LOOP_TEST() has a loop, made with the options that follow its name. A
- * WAITING_TEST() has one, too, and is skipped on the sync engine, which runs a
- * call where it is submitted.
+ * The harness creates a loop for a LOOP_TEST(), with the options that follow the
+ * test's name. A WAITING_TEST() has a loop, too. It is skipped on the sync engine,
+ * which runs a call when it is submitted.
  */
 #define TEST(id)		TEST_LIMIT(id, 20)
 #define LOOP_TEST(id, ...)	LOOP_TEST_LIMIT(id, 20, __VA_ARGS__)
@@ -149,9 +152,9 @@ void test_register(struct test *test);
 	static void test_##id(void)
 
 /*
- * The test's loop, or NULL. The harness destroys it after the test, unless the
- * test has called test_end_loop(). Calls complete in variables of the test, so a test
- * that leaves calls, timers or signals pending calls test_end_loop() itself.
+ * The test's loop, or NULL. The harness destroys the loop after the test, unless the
+ * test has called test_end_loop(). Calls complete in variables of the test, so a
+ * test that leaves calls, timers or signals pending calls test_end_loop() itself.
  */
 #ifndef __cplusplus
 extern struct flexsc_loop *loop;
@@ -159,8 +162,8 @@ extern struct flexsc_loop *loop;
 void test_end_loop(void);
 
 /*
- * All three end the process they are in, whichever thread says so. In a
- * process that the test forked they end that one: see test_reap().
+ * All three end the calling process, in any of its threads. In a process that the
+ * test forked, they end that process: see test_reap().
  */
 #define CHECK(condition)						\
 	((condition) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", #condition))
@@ -179,25 +182,25 @@ void test_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 const char *test_engine(void);
 unsigned long test_parameter(const char *key, unsigned long fallback);
-/* How many times as long things may take here. */
+/* The factor by which things may take longer here. */
 unsigned int test_slower(void);
 
-/* For a test that makes its loop itself. */
+/* Skips the test on the sync engine: for a test that creates its loop itself. */
 #define NEEDS_WAITING_ENGINE() test_need_waiting()
 void test_need_waiting(void);
 
 /*
- * Is this the engine that is documented to behave differently here? The test
- * then requires the other behaviour, so that the documentation's end is
- * noticed too.
+ * Is this the engine that is documented to behave differently here? The test then
+ * requires the different behaviour. So it fails, too, when the documentation gets
+ * out of date.
  */
 bool test_known_difference(const char *engine, const char *what);
 
-/* fork(); the child's end must be exit status 0 by test_leave(). */
+/* Fork. The child has to end with exit status 0, by test_leave(). */
 int test_fork(void);
 void test_leave(void) __attribute__((noreturn));
 void test_reap(int pid);
-/* The block runs in a child, which has to succeed before the test goes on. */
+/* Runs the block in a child, which has to succeed before the test continues. */
 #define IN_CHILD							\
 	for (int pid_ = test_fork(); !pid_ || (test_reap(pid_), false);	\
 	     test_leave())
@@ -206,20 +209,21 @@ void test_reap(int pid);
 pthread_t test_thread(void *(*run)(void *arg), void *arg);
 #endif
 
-/* A pseudo-random number: the same sequence in every run. */
+/* A pseudo-random number: each run gets the same sequence. */
 uint64_t test_random(void);
 
-/* A datagram socket with an address of its own on the loopback device. */
+/* A datagram socket, bound to an address on the loopback device. */
 struct sockaddr_in;
 int datagram_socket(struct sockaddr_in *address);
-/* A listening one; with these flags of socket(). */
+/* A listening stream socket, created with these flags of socket(). */
 int listening_socket(struct sockaddr_in *address, int flags, int backlog);
 
 uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);
 /*
- * Is there another turn, after so many? Threads that take turns wait for a processor
- * each time. On a busy machine they take as many turns as fit into ten seconds.
+ * May the loop make another turn, after this many? Threads that take turns wait for
+ * a processor each time. On a busy machine they take as many turns as fit into ten
+ * seconds.
  */
 bool turns_left(unsigned int turns, unsigned int most);
 unsigned int count_fds(void);
@@ -229,37 +233,40 @@ unsigned int count_tasks(void);
 unsigned int count_maps(void);
 uint64_t cpu_ns(void);	/* the process's CPU time */
 /*
- * Do all of the process's threads wait? It is told by the processor's time that
- * they take, so by no other process, and soon if it is so.
+ * Are all threads of the process waiting? The answer depends on the processor time
+ * that they use, so no other process affects it.
  */
 bool is_idle(void);
-/* Does a thread besides the caller run, or could it, and does so for a while? */
+/* Does any thread besides the caller keep running, or would it if it got a processor? */
 bool others_go_on(void);
-/* Have n descriptors at least; false: not permitted. */
+/* Raise the limit to n descriptors at least; false: not permitted. */
 bool raise_fd_limit(unsigned int n);
-/* The numbers below n in random order. */
+/* Fill "order" with the numbers below n, in random order. */
 void shuffle(uint32_t *order, uint32_t n);
 /* Wait until count() is at most n; false after five seconds. */
 bool falls_to(unsigned int (*count)(void), unsigned int n);
 
-/* A directory of the test's own, made the working directory. */
+/* Create a directory for the test, and make it the working directory. */
 void enter_scratch(void);
 void leave_scratch(void);
 
-/* What is different about the process from here on. */
+/* Restrict the process from here on. */
 void become_nobody(void);
 void forbid(const int *calls, unsigned int n, int error);
-/* A filter that does this, SECCOMP_RET_KILL_PROCESS for one, at these calls. */
+/*
+ * Install a filter that takes this action at these calls, for example
+ * SECCOMP_RET_KILL_PROCESS.
+ */
 void filter_calls(const int *calls, unsigned int n, uint32_t action);
 /*
  * Install a filter: one action at the n calls that are listed, the other one at all
- * others. Returns what seccomp(2) returns with these flags.
+ * others. Returns the result of seccomp(2) with these flags.
  */
 #define FILTERED_MOST	120U
 long filter_install(const int *calls, unsigned int n, uint32_t listed,
 		    uint32_t other, unsigned int flags);
 
-/* A call and how often its callback ran. */
+/* A call, and how often its callback has run. */
 struct call {
 	struct flexsc_cb cb;
 	unsigned int runs;
@@ -274,7 +281,10 @@ void call_done(struct flexsc_cb *cb);
 	(unsigned int)(nr), (uint64_t)(a), (uint64_t)(b), (uint64_t)(c),\
 	(uint64_t)(d), (uint64_t)(e), (uint64_t)(f)
 
-/* The oracle: the same call made plainly; its result or -errno. */
+/*
+ * The oracle: make the same call as a plain system call. Returns its result or
+ * -errno.
+ */
 #define PLAIN(...)	plain_call(ARGS(__VA_ARGS__))
 int64_t plain_call(unsigned int nr, uint64_t a, uint64_t b, uint64_t c,
 		   uint64_t d, uint64_t e, uint64_t f);
@@ -285,10 +295,10 @@ struct flexsc_loop *test_loop_with(const struct flexsc_options *options);
 	test_loop_with(&(struct flexsc_options){			\
 		.size = sizeof(struct flexsc_options), __VA_ARGS__ })
 
-/* Post a call that must be accepted; await it; both at once. */
+/* Post a call, which must be accepted; wait for a call; do both. */
 #define POST(loop, call, ...)						\
 	CHECK_EQ(flexsc_loop_call(loop, &(call)->cb, ARGS(__VA_ARGS__)), 0)
-/* The same behind a pending call; before == NULL: behind none. */
+/* The same behind a pending call; before == NULL: behind no call. */
 #define POST_AFTER(loop, before, chain, call, ...)			\
 	CHECK_EQ(post_after(loop, before, chain, call, ARGS(__VA_ARGS__)), 0)
 int post_after(struct flexsc_loop *loop, struct call *before,
@@ -301,19 +311,19 @@ int64_t do_call(struct flexsc_loop *loop, unsigned int nr, uint64_t a,
 		uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 
 /*
- * Run callbacks until *count reaches n; false when ms passed before, or more on
- * a slow machine.
+ * Run callbacks until *count reaches n. Returns false after ms milliseconds, or
+ * later on a slow machine.
  */
 bool run_until(struct flexsc_loop *loop, const unsigned int *count,
 	       unsigned int n, unsigned int ms);
-/* Run callbacks for so long, whatever happens. */
+/* Run callbacks for this time. */
 void run_for(struct flexsc_loop *loop, unsigned int ms);
-/* And until there is something to read, and a moment longer. */
+/* Run callbacks until the descriptor is readable, and a moment longer. */
 void run_until_readable(struct flexsc_loop *loop, int fd);
 
 struct flexsc_stats stats_of(const struct flexsc_loop *loop);
 
-/* How a call ends that was cancelled while it waited. */
+/* Is this a result of a call that was cancelled while it waited? */
 static inline bool is_cancelled(int64_t ret)
 {
 	return ret == -ECANCELED || ret == -EINTR;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests ask of the machine: times, and counts of what a process has. */
+/* Queries of the machine: times, and counts of a process's threads and descriptors. */
 #include "harness.h"
 
 #include <dirent.h>
 
-/* A process is idle that takes so little of a core for so long. */
+/* A process is idle if it uses at most this share of a core for this time. */
 #define IDLE_MS		50U
 #define IDLE_PERCENT	3U
-#define IDLE_LOOKS	20	/* something may have to end yet */
+/* more than one, because threads may be about to end */
+#define IDLE_LOOKS	20
 
 uint64_t now_ns(void)
 {
@@ -120,7 +121,7 @@ bool falls_to(unsigned int (*count)(void), unsigned int n)
 	return false;
 }
 
-/* The kernel's thread that runs the caller, as a file's name. */
+/* Is this the kernel thread that runs the caller? */
 static bool is_own(const char *tid)
 {
 	char path[64];
@@ -132,7 +133,7 @@ static bool is_own(const char *tid)
 	return strrchr(path, '/') && !strcmp(strrchr(path, '/') + 1, tid);
 }
 
-/* The test may have used up its descriptors or its memory, and is over. */
+/* The test is over, and may have used up its descriptors or its memory. */
 static DIR *open_without_limits(const char *name)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
@@ -156,7 +157,7 @@ static DIR *open_tasks(void)
 	return dir;
 }
 
-/* Does a thread run besides the caller, or would it if it had a processor? */
+/* Is another thread runnable? */
 static bool others_run(void)
 {
 	DIR *dir = open_tasks();
@@ -180,7 +181,7 @@ static bool others_run(void)
 	return found;
 }
 
-/* The end of a sleep may have woken others, too, which sleep again at once. */
+/* The end of the sleep may have woken other threads, too. They sleep again at once. */
 bool others_go_on(void)
 {
 	const uint64_t end = now_ns() + IDLE_MS * MS / 2;
@@ -193,7 +194,7 @@ bool others_go_on(void)
 	return false;
 }
 
-/* Has the process a single thread? Two of a folder's entries are "." and "..". */
+/* Has the process a single thread? The directory also holds "." and "..". */
 static bool is_alone(void)
 {
 	DIR *dir = open_tasks();
@@ -205,7 +206,7 @@ static bool is_alone(void)
 	return n == 3;
 }
 
-/* On a busy machine a thread that computes may get nothing for a while. */
+/* On a busy machine a computing thread may get no processor for a while. */
 bool is_idle(void)
 {
 	const uint64_t most = IDLE_MS * MS / 100 * IDLE_PERCENT;
@@ -222,7 +223,7 @@ bool is_idle(void)
 			return true;
 		busy += used >= most;
 	}
-	/* What has to end yet may take one look's time and more, but not most. */
+	/* Threads that are about to end may be busy in some looks, but not in most. */
 	return busy < IDLE_LOOKS / 2;
 }
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Real programs, each started as it is or under flexsc run, and their clients.
+"""Real programs, started natively or under flexsc run, and their clients.
 
-A way says how: "native" is the oracle, which shows that the test itself is
-right; "uring-4" is flexsc run with that engine and so many carriers, "unpatched-2"
-the same with uring where libc can't be patched. A program has a process group of
-its own, which ends with it, by its id.
+A "way" says how to start a program. "native" is the oracle, which shows that the
+test itself is right. "uring-4" is flexsc run with the engine uring and four
+carriers. "unpatched-2" is uring with two carriers and without patching libc. Each
+program has a process group of its own, which is ended by its ID.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pytest
 
 from fixtures import PATIENCE, busy, command, eventually
 
-# Seconds that a program may take to begin: the machine's disk may stand still.
+# Seconds that a program may take to start: the machine's disk may stand still.
 BEGIN = 40.0
 
 WAYS = ("native", "uring-1", "uring-4", "threads-1", "threads-4")
@@ -37,7 +37,7 @@ SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 def installed(name: str, package: str) -> str:
-    """Where this program is; without it, the test is skipped."""
+    """Return the program's path, or skip the test if it isn't installed."""
     path = shutil.which(name, path=SYSTEM_PATH)
     if path is None:
         pytest.skip(f"{name} is missing: install {package}")
@@ -45,7 +45,7 @@ def installed(name: str, package: str) -> str:
 
 
 def compiled(folder: Path, source: str, *options: str) -> str:
-    """A C program of a test's own; without a compiler, the test is skipped."""
+    """Compile a C program of a test, or skip the test if there is no compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("cc is missing: install gcc")
@@ -56,7 +56,7 @@ def compiled(folder: Path, source: str, *options: str) -> str:
 
 
 def launcher(way: str) -> list[str]:
-    """What to put before a program's name."""
+    """Return the words to put before a program's name."""
     if way == "native":
         return []
     engine, _, carriers = way.partition("-")
@@ -68,14 +68,14 @@ def launcher(way: str) -> list[str]:
 
 
 def free_port(kind: int = socket.SOCK_STREAM) -> int:
-    """Nobody has it now; for programs that can't say which one they chose."""
+    """Return a free port, for programs that can't report the port that they chose."""
     with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def answers(port: int) -> bool:
-    """Does something listen there?"""
+    """Does a server listen on this port?"""
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
     except OSError:
@@ -84,10 +84,11 @@ def answers(port: int) -> bool:
 
 
 class Program:
-    """A program that runs until it is told to end; what it says goes to a file.
+    """A program that runs until stop() or end(). Its output goes to a file.
 
-    A constructor may fail before started() has the program. So the constructor of a
-    subclass does nothing but wait behind this one: a wait that fails ends the program.
+    A constructor that fails leaves started() without the program. So the constructor
+    of a subclass only calls wait_until() after this one: if the wait fails, it ends
+    the program.
     """
 
     def __init__(
@@ -113,8 +114,8 @@ class Program:
         return self.log.read_text(errors="replace")
 
     def wait_until(self, ready: Callable[[], bool], limit: float = BEGIN) -> None:
-        """Wait until the program is ready. If that fails, the program is ended, and the
-        error has its last words.
+        """Wait until the program is ready. If the wait fails, end the program, and
+        raise an error with the end of its output.
         """
         try:
             done = eventually(lambda: self.process.poll() is not None or ready(), limit)
@@ -131,7 +132,10 @@ class Program:
         self.wait_until(lambda: answers(port), limit)
 
     def stop(self, signo: int = signal.SIGTERM, limit: float = PATIENCE) -> int:
-        """When nobody asks for anything; but who kills it needn't wait for that."""
+        """Check that the idle program uses no processor time, then end it.
+
+        With SIGKILL the check is omitted.
+        """
         if signo != signal.SIGKILL:
             found = busy(family(self.process.pid))
             assert (
@@ -141,15 +145,15 @@ class Program:
         return self.process.wait(limit)
 
     def end(self) -> None:
-        """It and everybody that it started, at once."""
+        """Kill the program and all processes that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(PATIENCE)
 
 
 def whereabouts(pid: int) -> str:
-    """Where each thread of its waits, by the kernel and by the runtime, and whether
-    the machine's disk is what all wait for.
+    """Describe where each thread of the process waits, according to the kernel and to
+    the runtime, and the pressure on the machine's disk.
     """
     lines = [Path("/proc/pressure/io").read_text()]
     for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
@@ -169,7 +173,7 @@ def whereabouts(pid: int) -> str:
 
 
 def rings(pid: int) -> int:
-    """How many io_uring instances this process has."""
+    """Count the io_uring instances of a process."""
     count = 0
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -178,7 +182,7 @@ def rings(pid: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    """Of any of its threads."""
+    """Return the children of all threads of a process."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         found += [int(child) for child in (task / "children").read_text().split()]
@@ -186,7 +190,7 @@ def children(pid: int) -> list[int]:
 
 
 def family(pid: int) -> list[int]:
-    """It and all that it started, as long as they last."""
+    """Return a process and its descendants."""
     found = [pid]
     for member in found:
         with contextlib.suppress(OSError):
@@ -206,13 +210,13 @@ def started(program: AnyProgram) -> Iterator[AnyProgram]:
 
 
 def traced(pid: int) -> bool:
-    """All of its threads?"""
+    """Is every thread of the process traced?"""
     states = Path(f"/proc/{pid}/task").glob("*/status")
     return all("TracerPid:\t0\n" not in state.read_text() for state in states)
 
 
 def calls_made(pid: int, work: Callable[[], None], output: Path) -> Counter[str]:
-    """The system calls of the program's kernel threads meanwhile, by strace."""
+    """Count, with strace, the system calls that the program makes during work()."""
     strace = [installed("strace", "strace"), "-f", "-c", "-U", "calls,name"]
     strace += ["-o", str(output), "-p", str(pid)]
     with subprocess.Popen(strace, stderr=subprocess.PIPE, text=True) as tracing:
@@ -230,7 +234,7 @@ def calls_made(pid: int, work: Callable[[], None], output: Path) -> Counter[str]
 
 
 def carried_by(way: str, pids: Iterable[int]) -> bool:
-    """Do these run as the way says, and not natively after all?"""
+    """Do these processes run as the way says, instead of natively?"""
     if way == "native":
         return True
     engine, _, carriers = way.partition("-")
@@ -243,7 +247,7 @@ def carried_by(way: str, pids: Iterable[int]) -> bool:
 
 
 def at_once(n: int, work: Callable[[int], None], limit: float = 15.0) -> None:
-    """work(0) to work(n - 1), each in a thread; the first error is raised."""
+    """Run work(0) to work(n - 1), each in a thread, and raise the first error."""
     errors: list[BaseException] = []
 
     def one(i: int) -> None:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting a child's instructions by stepping through them one by one: no clock
- * and no other process matters.
+ * Count a child's instructions by single-stepping. The result depends on no clock
+ * and no other process.
  */
 #ifndef FLEXSC_TESTS_STEPS_H
 #define FLEXSC_TESTS_STEPS_H
@@ -9,13 +9,13 @@
 
 #include <sys/ptrace.h>
 
-/* In the child, at the end of what is counted; steps_begin() has the first mark. */
+/* Called by the child: ends the count that steps_begin() has started. */
 static inline void steps_mark(void)
 {
 	raise(SIGSTOP);
 }
 
-/* In the child, once: instructions are counted from here. */
+/* Called by the child, once: starts the count. */
 static inline void steps_begin(void)
 {
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
@@ -23,7 +23,10 @@ static inline void steps_begin(void)
 	steps_mark();
 }
 
-/* In the parent: instructions of the child between its two marks. Reaps it. */
+/*
+ * Called by the parent: returns the number of instructions between the child's two
+ * marks, and reaps the child.
+ */
 static inline uint64_t steps_of(int child)
 {
 	uint64_t n = 0;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Test programs refuse names that don't exist: nothing would be tested, and all be
-well.
+"""Test programs refuse names that don't exist.
+
+Without that, a misspelled name would select no test, and the run would pass.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from fixtures import PATIENCE, command
 
 BUILD = Path(command()).resolve().parents[1]
 FOLDERS = ("tests", "study/tests", "bindings")
-HARNESS = b"FLEXSC_TEST_ENGINE"  # what its main() looks at
+HARNESS = b"FLEXSC_TEST_ENGINE"  # the variables that main() reads
 
 
 def programs() -> Iterator[Path]:
-    """Those that are linked with the harness."""
+    """The programs that are linked with the harness."""
     for folder in FOLDERS:
         for path in sorted((BUILD / folder).rglob("*")):
             is_program = path.is_file() and os.access(path, os.X_OK)
@@ -29,7 +30,7 @@ def programs() -> Iterator[Path]:
 
 
 def refusal(path: Path, *words: str, **environment: str) -> str:
-    """The only line that a program says."""
+    """Return the only line that a program prints."""
     done = subprocess.run(
         [path, *words],
         env={**os.environ, **environment},
@@ -47,7 +48,7 @@ def refusal(path: Path, *words: str, **environment: str) -> str:
 def test_a_test_that_does_not_exist_is_refused() -> None:
     found = list(programs())
     if not found:
-        pytest.skip("the tests aren't built")
+        pytest.skip("the tests aren't built: build them with ninja -C build")
     folders = {path.parent.relative_to(BUILD) for path in found}
     assert len(found) > 100 and len(folders) > 3
     for path in found:
@@ -63,5 +64,5 @@ def test_an_engine_that_does_not_exist_is_refused() -> None:
 def test_one_name_of_several_that_does_not_exist_is_refused() -> None:
     path = BUILD / "tests/unit-entry"
     if not path.is_file():
-        pytest.skip("the tests aren't built")
+        pytest.skip("the tests aren't built: build them with ninja -C build")
     assert "no such test: no_test" in refusal(path, "", "no_test", "seconds=1")

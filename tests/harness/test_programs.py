@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs of the other tests: none of their processes outlives a failed start."""
+"""When a program of harness/programs.py fails to start, all its processes end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE_ENDS = "sleep 60 & echo $$ $!; exit 3"
 
 
 class Waiting(Program):
-    """Its constructor waits until two processes are there, and then for more."""
+    """A program whose constructor waits for two processes, and then fails."""
 
     def __init__(self, script: str, log: Path, ready: Callable[[], bool]) -> None:
         super().__init__("native", ["sh", "-c", script], log)

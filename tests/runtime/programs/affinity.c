@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cores that a thread may run on, and the one that it does run on. */
+/* The cores that a thread may run on, and the core that it runs on. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 static cpu_set_t all;
 static int cores[CORES], count;
 
-/* Those that the test may use, a few of them. */
+/* Finds up to CORES of the cores that the test may use. */
 static void find_cores(void)
 {
 	count = 0;
@@ -37,7 +37,7 @@ static cpu_set_t only(int cpu)
 	return set;
 }
 
-/* As each function tells it that there is. */
+/* Every function that returns an affinity returns this one. */
 static void has(const cpu_set_t *expected)
 {
 	cpu_set_t set;
@@ -67,7 +67,7 @@ static void runs_on(int cpu)
 	CHECK_EQ(now, cpu);
 }
 
-/* Whatever it does in between. */
+/* The thread stays on the core while it waits and yields. */
 static void stays_on(int cpu)
 {
 	const cpu_set_t set = only(cpu);
@@ -119,7 +119,7 @@ TEST_LIMIT(a_thread_made_with_an_affinity_has_it, 60)
 	has(&all);
 }
 
-/* Each of the ways to say it. */
+/* Binds the caller to a core by each of the functions that do this. */
 static void bind_self(int way, const cpu_set_t *set)
 {
 	switch (way) {
@@ -169,19 +169,20 @@ TEST_LIMIT(a_thread_binds_itself, 60)
 	join_all(threads, 4);
 }
 
-/* Others. */
+/* Bind other threads. */
 
 struct other {
 	pthread_t thread;
 	_Atomic pid_t tid;
-	atomic_int bound;	/* to this core, plus 1 */
+	/* number of the core that it was bound to, plus 1 */
+	atomic_int bound;
 	atomic_bool asked, done, over;
 	sem_t sem;
 	int fds[2];
 	bool computes;
 };
 
-/* It waits in one way and another, or computes, until it is told to end. */
+/* Waits in two ways, or computes, until "over" is set. */
 static void *be_bound(void *arg)
 {
 	struct other *other = arg;
@@ -297,7 +298,7 @@ TEST_LIMIT(a_thread_binds_another_that_waits_or_computes, 60)
 
 static atomic_bool was_bound;
 
-/* A wait isn't interrupted, and not shorter. On a busy machine it may be longer. */
+/* Binding doesn't interrupt or shorten a sleep. A busy machine may prolong it. */
 static void *sleep_for(void *arg)
 {
 	const uint64_t begin = now_ns();
@@ -336,7 +337,7 @@ TEST_LIMIT(binding_a_thread_that_sleeps_does_not_wake_it, 60)
 	join(thread);
 }
 
-/* What new threads get. */
+/* The affinity that new threads get. */
 
 static void *have_all(void *arg)
 {
@@ -375,7 +376,7 @@ TEST_LIMIT(a_new_thread_has_its_maker_s_affinity, 60)
 	join_all(threads, count);
 }
 
-/* As taskset(1) does it, for all threads that /proc shows. */
+/* Binds all threads that /proc shows, as taskset(1) does. */
 static void bind_all(int pid, const cpu_set_t *set)
 {
 	struct dirent *entry;
@@ -441,7 +442,7 @@ TEST_LIMIT(a_process_is_bound_from_outside, 60)
 	bind_by(bind_from_outside);
 }
 
-/* What is refused. */
+/* Affinities that the kernel refuses. */
 
 static void *refuse(void *arg)
 {

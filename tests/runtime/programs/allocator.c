@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with an allocator of its own (lazy_malloc.c), which calls functions that
- * the runtime stands in front of before the runtime has begun, with its lock held.
+ * A program with its own allocator (lazy_malloc.c). Before the runtime has started,
+ * the allocator calls functions that the runtime interposes, with its own lock held.
  */
 #define _GNU_SOURCE
 #include "threads.h"
@@ -20,7 +20,7 @@ static void *allocate(void *arg)
 	return arg;
 }
 
-TEST(an_allocator_makes_itself_with_its_lock_held)
+TEST(an_allocator_initializes_itself_with_its_lock_held)
 {
 	allocate(NULL);
 	run_all(8, allocate, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * State that belongs to a kernel thread: after a thread has got some, it runs on the
- * kernel thread that has it.
+ * State that belongs to a kernel thread. Once a user thread has such state, it stays
+ * on the kernel thread that holds it.
  */
 #define _GNU_SOURCE
 #include <linux/close_range.h>
@@ -38,7 +38,7 @@ static int counter_of(pid_t tid, bool inherit)
 	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, 0);
 }
 
-/* What gives the calling thread such state; whether it does isn't the question. */
+/* Each of these gives the calling thread such state, if the kernel permits it. */
 
 static void counts_itself(void)
 {
@@ -191,7 +191,7 @@ static void *stay(void *arg)
 {
 	void (*const *get)(void) = arg;
 
-	/* Else this test shows nothing. */
+	/* A thread that has never left its host would prove nothing. */
 	CHECK_EQ(becomes_carried(), preloaded());
 	(*get)();
 	for (int i = 0; i < 3; i++) {
@@ -215,14 +215,14 @@ static void *leave(void *arg)
 	return arg;
 }
 
-/* State that threads don't get from their maker doesn't keep them on their hosts. */
+/* A thread doesn't inherit this state, so it isn't bound to its host. */
 TEST(a_ring_is_not_inherited)
 {
 	makes_a_ring_for_itself();
 	join(start(leave, NULL));
 }
 
-/* Counters of another thread. */
+/* A counter of another thread. */
 
 static atomic_int tid;
 static atomic_bool counted, seen;
@@ -259,7 +259,7 @@ TEST(a_thread_that_is_counted_by_another_stays_at_home)
 	close(fd);
 }
 
-/* Descriptors of its own. */
+/* A descriptor table that a thread doesn't share. */
 
 static void *close_all_alone(void *arg)
 {
@@ -278,7 +278,7 @@ static void *close_all_alone(void *arg)
 	return arg;
 }
 
-/* Other threads keep theirs, and the runtime its rings. */
+/* Other threads keep their descriptors, and the runtime keeps its rings. */
 TEST(a_thread_closes_descriptors_that_others_keep)
 {
 	int p[2];
@@ -293,7 +293,7 @@ TEST(a_thread_closes_descriptors_that_others_keep)
 	close(p[1]);
 }
 
-/* A ring for each thread. */
+/* One ring per thread. */
 
 #define USERS		6
 #define TURNS		20
@@ -367,7 +367,7 @@ TEST(rings_are_registered_with_their_threads)
 	each_uses_a_ring((struct use){ .registered = true });
 }
 
-/* A ring that threads share. It keeps none of them on their hosts. */
+/* A ring that threads share binds none of them to its host. */
 
 static struct shared_ring {
 	struct io_uring ring;
@@ -414,7 +414,7 @@ static void end_sharing(void)
 	close(shared.pipe[1]);
 }
 
-/* After a submission the thread leaves home at its next wait. */
+/* After the submission the thread leaves its host at its next wait. */
 static void *submit_and_leave(void *arg)
 {
 	enum { TIMES = 5, WAITS = 40 };
@@ -451,7 +451,10 @@ static void *submit_and_wait(void *arg)
 	return arg;
 }
 
-/* A fork may end threads of the runtime, and the kernel cancels what those submitted. */
+/*
+ * A fork may end kernel threads of the runtime. When a thread ends, the kernel
+ * cancels the requests that it has submitted; those of the program must survive.
+ */
 TEST(a_request_of_a_shared_ring_outlives_a_fork)
 {
 	pthread_t thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread has besides what it does: stacks, and what it does at forks. */
+/* The stacks of threads, and fork handlers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -141,7 +141,7 @@ static void *fork_here(void *arg)
 	return arg;
 }
 
-/* One is registered before the runtime's, one after. */
+/* One handler is registered before the runtime's, the other one after them. */
 TEST(a_child_s_handlers_run_in_it)
 {
 	CHECK_EQ(pthread_atfork(prepare, parent, child), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How threads begin: with what mask, how many, and where memory ends. */
+/* The start of threads: their signal mask, their number, and lack of memory. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <semaphore.h>
@@ -11,7 +11,7 @@
 
 #include "threads.h"
 
-/* The signals that a thread begins with blocked. */
+/* The signals that a new thread blocks. */
 
 static __thread int handled;
 static atomic_int all_handled;
@@ -92,7 +92,7 @@ TEST_BY_BOTH(a_thread_begins_with_the_mask_it_is_given)
 	}
 }
 
-/* The process has been sent it, and nobody takes it before the new thread. */
+/* The signal is pending for the process, and every other thread blocks it. */
 static void *take_what_is_pending(void *arg)
 {
 	CHECK_EQ(handled, 1);
@@ -115,12 +115,12 @@ TEST(a_thread_that_unblocks_a_signal_gets_it_first)
 	}
 }
 
-/* Many in a row. */
+/* Thousands of threads, one after the other. */
 
 #define MIB	(1UL << 20)
 #define STACK	(8 * MIB)
 
-/* So much more memory than there is, in addresses. */
+/* Limits the address space to this much more than the process uses now. */
 static void limit_memory(unsigned long more)
 {
 	unsigned long pages = 0;
@@ -160,7 +160,10 @@ static pthread_attr_t attributes(int detach)
 	return attr;
 }
 
-/* As a server does that has a thread for each client, one after the other. */
+/*
+ * Starts detached threads one after the other, as a server with a thread per client
+ * does. awaits: each has posted the semaphore before the next one starts.
+ */
 static void *start_detached(void *(*run)(void *), unsigned int n, bool awaits)
 {
 	pthread_attr_t attr = attributes(PTHREAD_CREATE_DETACHED);
@@ -169,7 +172,10 @@ static void *start_detached(void *(*run)(void *), unsigned int n, bool awaits)
 
 	begun = 0;
 	for (unsigned int i = 0; i < n; i++) {
-		/* On a busy machine many may have to run before they end. */
+		/*
+		 * On a busy machine many threads may be waiting for a processor to
+		 * end.
+		 */
 		while ((err = pthread_create(&thread, &attr, run, NULL)) ==
 			       EAGAIN && !awaits)
 			usleep(1000);
@@ -188,7 +194,7 @@ static void *start_many(void *arg)
 {
 	start_detached(begin_and_end, 1000, true);
 	start_detached(wait_and_end, 1000, true);
-	/* And without a look at them: so many have ended all the same. */
+	/* The starter doesn't wait for these, so more of them exist at a time. */
 	start_detached(begin_and_end, 2000, false);
 	return arg;
 }
@@ -197,13 +203,13 @@ TEST_LIMIT(threads_that_end_leave_room_for_others, 60)
 {
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);
 	join(start(begin_and_end, NULL));
-	/* Natively some ten are there at a time. */
+	/* Natively about ten of these threads exist at a time. */
 	limit_memory(256 * STACK);
 	start_many(NULL);
 	join(start(start_many, NULL));
 }
 
-/* None is left. */
+/* Start threads until memory is exhausted. */
 
 static void *wait_for_post(void *arg)
 {
@@ -214,7 +220,7 @@ static void *wait_for_post(void *arg)
 
 #define MOST	200
 
-/* Until there is no room; those that there are, are in order. */
+/* Starts threads until one can't be created. The threads that exist work. */
 static unsigned int start_most(pthread_t *threads)
 {
 	pthread_attr_t attr = attributes(PTHREAD_CREATE_JOINABLE);
@@ -253,7 +259,7 @@ static void *start_until_none_is_left(void *arg)
 
 		end_all(threads, now);
 		CHECK(now >= 8);
-		/* Nothing is lost with what fails. */
+		/* The attempts that fail leak no memory. */
 		if (round > 1)
 			CHECK(now + 2 >= n);
 		if (round > 2)
@@ -265,9 +271,12 @@ static void *start_until_none_is_left(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(where_memory_ends_no_thread_is_made_and_none_is_lost, 60)
+TEST_LIMIT(without_memory_no_thread_is_made_and_none_is_lost, 60)
 {
-	/* libc may have more, if there is room for one in the right place. */
+	/*
+	 * malloc() creates another arena only where it finds 64 MB at an aligned
+	 * address, so the number of threads would vary.
+	 */
 	CHECK_EQ(mallopt(M_ARENA_MAX, 1), 1);
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);
 	CHECK_EQ(sem_post(&sem), 0);
@@ -277,7 +286,7 @@ TEST_LIMIT(where_memory_ends_no_thread_is_made_and_none_is_lost, 60)
 	join(start(start_until_none_is_left, NULL));
 }
 
-/* A thread of libc's makes the first ones, and ends. */
+/* The first user thread is created by a kernel thread, which then ends. */
 
 static atomic_int made, have_run;
 
@@ -313,8 +322,8 @@ TEST(the_first_thread_may_be_made_by_one_that_ends)
 }
 
 /*
- * How long the first thread takes to make. On a busy machine each wait of its maker
- * lasts until another thread has got a processor, which may be half a second.
+ * How often the creator of the first thread waits. On a busy machine each wait lasts
+ * until another thread has got a processor, which may take half a second.
  */
 static long waits(void)
 {
@@ -352,7 +361,10 @@ TEST(the_first_thread_needs_one_wait)
 {
 	long least = waits_of_first();
 
-	/* The kernel may add some: for locks of the memory's, and for the disk. */
+	/*
+	 * The kernel may add waits, for the lock of the address space or for the
+	 * disk.
+	 */
 	for (int i = 0; i < 20 && least > 1; i++) {
 		long n = waits_of_first();
 

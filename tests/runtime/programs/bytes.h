@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of event loops: one byte at a time between two sockets. */
+/* For tests of event loops: pass single bytes between two sockets. */
 #ifndef FLEXSC_TESTS_BYTES_H
 #define FLEXSC_TESTS_BYTES_H
 
@@ -8,13 +8,12 @@
 
 #include "threads.h"
 
-/* Send one byte. */
 static inline void say(int fd)
 {
 	CHECK_EQ(send(fd, "x", 1, 0), 1);
 }
 
-/* Receive the byte, waiting if the socket does. */
+/* Receive a byte. Waits if the socket is blocking. */
 static inline void hear(int fd)
 {
 	char byte = 0;
@@ -23,7 +22,7 @@ static inline void hear(int fd)
 	CHECK_EQ(byte, 'x');
 }
 
-/* A receive from a non-blocking socket that has no byte. */
+/* Receive from a non-blocking socket, which must have no byte. */
 static inline void hear_nothing(int fd)
 {
 	char byte;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What calls close, and whose children they wait for. tests/lib/pairs has the rest. */
+/* Calls that close descriptors, and waits for children. tests/lib/pairs has the rest. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,10 @@ static int number_of(int fd)
 	return fd;
 }
 
-/* libc closes it for itself; what was known of its number doesn't hold on. */
+/*
+ * fclose() in libc closes the number without the runtime. The runtime must not apply
+ * its facts about the number to the next file.
+ */
 static void *use_number_again(void *arg)
 {
 	int closed[2], open_ones[2], fd;
@@ -71,7 +74,7 @@ static void *blocked(void *arg)
 	return (void *)recv(*(int *)arg, &byte, 1, 0);
 }
 
-/* Waits until so many threads have begun, and wait. */
+/* Waits until this many threads have begun, and wait. */
 static void await_begun(int n)
 {
 	while (begun < n)
@@ -88,7 +91,7 @@ static void *clear_flags(void *arg)
 	return arg;
 }
 
-/* What the runtime keeps of a descriptor's flags is what the last call has set. */
+/* The flags that the runtime caches are those that the last call has set. */
 TEST(flags_that_threads_set_at_once_are_the_kernels)
 {
 	int on = 1;
@@ -137,7 +140,10 @@ static void *read_to_the_end(void *arg)
 	return NULL;
 }
 
-/* What the program doesn't have, such as a copy that a write goes on with. */
+/*
+ * Closes numbers that the program doesn't use. The runtime may use them, for example
+ * for the duplicate on which a write continues.
+ */
 static void *close_unused(void *arg)
 {
 	/* The kernel ignores the arguments' upper halves. */
@@ -181,7 +187,7 @@ TEST(a_child_s_descriptors_are_its_own)
 	CHECK(join(thread) == (void *)1L);
 }
 
-/* Who waits for its own children only has to be who made them. */
+/* A wait with __WNOTHREAD succeeds in the thread that has created the child. */
 static void *wait_for_own(void *arg)
 {
 	siginfo_t info;
@@ -222,7 +228,7 @@ TEST(a_thread_waits_for_its_own_children)
 	CHECK_EQ(WEXITSTATUS(status), 5);
 	thread = start(wait_for_own, &child);
 	join(thread);
-	/* Its children are another thread's now. */
+	/* When a thread ends, its children become those of another thread. */
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_EQ(WEXITSTATUS(status), 3);
 }
@@ -233,7 +239,7 @@ static void *close_all(void *arg)
 	char byte;
 
 	closefrom(3);
-	/* The lowest numbers are the program's. */
+	/* After closefrom() the program gets the lowest numbers. */
 	CHECK_EQ(pipe(fds), 0);
 	CHECK(fds[0] == 3 && fds[1] == 4);
 	join(start(write_later, &fds[1]));
@@ -293,7 +299,7 @@ TEST(a_write_goes_on_while_other_descriptors_are_closed)
 	}
 }
 
-/* A send whose first part needn't wait. */
+/* A send that doesn't wait at first. */
 
 struct sending {
 	int pipe[2], pair[2];
@@ -311,7 +317,10 @@ static void *receive_megabyte(void *arg)
 	return arg;
 }
 
-/* The read waits for a descriptor whose number was closed more often than the socket's. */
+/*
+ * The read waits for a descriptor whose number was closed more often than the
+ * socket's.
+ */
 static void *send_megabyte(void *arg)
 {
 	const struct sending *s = arg;
@@ -373,7 +382,7 @@ TEST(all_messages_are_sent)
 	join(sender);
 }
 
-/* A connection is reset while a call waits: the next call gets the error. */
+/* A connection is reset while a call waits. The next call gets the error. */
 
 #define FEW		1000
 
@@ -396,7 +405,7 @@ static void connect_pair(int fds[2])
 	close(listener);
 }
 
-/* Wait until bytes have come to fd, so the sender has begun to send. */
+/* Wait until bytes have arrived at fd, so the sender has begun to send. */
 static void await_bytes(int fd)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
@@ -404,7 +413,7 @@ static void await_bytes(int fd)
 	CHECK_EQ(poll(&readable, 1, -1), 1);
 }
 
-/* Wait until the thread that receives from "to" has taken what "from" sent. */
+/* Wait until the thread that receives from "to" has received all that "from" sent. */
 static void await_taken(int from, int to)
 {
 	int unsent, unread;

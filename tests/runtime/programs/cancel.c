@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pthread_cancel() wherever a thread can be, and what it leaves behind. */
+/* pthread_cancel() at every place where a thread can be, and its effects on others. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <semaphore.h>
@@ -131,7 +131,7 @@ static void *in_sem_timedwait(void *arg)
 	return arg;
 }
 
-/* libc makes the call itself. */
+/* libc makes this call itself, not through the runtime. */
 static void *in_fgetc(void *arg)
 {
 	FILE *file = fdopen(fds[0], "r");
@@ -156,7 +156,7 @@ static void wait_for_sem(int signo)
 	sem_wait(&sem);
 }
 
-/* A handler waits in the kernel, because its thread stays on its host. */
+/* The handler waits in the kernel, because its thread stays on its host. */
 static void *in_handler(void *arg)
 {
 	pthread_cleanup_push(clean, NULL);
@@ -208,7 +208,7 @@ static void *take_one(void *arg)
 	return arg;
 }
 
-/* A thread that is cancelled takes no wake-up along. */
+/* A cancelled thread doesn't consume a wake-up. */
 TEST(a_cancelled_wait_leaves_the_semaphore_to_others)
 {
 	for (int i = 0; i < 200; i++) {
@@ -239,7 +239,7 @@ static void *two_reads(void *arg)
 TEST(data_that_was_read_is_not_lost_to_cancellation)
 {
 	if (!preloaded())
-		SKIP("glibc loses it (glibc bug 12683)");
+		SKIP("glibc loses the data that a cancelled read has read (glibc bug 12683)");
 	for (int i = 0; i < 200; i++) {
 		char got = 0, byte = 'x', left = 0;
 		pthread_t thread;
@@ -251,7 +251,7 @@ TEST(data_that_was_read_is_not_lost_to_cancellation)
 		pthread_cancel(thread);
 		join(thread);
 		close(fds[1]);
-		/* Either the thread has it or the pipe does. */
+		/* Either the thread has received the byte or the pipe still holds it. */
 		CHECK_EQ(read(fds[0], &left, 1) == 1, got != 'x');
 		close(fds[0]);
 	}
@@ -303,11 +303,11 @@ TEST(a_thread_that_ends_is_cancelled_too)
 	}
 }
 
-/* Cancelled by a handler's cancellation point, while the thread begins. */
+/* A handler with a cancellation point runs while its thread starts. */
 
 #define BEGINNERS	200
 #define MAKERS		20
-/* More than libc keeps: the memory of a thread that has ended is unmapped. */
+/* Larger than libc's stack cache: libc unmaps the stack of a thread that has ended. */
 #define LARGE		(64UL << 20)
 
 static void point_in_handler(int signo)
@@ -350,18 +350,19 @@ TEST_LIMIT(a_handler_s_cancellation_point_ends_a_thread_that_begins, 60)
 	struct sigaction action = { .sa_handler = point_in_handler };
 
 	/*
-	 * A thread that leaves an interrupted cancellation point, as it is cancelled,
-	 * waits until SIGCANCEL is handled. It may have been, for nothing, before.
+	 * When a cancelled thread leaves an interrupted cancellation point, glibc
+	 * waits until the handler of SIGCANCEL has run. It may have run already, and
+	 * then the wait never ends.
 	 */
 	if (!preloaded())
-		SKIP("glibc hangs: natively in one of 150 runs");
+		SKIP("glibc hangs natively, in one of 150 runs");
 	CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
 	run_all(MAKERS, cancel_beginners, NULL);
 }
 
 /*
- * A thread that has left a cancellation point, and disabled cancellation, isn't cancelled
- * in the next one, on its host either.
+ * A thread leaves a cancellation point and disables cancellation. Its next
+ * cancellation point must not cancel it, not even on its host.
  */
 
 #define POLLERS		100

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread has computed: its clock and others' views of it, what the kernel
- * says of its use, and timers by it. The process's clock is the yardstick, which
- * the kernel keeps for all its threads.
+ * The processor time of threads: a thread's clock, other threads' views of it,
+ * getrusage(2), and timers that use it. The process's clock, which the kernel keeps
+ * for all its threads, is the reference.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 #include "threads.h"
 
-/* How far two clocks may be apart that say the same; a timer may be late by. */
+/* Tolerances: between two clocks that should agree, and for the delay of a timer. */
 #define NEAR		(3 * MS)
 #define LATE		(60 * MS)
 
@@ -31,7 +31,7 @@ static uint64_t ns_of(clockid_t clock)
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
-/* How long threads of the process have waited for a processor. */
+/* For how long threads of the process have waited for a processor. */
 static uint64_t queued(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -67,7 +67,7 @@ static clockid_t clock_of(pthread_t thread)
 	return clock;
 }
 
-/* Until the process has computed for so long. */
+/* Computes until the process has used this much more processor time. */
 static void compute(uint64_t ns)
 {
 	uint64_t end = cpu_ns() + ns;
@@ -76,7 +76,7 @@ static void compute(uint64_t ns)
 		;
 }
 
-/* With a wait now and then, after which it may go on elsewhere. */
+/* Waits now and then. After a wait, the thread may run on another carrier. */
 static void compute_and_wait(unsigned int times, uint64_t ns)
 {
 	for (unsigned int i = 0; i < times; i++) {
@@ -85,7 +85,7 @@ static void compute_and_wait(unsigned int times, uint64_t ns)
 	}
 }
 
-/* Its own. */
+/* The thread's own clock. */
 
 static void *compute_alone(void *arg)
 {
@@ -103,7 +103,7 @@ static void *compute_alone(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(a_thread_s_clock_says_what_it_has_computed, 60)
+TEST_LIMIT(a_thread_s_clock_counts_what_it_has_computed, 60)
 {
 	join(start(compute_alone, NULL));
 	compute_alone(NULL);
@@ -140,7 +140,7 @@ static void *read_often(void *arg)
 	return arg;
 }
 
-/* Others compute on the same cores: that is nobody's time here. */
+/* Another process computes on the same cores. Its time must not be counted here. */
 static int begin_rival(void)
 {
 	int pid = test_fork();
@@ -173,7 +173,7 @@ TEST_LIMIT(clocks_go_forward_and_add_up, 60)
 			struct timespec time;
 			uint64_t now;
 
-			/* It may have ended. */
+			/* The thread may have ended. */
 			if (clock_gettime(clocks[i], &time))
 				continue;
 			now = (uint64_t)time.tv_sec * SECOND +
@@ -194,7 +194,7 @@ TEST_LIMIT(clocks_go_forward_and_add_up, 60)
 		end_rival(rivals[i]);
 }
 
-/* Each other's. */
+/* The clocks of other threads. */
 
 struct seen {
 	sem_t go, done;
@@ -244,7 +244,7 @@ TEST_BY_BOTH_LIMIT(a_thread_s_clock_is_the_same_for_others, 60)
 	join(thread);
 }
 
-/* What ends: destructors run with the thread's clock, for itself and others. */
+/* Destructors that run when a thread ends read its clock, and so do other threads. */
 
 static pthread_key_t ending;
 
@@ -269,7 +269,7 @@ static void *compute_and_end(void *arg)
 	return NULL;
 }
 
-/* The thread waits, and has computed more than the timer's time. */
+/* The thread waits, and has already used more time than the timer is set to. */
 static void check_timer_that_is_due(clockid_t clock)
 {
 	struct sigevent none = { .sigev_notify = SIGEV_NONE };
@@ -308,7 +308,7 @@ TEST_LIMIT(a_thread_that_ends_has_computed_what_it_had, 60)
 	CHECK_EQ(pthread_key_delete(ending), 0);
 }
 
-/* getrusage(2), and what programs ask the kernel for themselves. */
+/* getrusage(2), and the system calls that programs make themselves. */
 
 static uint64_t use_of(const struct rusage *usage)
 {
@@ -349,8 +349,8 @@ TEST_BY_BOTH_LIMIT(the_kernel_s_figures_are_the_same, 60)
 }
 
 /*
- * A timer has told. Not before its time, by the clock that it is of, nor long after:
- * the runtime's thread that looks at clocks may have waited for a processor.
+ * A timer may expire neither before its time, by its own clock, nor long after it.
+ * The runtime's thread that reads the clocks may have waited for a processor.
  */
 static void check_told(uint64_t now, uint64_t when, uint64_t queued_before)
 {
@@ -360,7 +360,7 @@ static void check_told(uint64_t now, uint64_t when, uint64_t queued_before)
 	CHECK(now <= when + LATE + waited);
 }
 
-/* Sleeping by what others compute. */
+/* Sleep until other threads have computed for a time. */
 
 static void *sleep_by_clocks(void *arg)
 {
@@ -395,8 +395,6 @@ TEST_LIMIT(a_thread_sleeps_by_what_others_compute, 60)
 	over = false;
 	join(start(sleep_by_clocks, NULL));
 }
-
-/* Timers. */
 
 static __thread volatile sig_atomic_t told;
 static atomic_int all_told;
@@ -483,7 +481,7 @@ static void *time_oneself(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(a_thread_is_told_when_it_has_computed_for_so_long, 60)
+TEST_LIMIT(a_timer_signals_a_thread_that_has_computed_for_so_long, 60)
 {
 	handle();
 	time_oneself(NULL);
@@ -544,7 +542,7 @@ static void *time_other(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(a_thread_is_told_what_another_computes, 60)
+TEST_LIMIT(a_timer_signals_what_another_thread_has_computed, 60)
 {
 	handle();
 	time_other(NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C++'s runtime among user threads: exceptions, locals, static guards, cancellation.
+// C++'s runtime among user threads: exceptions, locals, static guards,
+// cancellation.
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
@@ -33,7 +34,7 @@ template <typename F> void in_threads(F run)
 		thread.join();
 }
 
-// It waits while the stack is unwound past it.
+// Its destructor waits while the stack is unwound.
 struct Slow {
 	std::atomic<int> &count;
 
@@ -72,7 +73,8 @@ void throw_and_catch(int who)
 			try {
 				fall(who, 5);
 			} catch (const Wrong &) {
-				// Others throw while this one is handled.
+				// Other threads throw while this thread handles
+				// its exception.
 				wait_a_little();
 				CHECK_EQ(std::uncaught_exceptions(), 0);
 				throw;
@@ -83,13 +85,13 @@ void throw_and_catch(int who)
 	}
 }
 
-TEST(exceptions_pass_what_waits)
+TEST(exceptions_unwind_while_destructors_wait)
 {
 	in_threads(throw_and_catch);
 	CHECK_EQ(destroyed, THREADS * 10 * 6);
 }
 
-// Locals.
+// thread_local objects.
 
 std::atomic<int> ended;
 
@@ -121,7 +123,7 @@ TEST(locals_are_made_and_ended_in_their_thread)
 	CHECK_EQ(ended, THREADS * 27);
 }
 
-// Guards.
+// Guards of static objects.
 
 std::atomic<int> attempts;
 
@@ -131,7 +133,7 @@ struct Made {
 	Made()
 	{
 		std::this_thread::sleep_for(std::chrono::milliseconds(30));
-		// The next one to come tries again.
+		// The constructor fails, so the next thread tries again.
 		if (++attempts < 3)
 			throw Wrong(attempts);
 		value = 5;
@@ -154,14 +156,12 @@ void meet_guard(int)
 	}
 }
 
-TEST(a_static_s_guard_holds_all_back)
+TEST(a_static_s_guard_makes_other_threads_wait)
 {
 	in_threads(meet_guard);
 	CHECK_EQ(attempts, 3);
 	CHECK_EQ(failed, 2);
 }
-
-// The end of a thread.
 
 std::atomic<bool> waits;
 
@@ -176,7 +176,7 @@ void *wait_for_the_end(void *arg)
 	} catch (const Wrong &) {
 		CHECK(false);
 	} catch (...) {
-		// A cancellation goes on.
+		// A cancellation has to be rethrown.
 		wait_a_little();
 		throw;
 	}

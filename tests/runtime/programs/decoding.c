@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cost of finding and patching libc's places, and the lengths of instructions.
- * patching.c builds the runtime's files for patching without its others.
+ * The cost of finding and patching the system calls in libc, and the lengths of
+ * instructions. patching.c builds the runtime's files for patching without the rest
+ * of the runtime.
  */
 #include <Zydis/Zydis.h>
 #include <link.h>
@@ -51,7 +52,7 @@ static int add_size(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* Mappings of libc's and the loader's that can be executed. */
+/* Counts the executable mappings of libc and of the loader. */
 static int mappings(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -65,7 +66,7 @@ static int mappings(void)
 	return n;
 }
 
-/* The first thread of a program waits for this. */
+/* The first thread that a program creates waits for this decoding. */
 TEST(few_instructions_are_decoded_to_patch_libc)
 {
 	const struct patched patched = patching_patch(false, false);
@@ -79,7 +80,7 @@ TEST(few_instructions_are_decoded_to_patch_libc)
 	CHECK(patched.decoded > 0 && patched.decoded <= 600);
 }
 
-/* Each part of a mapping would cost calls of mprotect(), and stay split. */
+/* A part with other permissions would cost calls of mprotect(), and stay split. */
 TEST(patching_splits_no_mapping)
 {
 	CHECK_EQ(mappings(), 2);
@@ -87,7 +88,7 @@ TEST(patching_splits_no_mapping)
 	CHECK_EQ(mappings(), 2);
 }
 
-/* What libc's text becomes. */
+/* Compare libc's text after patching. */
 
 static int add_text(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -102,7 +103,7 @@ static int add_text(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* A child patches its libc; both children have all objects at the same addresses. */
+/* A child patches its libc. Both children have all objects at the same addresses. */
 static uint64_t hash_patched(bool deep, bool alone)
 {
 	uint64_t hash = 0xcbf29ce484222325;
@@ -130,7 +131,7 @@ TEST(the_same_places_are_patched_if_zydis_decodes_all)
 	CHECK(hash_patched(true, false) != hash_patched(false, false));
 }
 
-/* Lengths. */
+/* The lengths of instructions. */
 
 struct compared {
 	ZydisDecoder decoder;
@@ -148,7 +149,7 @@ static const uint8_t *target_of(const uint8_t *at,
 	return NULL;
 }
 
-/* Returns the length that Zydis finds; 1 if it finds none. */
+/* Returns the length that Zydis finds; 1 if it finds no instruction. */
 static unsigned int compare_one(struct compared *c, const uint8_t *at,
 				const uint8_t *end, const uint8_t *last)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that are told something by others: those that wait learn of it before
- * whatever comes next, and those that have ended are still there until they are
+ * Signals and cancellations for threads. A waiting thread handles a signal before
+ * any later event. A thread that has ended can still be addressed until it is
  * joined.
  */
 #define _GNU_SOURCE
@@ -33,7 +33,7 @@ static void handle_signals(void)
 	CHECK_EQ(sigaction(SIGRTMIN, &action, NULL), 0);
 }
 
-/* Ended, not joined. */
+/* Threads that have ended and aren't joined yet. */
 
 static void *end_at_once(void *tid)
 {
@@ -49,7 +49,7 @@ static void *end_later(void *tid)
 	return tid;
 }
 
-/* Until the kernel has no such thread any more. */
+/* Waits until the kernel thread has ended. */
 static void await_end(pid_t tid)
 {
 	while (!tgkill(getpid(), tid, 0))
@@ -57,7 +57,7 @@ static void await_end(pid_t tid)
 	CHECK_EQ(errno, ESRCH);
 }
 
-static void *tell_the_ended(void *arg)
+static void *signal_ended_threads(void *arg)
 {
 	void *(*const ends[])(void *) = { end_at_once, end_later };
 
@@ -87,14 +87,14 @@ static void *tell_the_ended(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(a_thread_that_has_ended_is_there_until_it_is_joined, 60)
+TEST_LIMIT(an_ended_thread_can_be_signalled_until_it_is_joined, 60)
 {
 	handle_signals();
-	tell_the_ended(NULL);
-	join(start(tell_the_ended, NULL));
+	signal_ended_threads(NULL);
+	join(start(signal_ended_threads, NULL));
 }
 
-/* While it ends. */
+/* Threads that are ending. */
 
 static void *kill_and_cancel(void *arg)
 {
@@ -114,13 +114,13 @@ static void *kill_and_cancel(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(a_thread_may_be_told_while_it_ends, 60)
+TEST_LIMIT(a_thread_may_be_signalled_while_it_ends, 60)
 {
 	handle_signals();
 	run_all(4, kill_and_cancel, NULL);
 }
 
-/* One that waits. */
+/* Threads that wait. */
 
 struct waiter {
 	sem_t sem, done;
@@ -198,15 +198,15 @@ static void *tell_and_post(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(who_waits_learns_of_a_signal_before_what_comes_next, 60)
+TEST_LIMIT(a_waiting_thread_handles_a_signal_before_a_later_event, 60)
 {
 	handle_signals();
 	tell_and_post(NULL);
 	join(start(tell_and_post, NULL));
 }
 
-/* To oneself it arrives before the call returns. */
-static void *tell_oneself(void *arg)
+/* A signal that a thread sends to itself arrives before the call returns. */
+static void *signal_oneself(void *arg)
 {
 	usleep(100);
 	handled = 0;
@@ -218,9 +218,9 @@ static void *tell_oneself(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(who_tells_itself_learns_of_it_at_once, 60)
+TEST_LIMIT(a_signal_to_oneself_arrives_at_once, 60)
 {
 	handle_signals();
-	tell_oneself(NULL);
-	join(start(tell_oneself, NULL));
+	signal_oneself(NULL);
+	join(start(signal_oneself, NULL));
 }

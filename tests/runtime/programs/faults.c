@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What faults raise: where it is handled, and what is like it but was sent. */
+/* Signals that faults raise: where they are handled when raised, and when sent. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <time.h>
@@ -26,7 +26,7 @@ static void *fault(void *arg)
 	return NULL;
 }
 
-/* Signals that faults raise may be sent, too; carriers don't block them. */
+/* Signals of faults may be sent, too. Carriers don't block these signals. */
 
 static void *kill_each_other(void *arg)
 {
@@ -39,7 +39,7 @@ static void *kill_each_other(void *arg)
 	return NULL;
 }
 
-TEST(a_fault_s_signal_may_be_sent_while_threads_signal_each_other)
+TEST(a_fault_signal_may_be_sent_while_threads_signal_each_other)
 {
 	pthread_t threads[3], self = pthread_self();
 
@@ -58,11 +58,11 @@ TEST(a_fault_s_signal_may_be_sent_while_threads_signal_each_other)
 	join_all(threads, 3);
 }
 
-/* What faults raise, sent. */
+/* Signals of faults that are sent. */
 
 static atomic_int waited;
 
-/* And one that a broken pipe raises. */
+/* SIGPIPE, too, which a broken pipe raises. */
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
 			      SIGSYS, SIGPIPE };
 #define FAULTS	((int)(sizeof(faults) / sizeof(*faults)))
@@ -77,7 +77,7 @@ static sigset_t all_faults(void)
 	return set;
 }
 
-/* Blocking nothing, wherever they run; then all that faults raise. */
+/* First blocks nothing, on any kernel thread; then blocks all signals of faults. */
 static void *run_open_then_block(void *arg)
 {
 	const sigset_t set = all_faults();
@@ -142,8 +142,8 @@ static void send_all_faults(void)
 	}
 }
 
-/* Whether or not there are handlers, who waits for it gets it. */
-static void faults_reach_who_waits(void)
+/* A thread that waits for the signal gets it, with or without a handler. */
+static void faults_reach_waiters(void)
 {
 	const sigset_t set = all_faults();
 	pthread_t threads[4], taker;
@@ -163,15 +163,15 @@ static void faults_reach_who_waits(void)
 	CHECK_EQ(handled, 0);
 }
 
-TEST(a_fault_s_signal_that_is_sent_reaches_who_waits_for_it)
+TEST(a_sent_fault_signal_reaches_a_thread_that_waits_for_it)
 {
-	faults_reach_who_waits();
+	faults_reach_waiters();
 	for (int i = 0; i < FAULTS; i++)
 		install(faults[i], 0);
-	faults_reach_who_waits();
+	faults_reach_waiters();
 }
 
-TEST(a_fault_s_signal_that_is_sent_stays_until_somebody_takes_it)
+TEST(a_sent_fault_signal_stays_pending_until_it_is_taken)
 {
 	const struct timespec limit = { 60, 0 }, none = { 0, 0 };
 	const sigset_t set = all_faults();
@@ -214,7 +214,7 @@ static void *take_handlers(void *arg)
 	return stay(arg);
 }
 
-TEST(a_fault_s_signal_that_is_sent_comes_to_none_that_blocks_it)
+TEST(a_sent_fault_signal_reaches_no_thread_that_blocks_it)
 {
 	const sigset_t set = all_faults();
 	pthread_t threads[3];
@@ -242,14 +242,14 @@ static void *jump_after_faults(void *arg)
 {
 	const sigset_t set = all_faults();
 
-	/* Where others block it. */
+	/* The other threads block these signals. */
 	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
 	for (int i = 0; i < 10; i++)
 		fault(arg);
 	return NULL;
 }
 
-TEST(a_fault_is_handled_also_after_signals_that_nobody_took)
+TEST(a_fault_is_handled_after_signals_that_were_not_taken)
 {
 	const struct timespec limit = { 60, 0 };
 	const sigset_t set = all_faults();
@@ -318,7 +318,7 @@ TEST(a_fault_s_signal_ends_the_process)
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
 	CHECK_EQ(ends_by(block_and_stay, touch_nothing, NULL), SIGSEGV);
 	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
-	/* Blocked, also if there is a handler. */
+	/* A fault ends the process if its signal is blocked, even with a handler. */
 	install(SIGTRAP, 0);
 	install(SIGSEGV, 0);
 	CHECK_EQ(ends_by(block_and_stay, meet_trap, &stage), SIGTRAP);
@@ -329,7 +329,10 @@ TEST(a_fault_s_signal_ends_the_process)
 static int pipe_fds[2];
 static atomic_bool taken;
 
-/* Where others don't block it: by a call that nobody intercepts. */
+/*
+ * Reads while the signals are blocked, by a call that the runtime doesn't intercept.
+ * The thread doesn't block the signals at other times.
+ */
 static void *read_with_faults_blocked(void *arg)
 {
 	const sigset_t set = all_faults();
@@ -352,7 +355,7 @@ static void *read_with_faults_blocked(void *arg)
 	return arg;
 }
 
-TEST(a_fault_s_signal_that_is_sent_interrupts_no_call)
+TEST(a_sent_fault_signal_interrupts_no_call)
 {
 	const struct timespec limit = { 60, 0 };
 	const sigset_t set = all_faults();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each way to make a process, from each place: the first thread, another one that
- * runs anywhere or in a signal's handler. The child has its maker's mask, and can
- * make calls that wait.
+ * Each function that creates a process, called in the first thread, in another one
+ * that runs anywhere, and in a signal handler. The child has its creator's mask, and
+ * can make calls that wait.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,11 +21,11 @@
 
 extern char **environ;
 
-/* Succeeds if the mask has SIGUSR2 alone. */
+/* A command that succeeds if its signal mask holds SIGUSR2 alone. */
 static char grep[] = "grep", quiet[] = "-q", pattern[] = "^SigBlk:.0*800$",
 	    status_file[] = "/proc/self/status";
 static char *const words[] = { grep, quiet, pattern, status_file, NULL };
-/* A shell has a mask of its own. */
+/* A shell has a signal mask of its own, so this command doesn't check it. */
 #define COMMAND	"true"
 
 static void block_one(void)
@@ -64,7 +64,10 @@ static int count_numbers(void)
 	return n;
 }
 
-/* How many fork()'s child has, in memory that all share; NULL: they change. */
+/*
+ * The number of descriptors in fork()'s child, in shared memory. NULL: other threads
+ * open and close descriptors, so the number varies.
+ */
 static int *fds_of_fork;
 
 static bool has_more_fds(void)
@@ -76,7 +79,7 @@ static bool has_more_fds(void)
 	return fds_of_fork && n > *fds_of_fork;
 }
 
-/* What a child does that has its own memory. */
+/* Runs in a child that has its own memory. */
 static int live(void)
 {
 	char byte = 0;
@@ -212,7 +215,7 @@ static int by_wordexp(void)
 	return !right;
 }
 
-/* The maker ends, so the daemon's end is seen by the pipe's. */
+/* The creator ends, so a pipe reports the end of the daemon. */
 static int by_daemon(void)
 {
 	char byte = 1;
@@ -236,7 +239,7 @@ static int by_daemon(void)
 	return byte;
 }
 
-/* exec() in a thread of a child's. */
+/* exec() in a thread of a child. */
 
 static void *exec_l(void *arg)
 {
@@ -316,7 +319,7 @@ static void *each_way(void *arg)
 		if (status)
 			test_note("by %s: status %#x", way->name, status);
 		CHECK_EQ(status, 0);
-		/* The maker goes on as it was. */
+		/* The creator continues unchanged. */
 		CHECK(blocks_one());
 		usleep(100);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* futex(2) as programs call it themselves. */
+/* futex(2), called directly by programs. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ static void start_waiters(pthread_t *threads, _Atomic uint32_t *word, int n)
 	start_all(threads, n, await, (void *)word);
 	while (waiting < n)
 		usleep(1000);
-	/* A thread that has said that it will wait may not be waiting yet. */
+	/* A thread that has set "waiting" may not be waiting yet. */
 	settle();
 	await_quiet();
 }
@@ -56,7 +56,7 @@ static void expect_woken(int n)
 	CHECK_EQ(woken, n);
 }
 
-TEST(as_many_are_woken_as_asked_for)
+TEST(a_wake_wakes_the_number_asked_for)
 {
 	pthread_t threads[THREADS];
 
@@ -69,7 +69,7 @@ TEST(as_many_are_woken_as_asked_for)
 	join_all(threads, THREADS);
 }
 
-TEST(a_changed_word_is_not_waited_for)
+TEST(a_wait_for_a_changed_word_fails)
 {
 	const struct timespec soon = { 0, 20000000 }, wrong = { 0, -1 };
 	uint64_t begin = now_ns();
@@ -96,7 +96,7 @@ static void *await_bit(void *arg)
 	return NULL;
 }
 
-TEST(bits_choose_who_wakes)
+TEST(bits_select_the_waiters_to_wake)
 {
 	pthread_t threads[4];
 
@@ -135,7 +135,10 @@ TEST(waiters_are_moved_to_another_word)
 #define OP(op, arg, cmp, with) \
 	FUTEX_OP((FUTEX_OP_##op), arg, FUTEX_OP_CMP_##cmp, with)
 
-/* What one operation on "second" leaves there, and whom it wakes. */
+/*
+ * Checks the value that one operation leaves in "second", and the threads that it
+ * wakes.
+ */
 static void operate(uint32_t before, uint32_t code, uint32_t after, int also)
 {
 	pthread_t a[2], b[2];
@@ -192,7 +195,7 @@ TEST(a_wait_is_cancelled_at_any_moment)
 	}
 }
 
-/* The newer calls, which the kernel may not have: by their numbers. */
+/* The newer calls, by their numbers, because headers and kernel may lack them. */
 
 #define CALL_WAITV	449
 #define CALL_WAKE	454
@@ -225,7 +228,7 @@ static long wait_by(long nr)
 
 	switch (nr) {
 	case CALL_WAITV:
-		/* The index of who woke it. */
+		/* Returns the index of the futex that was woken. */
 		return newer(nr, (uintptr_t)both, 2, 0, 0) - 1;
 	case CALL_WAIT:
 		return newer(nr, (uintptr_t)&first, 0, ALL_BITS, PRIVATE);
@@ -306,7 +309,7 @@ static void *cancelled_newer(void *arg)
 	return arg;
 }
 
-TEST(newer_calls_refuse_and_end_as_others)
+TEST(newer_calls_fail_and_time_out_as_older_ones)
 {
 	struct futex_waitv wrong = element(&first);
 	struct timespec past = { 0, 0 };
@@ -337,7 +340,7 @@ TEST(newer_calls_refuse_and_end_as_others)
 	CHECK_EQ(wake(&first, 1), 0);
 }
 
-/* Memory that isn't there, or not for this. */
+/* Memory that isn't mapped, or has the wrong permissions or alignment. */
 
 static char *pages;
 
@@ -358,7 +361,7 @@ static void *refuse(void *arg)
 {
 	_Atomic uint32_t *words = (void *)pages, *last = words + 1023;
 	_Atomic uint32_t *kernel_s = (void *)(uintptr_t)(1ULL << 63);
-	/* Nothing is mapped so low. */
+	/* Nothing is mapped at such low addresses. */
 	_Atomic uint32_t *lowest = (void *)8192;
 	_Atomic uint32_t *odd = (void *)((char *)&second + 2);
 
@@ -370,7 +373,7 @@ static void *refuse(void *arg)
 	CHECK_EQ(futex(&first, FUTEX_REQUEUE, 1, 1, kernel_s, 0), -EFAULT);
 	CHECK_EQ(futex(&first, FUTEX_CMP_REQUEUE, 1, 1, odd, 0), -EINVAL);
 	CHECK_EQ(futex(&first, FUTEX_WAKE_OP, 1, 1, odd, 0), -EINVAL);
-	/* What can be read only, can be waited for. */
+	/* A word that can only be read can be waited for. */
 	CHECK_EQ(futex(last, FUTEX_WAIT, 1, 0, NULL, 0), -EAGAIN);
 	CHECK_EQ(futex(last, FUTEX_CMP_REQUEUE, 1, 1, &second, 1), -EAGAIN);
 	CHECK_EQ(futex(&first, FUTEX_WAKE_OP, 1, 1, last, OP(ADD, 1, EQ, 0)),
@@ -385,11 +388,11 @@ static void *refuse_on_a_carrier(void *arg)
 	return refuse(arg);
 }
 
-TEST(a_word_that_is_not_there_is_refused)
+TEST(an_unmapped_word_is_refused)
 {
 	sigset_t all;
 
-	/* One to read, one for nobody. */
+	/* One readable page, and one without access. */
 	pages = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(pages != MAP_FAILED);
 	CHECK_EQ(mprotect(pages + 4096, 4096, PROT_NONE), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of signals: a handler that notes where it ran, and threads that
- * wait for each other.
+ * For tests of signals: a handler that records where it ran, and threads that wait
+ * for each other.
  */
 #ifndef FLEXSC_TESTS_HANDLED_H
 #define FLEXSC_TESTS_HANDLED_H
@@ -22,7 +22,10 @@ static inline void count(int signo)
 	(void)signo;
 	where = mine;
 	ran_in = pthread_self();
-	/* Last: who sees it looks at the others. */
+	/*
+	 * Incremented last: a thread that sees the new count reads the other
+	 * variables.
+	 */
 	handled++;
 }
 
@@ -73,7 +76,10 @@ static inline void send_from_child(int signo)
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 }
 
-/* What ends a process of ours that does this, beside that. */
+/*
+ * Returns the signal that ends a child which runs "function" while another thread of
+ * it runs "beside"; 0: none.
+ */
 static inline int ends_by(void *(*beside)(void *), void *(*function)(void *),
 			  void *arg)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers: how they are set, and in which order they get what is queued. */
+/* Signal handlers: how they are set, and in which order they get queued signals. */
 #define _GNU_SOURCE
 
 #include "handled.h"
 
-/* Queued ones. */
+/* Queued signals. */
 
 #define QUEUED	30
 
@@ -37,7 +37,7 @@ static void *compute_until_all(void *arg)
 	return arg;
 }
 
-/* It returns to its host with them blocked, and takes them there. */
+/* The thread returns to its host with the signals blocked, and takes them there. */
 static void *block_and_take(void *arg)
 {
 	siginfo_t info;
@@ -89,7 +89,7 @@ TEST(queued_signals_arrive_in_order)
 	}
 }
 
-TEST(queued_signals_that_are_taken_are_all_there)
+TEST(no_queued_signal_is_lost_to_sigwait)
 {
 	for (int i = 0; i < 5; i++) {
 		bool had[QUEUED] = { false };
@@ -110,7 +110,7 @@ TEST(queued_signals_that_are_taken_are_all_there)
 	}
 }
 
-TEST(handlers_are_asked_for_and_given_back)
+TEST(handlers_are_queried_and_restored)
 {
 	struct sigaction action, was;
 

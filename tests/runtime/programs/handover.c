@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Thread pools: a feeder sends items, a listener puts them into a queue, and workers
- * take them. Meanwhile threads are cancelled, get signals, fork, end, or are moved. Each
- * item has to come out exactly once; a lost wake-up is a wait until the test's time limit.
+ * take them. Meanwhile threads are cancelled, get signals, fork, end, or are moved.
+ * Each item has to come out exactly once. A lost wake-up makes the pool wait until
+ * the test's time limit.
  *
  * Each disturbance meets all kinds of listeners and queues.
  */
@@ -16,10 +17,11 @@
 #define WORKERS		4
 #define ROOM		1024	/* of the queue; more than the channels hold */
 #define MOST_ITEMS	(1U << 20)
-#define BATCH		24	/* items after which the feeder waits for the pool */
+/* items after which the feeder waits for the pool */
+#define BATCH		24
 #define STOP		UINT32_MAX
 
-/* How the listener waits, and the workers. */
+/* How the listener waits, and how the workers wait. */
 enum listening { BY_EPOLL, BY_SELECT, BY_POLL, BY_POLL_OF_ONE, LISTENINGS };
 enum queueing { BY_CONDITION, BY_TIMED_CONDITION, BY_SEMAPHORE, BY_TIMED_SEMAPHORE,
 		QUEUEINGS };
@@ -45,8 +47,8 @@ static struct pool {
 	unsigned int crew;
 	bool listens;
 	/*
-	 * What the listener does at each turn and, with the mutex held, for each item;
-	 * and what a worker does with an item. Or NULL.
+	 * Called by the listener at each turn, by the listener for each item with
+	 * the mutex held, and by a worker for each item. May be NULL.
 	 */
 	void (*at_turn)(void), (*at_put)(void), (*at_item)(uint32_t item);
 } pool;
@@ -54,9 +56,9 @@ static struct pool {
 static _Atomic uint8_t seen[MOST_ITEMS];
 
 /*
- * What disturbs: acts of a thread of its own, and moves of the listener; signals that
- * the listener and the workers handle, and children that they fork. Each has its count,
- * so that none is starved by the others.
+ * The disturbances: acts of a separate thread, moves of the listener, signals that
+ * the listener and the workers handle, and children that they fork. Each is counted,
+ * so that none of them starves the others.
  */
 enum subject { ACTS, MOVES, HANDLED, FORKS = HANDLED + 2, SUBJECTS = FORKS + 2 };
 enum role { LISTENER, WORKER, OTHER };
@@ -66,7 +68,7 @@ static __thread enum role role = OTHER;
 
 struct disturbance {
 	unsigned int least[SUBJECTS];	/* in each pool */
-	void (*act)(void);	/* by a thread of its own; or NULL */
+	void (*act)(void);	/* by a separate thread; or NULL */
 	void (*at_turn)(void), (*at_item)(uint32_t item);
 };
 
@@ -105,7 +107,7 @@ static bool has_semaphore(void)
 	return pool.queueing >= BY_SEMAPHORE;
 }
 
-/* Sometimes none at all, and mostly one that may meet the wake-up. */
+/* A time limit that has sometimes passed already, and mostly is near the wake-up. */
 static struct timespec soon(clockid_t clock)
 {
 	struct timespec time;
@@ -168,8 +170,8 @@ static void put(uint32_t item)
 }
 
 /*
- * A cancellation point. With what it returns, the caller can't be cancelled any more.
- * STOP: the pool ends.
+ * A cancellation point. Once it has returned an item, the caller can't be cancelled
+ * any more. STOP: the pool ends.
  */
 static uint32_t take(void)
 {
@@ -200,8 +202,6 @@ static void end_queue(void)
 		sem_post(&pool.items);
 }
 
-/* Workers. */
-
 static void finish(uint32_t item)
 {
 	CHECK_EQ(seen[item]++, 0);
@@ -224,8 +224,6 @@ static void *work(void *arg)
 	}
 	return arg;
 }
-
-/* The listener. */
 
 static int wait_for_set(bool ready[])
 {
@@ -335,8 +333,6 @@ static void *listen_to_all(void *arg)
 	return arg;
 }
 
-/* The feeder. */
-
 static void await_all(void)
 {
 	lock(&pool.tally);
@@ -355,7 +351,7 @@ static void send_to(unsigned int channel, uint32_t item)
 	CHECK_EQ(n, sizeof(item));
 }
 
-/* At least so many items, and until there was enough disturbance, if any. */
+/* Feeds at least this many items, and continues until there was enough disturbance. */
 static void feed(uint32_t least, const struct disturbance *d)
 {
 	const uint32_t first = pool.fed;
@@ -370,8 +366,6 @@ static void feed(uint32_t least, const struct disturbance *d)
 	for (uint32_t i = first; i < pool.fed; i++)
 		CHECK_EQ(seen[i], 1);
 }
-
-/* Pools. */
 
 static void init_mutex(void)
 {
@@ -402,7 +396,7 @@ static void open_channels(void)
 	}
 }
 
-/* Either may be NULL: then there is none. */
+/* Either function may be NULL: the pool then has no such thread. */
 static void begin(void *(*worker)(void *), void *(*listener)(void *))
 {
 	memset((void *)seen, 0, sizeof(seen));
@@ -473,7 +467,7 @@ static void run_pools(const struct disturbance *d)
 						   .queueing = q });
 }
 
-/* Nothing disturbs. */
+/* No disturbance. */
 
 TEST_LIMIT(each_item_comes_out_once, 60)
 {
@@ -544,7 +538,7 @@ static void send_signal(void)
 		CHECK_EQ(kill(getpid(), signo), 0);
 }
 
-TEST_LIMIT(signals_interrupt_all_of_them, 60)
+TEST_LIMIT(signals_interrupt_listener_and_workers, 60)
 {
 	const struct itimerval timer = { { 0, 700 }, { 0, 700 } }, none = { 0 };
 
@@ -555,7 +549,7 @@ TEST_LIMIT(signals_interrupt_all_of_them, 60)
 	setitimer(ITIMER_REAL, &none, NULL);
 }
 
-/* Forks, by the listener as well as by workers, at any time. */
+/* Forks by the listener and by workers, at any time. */
 
 static pthread_mutex_t child_mutex;
 static pthread_cond_t child_cond;
@@ -588,7 +582,7 @@ static void hand_over_in_child(void)
 	join(other);
 }
 
-/* As test_reap(), among signals. */
+/* As test_reap(), but continues after signals. */
 static void reap(int pid)
 {
 	int status;
@@ -629,7 +623,7 @@ static void fork_at_turn(void)
 		fork_one();
 }
 
-TEST_LIMIT(all_of_them_fork, 60)
+TEST_LIMIT(listener_and_workers_fork, 60)
 {
 	run_pools(&(struct disturbance){ { [FORKS] = 4, 4 },
 					 .at_turn = fork_at_turn,
@@ -637,8 +631,8 @@ TEST_LIMIT(all_of_them_fork, 60)
 }
 
 /*
- * A listener that needs its host now, and a carrier then. What it does at a turn takes it
- * away from its host, or there, or keeps it there.
+ * A listener that alternately needs its host and a carrier. What it does at a turn
+ * moves it away from its host, moves it there, or keeps it there.
  */
 
 static int own_pipe[2];
@@ -702,7 +696,7 @@ TEST_LIMIT(the_listener_moves_at_every_turn, 60)
 					 .at_turn = be_restless });
 }
 
-/* Workers that keep the queue's mutex while they compute, sleep, or end. */
+/* Workers that hold the queue's mutex while they compute, sleep, or end. */
 
 static void compute(uint64_t ns)
 {
@@ -736,7 +730,7 @@ static void let_one_die(void)
 static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ERRORCHECK,
 			     PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ADAPTIVE_NP };
 
-/* Inherited priorities and robustness, each with and without the other. */
+/* Priority inheritance and robustness, each with and without the other. */
 static struct pool pool_with(int type, int protocol, int robustness)
 {
 	return (struct pool){ .listening = BY_EPOLL,
@@ -758,7 +752,7 @@ TEST_LIMIT(the_queue_is_locked_for_long, 60)
 	}
 }
 
-TEST_LIMIT(owners_of_the_queue_end, 60)
+TEST_LIMIT(owners_of_the_queue_s_mutex_end, 60)
 {
 	const struct disturbance d = { { 30 }, .act = let_one_die,
 				       .at_item = keep_mutex };
@@ -771,7 +765,7 @@ TEST_LIMIT(owners_of_the_queue_end, 60)
 	}
 }
 
-/* All of it at once. */
+/* All disturbances at once. */
 
 static void do_anything(void)
 {
@@ -790,7 +784,7 @@ static void do_anything(void)
 
 static void be_anywhere(void)
 {
-	/* Not by test_random(): each new listener begins with the same numbers. */
+	/* Not test_random(), which would give each new listener the same numbers. */
 	static unsigned int turns;
 
 	if (turns++ % 32 == 5)
@@ -807,7 +801,7 @@ static void fork_or_keep_mutex(uint32_t item)
 		keep_mutex(item);
 }
 
-TEST_LIMIT(all_of_it_happens_at_once, 60)
+TEST_LIMIT(all_disturbances_happen_at_once, 60)
 {
 	handle_signals();
 	CHECK_EQ(pipe(own_pipe), 0);
@@ -817,7 +811,10 @@ TEST_LIMIT(all_of_it_happens_at_once, 60)
 					 .at_item = fork_or_keep_mutex });
 }
 
-/* Leader and followers: who has received an item makes another one the leader. */
+/*
+ * Leader and followers: the leader makes another thread the leader when it has
+ * received an item.
+ */
 
 static bool led;
 
@@ -851,7 +848,7 @@ static void *lead_and_follow(void *arg)
 		if (item != STOP)
 			finish(item);
 	} while (item != STOP);
-	/* For the next one. */
+	/* End the next thread, too. */
 	send_to(0, STOP);
 	return arg;
 }
@@ -866,7 +863,7 @@ TEST_LIMIT(a_worker_listens_by_turns, 60)
 	}
 }
 
-/* A pool that grows when all workers are busy, and shrinks when they aren't. */
+/* A pool that grows when all workers are busy, and shrinks when they are idle. */
 
 #define MOST_WORKERS	8
 
@@ -906,7 +903,7 @@ static void *work_until_idle(void *arg)
 	return arg;
 }
 
-/* With the queue's mutex held. */
+/* Called with the queue's mutex held. */
 static void grow(void)
 {
 	if (idle >= pool.head - pool.tail || workers == MOST_WORKERS)
@@ -940,8 +937,8 @@ TEST_LIMIT(a_pool_grows_and_shrinks, 60)
 }
 
 /*
- * A chain of threads. Each makes the next one, wakes it, and ends. A thread waits on its
- * own stack, so its semaphore goes when it was woken.
+ * A chain of threads. Each creates the next one, wakes it, and ends. The semaphore
+ * of a thread is on its own stack, so it vanishes when the thread was woken.
  */
 
 #define CHAINS		3
@@ -949,7 +946,7 @@ TEST_LIMIT(a_pool_grows_and_shrinks, 60)
 
 struct link {
 	unsigned int left;
-	sem_t begun;		/* the thread that was made waits */
+	sem_t begun;		/* the created thread is waiting */
 	sem_t *wakes;
 };
 
@@ -994,9 +991,10 @@ TEST_LIMIT(threads_end_when_they_have_handed_over, 60)
 }
 
 /*
- * Fairness, counted in items. Only where one carrier decides who is next, the counts
- * depend little on what else the machine does: a consumer that the monitor has moved to
- * its host waits for the processor. So the least of some tries counts.
+ * Fairness, counted in items. The counts depend little on other load only where a
+ * single carrier decides which thread runs next: a consumer that the monitor has
+ * moved to its host waits for the processor. So the smallest of several tries
+ * counts.
  */
 
 #define TRIES		5
@@ -1008,7 +1006,10 @@ static bool one_decides(void)
 	return preloaded() && carriers && !strcmp(carriers, "1");
 }
 
-/* Consumers of one condition variable; the producer yields after a burst of items. */
+/*
+ * Several consumers of one condition variable. The producer yields after a burst of
+ * items.
+ */
 
 #define CONSUMERS	5
 #define PRODUCED	40000
@@ -1056,7 +1057,7 @@ static void *produce(void *arg)
 	return arg;
 }
 
-/* The longest wait of a consumer, in items of others. */
+/* The longest wait of a consumer, counted in the items that others got. */
 static unsigned int consume_bursts(unsigned int size)
 {
 	pthread_t threads[CONSUMERS];
@@ -1090,14 +1091,15 @@ TEST_LIMIT(each_consumer_gets_items, 60)
 }
 
 /*
- * An owner takes its lock again before the thread that was woken for it runs. That thread
- * waits again, and is still the first one. Natively it is the last one.
+ * An owner takes its lock again before the thread that it has woken runs. That
+ * thread waits again, and stays the first in the queue. Natively it becomes the
+ * last.
  */
 
 #define ROUNDS		20
 
 static atomic_int begun;
-static int got[2];	/* who got the lock, in this order */
+static int got[2];	/* the threads that got the lock, in this order */
 static int gotten;
 
 static void *get_lock(void *arg)
@@ -1113,7 +1115,7 @@ static void let_wait(int n)
 {
 	while (begun < n)
 		sched_yield();
-	/* Threads whose last run was long run less often. */
+	/* A thread whose last run was long runs less often. */
 	for (int i = 0; i < 8; i++)
 		sched_yield();
 }
@@ -1123,7 +1125,7 @@ static void *own_twice(void *arg)
 	pthread_t waiters[2];
 
 	begun = gotten = 0;
-	usleep(1);	/* to a carrier */
+	usleep(1);	/* moves the thread to a carrier */
 	lock(&pool.mutex);
 	for (intptr_t i = 0; i < 2; i++) {
 		waiters[i] = start(get_lock, (void *)i);
@@ -1150,8 +1152,9 @@ TEST_LIMIT(a_woken_thread_keeps_its_turn, 60)
 }
 
 /*
- * An owner computes on its host, since its start, and takes its lock again and again. The
- * thread that waits for the lock gets it in between, the second time at the latest.
+ * An owner computes on its host since its start, and takes its lock again and again.
+ * The thread that waits for the lock gets it in between, at the second time at the
+ * latest.
  */
 
 static atomic_int waits;
@@ -1200,14 +1203,15 @@ TEST_LIMIT(an_owner_on_its_host_passes_its_lock, 60)
 }
 
 /*
- * Requests, each of which comes again as soon as it is answered. How many others are
- * answered before it is answered again?
+ * Requests, each of which is sent again as soon as it is answered. How many others
+ * are answered before it is answered again?
  */
 
 #define REQUESTS	64
 #define ANSWERS		10000
 
-static int request_fds[REQUESTS + 1][2];	/* the last pair ends the listener */
+/* the last pair ends the listener */
+static int request_fds[REQUESTS + 1][2];
 static sem_t all_answered;
 static atomic_uint answers;
 static unsigned int answered[REQUESTS], gaps[ANSWERS];

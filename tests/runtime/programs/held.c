@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libc's own locks, held by a thread that waits; and limits of the process. */
+/* libc's own locks, held by a thread that waits; and resource limits. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -96,7 +96,7 @@ static void use_processes(void)
 	CHECK_EQ(pthread_setname_np(pthread_self(), "loads"), 0);
 }
 
-/* The dynamic loader's lock is held all that time. */
+/* The dynamic loader's lock is held while the constructor waits. */
 TEST(a_library_may_wait_for_others_while_it_is_loaded)
 {
 	pthread_t loader, other, canceller;
@@ -150,8 +150,6 @@ TEST(once_begins_again_after_a_cancellation)
 	CHECK_EQ(pthread_setspecific(key, &key), 0);
 }
 
-/* stdio. */
-
 static FILE *out;
 
 static void *hold_stream(void *arg)
@@ -182,7 +180,7 @@ TEST(a_stream_can_be_held_over_a_wait)
 	CHECK_EQ(c, EOF);
 }
 
-/* Limits. */
+/* Resource limits. */
 
 static void *end_at_once(void *arg)
 {
@@ -206,7 +204,7 @@ static void limit(int what, rlim_t most)
 	CHECK_EQ(setrlimit(what, &both), 0);
 }
 
-/* Threads are made, or it is said that they can't be; those that are, end. */
+/* Creates up to n threads, and joins them. Returns how many could be created. */
 static int make_many(int n)
 {
 	pthread_t *threads = calloc((size_t)n, sizeof(*threads));
@@ -224,7 +222,7 @@ static int make_many(int n)
 	return made;
 }
 
-/* A limit of so many MB more than the process has. */
+/* Limits the address space to this many MB more than the process uses. */
 static void address_space_left(rlim_t mb)
 {
 	char line[256];
@@ -249,7 +247,7 @@ TEST(threads_need_address_space)
 	CHECK(make_many(3) > 0);
 }
 
-/* Two stacks of 8 MB, and little for whoever starts with the first of them. */
+/* Two stacks of 8 MB, and little memory beside them for the runtime's start. */
 TEST(two_threads_need_little_address_space)
 {
 	static const rlim_t rooms[] = { 32, 50, 64, 90, 128, 140, 256, 700 };
@@ -266,7 +264,10 @@ TEST(two_threads_need_little_address_space)
 	}
 }
 
-/* What is reserved for later must not count against the program's own limit. */
+/*
+ * The address space that the runtime reserves must not count against a limit that
+ * the program sets later.
+ */
 TEST(a_later_limit_leaves_address_space)
 {
 	const rlim_t most = 2UL << 30;
@@ -280,7 +281,7 @@ TEST(there_may_be_few_threads)
 {
 	if (geteuid())
 		SKIP("needs root, to become a user without other processes");
-	/* Whoever has this number here, has little. */
+	/* A user without processes, so the limit applies to this process alone. */
 	CHECK_EQ(setresgid(64321, 64321, 64321), 0);
 	CHECK_EQ(setresuid(64321, 64321, 64321), 0);
 	limit(RLIMIT_NPROC, 40);
@@ -299,7 +300,7 @@ TEST(there_may_be_no_thread)
 		CHECK_EQ(make_many(3), 0);
 }
 
-/* What waits for other things than descriptors may need a thread elsewhere. */
+/* Waits for other things than descriptors may need a kernel thread elsewhere. */
 static void *make_calls(void *arg)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -347,7 +348,10 @@ TEST(there_may_be_few_descriptors)
 	}
 }
 
-/* Before a descriptor is closed that a call has waited for, all carriers are looked at. */
+/*
+ * When such a descriptor is closed, the runtime looks at all carriers, because a
+ * call has waited for it.
+ */
 static void *close_often(void *arg)
 {
 	struct epoll_event event;
@@ -362,8 +366,8 @@ static void *close_often(void *arg)
 }
 
 /*
- * A process whose threads have ended, and that has forked, begins again: first with a
- * thread that uses descriptors, then with others, some of which can't be made.
+ * A process whose threads have ended, and that has forked, starts threads again:
+ * first one that uses descriptors, then others, some of which can't be created.
  */
 static void begin_again(rlim_t most)
 {
@@ -412,7 +416,7 @@ TEST(there_may_be_no_locked_memory)
 	CHECK_EQ(make_many(20), 20);
 }
 
-/* Identity, by any thread, while others come, wait and go. */
+/* Any thread changes its user while others start, wait and end. */
 
 static atomic_bool stop;
 
@@ -424,7 +428,7 @@ static void count_call(int signo)
 	calls_home++;
 }
 
-/* It leaves home, and computes until it is called back. */
+/* The thread leaves its host, and computes until the runtime moves it back. */
 static void *compute_until_called(void *arg)
 {
 	while (!stop) {
@@ -460,7 +464,7 @@ TEST(identity_changes_while_threads_are_called_home)
 	thread = start(be_called, NULL);
 	for (int i = 1; now_ns() < end; i++) {
 		CHECK_EQ(setresuid((uid_t)-1, geteuid(), (uid_t)-1), 0);
-		/* libc's lock, which new threads need, is an unfair one. */
+		/* Creating a thread needs this libc lock, which isn't fair. */
 		if (i % 20 == 0)
 			usleep(100);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel permits a thread, and shows it: both are a kernel thread's,
- * so a user thread's are its host's.
+ * Permissions, and the kernel's view of the system, belong to a kernel thread. A
+ * user thread has the ones of its host.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,9 +19,7 @@
 
 enum { TIMES = 20 };
 
-/* Capabilities. */
-
-/* libc has them, and no header of its own that says so. */
+/* libc exports these functions, but has no header that declares them. */
 int capget(struct __user_cap_header_struct *, struct __user_cap_data_struct *);
 int capset(struct __user_cap_header_struct *,
 	   const struct __user_cap_data_struct *);
@@ -30,7 +28,7 @@ struct caps {
 	struct __user_cap_data_struct data[2];
 };
 
-/* Of this thread; 0 is the caller. */
+/* The capabilities of this thread; 0 is the caller. */
 static struct caps caps_of(pid_t tid)
 {
 	struct __user_cap_header_struct header = {
@@ -51,7 +49,7 @@ static bool same_caps(pid_t tid, struct caps wanted)
 	return !memcmp(&caps, &wanted, sizeof(caps));
 }
 
-/* What lets root open what is nobody's to read; all others stay. */
+/* Without the capabilities that let root read any file; keeps all others. */
 static struct caps without_reading(struct caps caps)
 {
 	caps.data[0].effective &= ~(1U << CAP_DAC_OVERRIDE |
@@ -71,7 +69,7 @@ static void set_caps(struct caps caps, bool by_number)
 		CHECK_EQ(capset(&header, caps.data), 0);
 }
 
-/* A file that only a capability opens. */
+/* A file that can be opened only with a capability. */
 static char secret[64];
 
 static void make_secret(void)
@@ -99,7 +97,8 @@ static bool can_read_secret(void)
 struct weak {
 	pthread_t thread;
 	bool by_number;
-	_Atomic pid_t tid;	/* it has given them up */
+	/* set when the thread has given the capabilities up */
+	_Atomic pid_t tid;
 	atomic_bool ends;
 };
 
@@ -128,7 +127,10 @@ static void *give_up_caps(void *arg)
 		CHECK(same_caps(0, less));
 	}
 	join(start(inherit_caps, &less));
-	/* They were effective no more; permitted they are. */
+	/*
+	 * The thread has given them up as effective ones only, so it may take them
+	 * back.
+	 */
 	set_caps(caps, weak->by_number);
 	usleep(100);
 	CHECK(can_read_secret());
@@ -170,7 +172,7 @@ TEST(capabilities_are_a_thread_s_own)
 		join(weak[i].thread);
 }
 
-/* What servers do that want a low port, or real-time, as somebody else. */
+/* Servers do this to open a low port, or to get real-time priority, as another user. */
 static void *keep_one_capability(void *arg)
 {
 	struct caps caps;
@@ -221,7 +223,7 @@ TEST(a_capability_can_be_kept_beyond_a_change_of_user)
 	CHECK(!can_read_secret());
 }
 
-/* What threads that are made later can't have either. */
+/* Threads that are created later lack these capabilities, too. */
 static void *has_less(void *arg)
 {
 	usleep(100);
@@ -259,7 +261,7 @@ static void *drop(void *arg)
 	return arg;
 }
 
-TEST(what_a_thread_gives_up_those_that_it_makes_do_not_have)
+TEST(new_threads_lack_what_their_creator_has_given_up)
 {
 	atomic_bool dropped = false;
 	pthread_t other;
@@ -272,7 +274,7 @@ TEST(what_a_thread_gives_up_those_that_it_makes_do_not_have)
 	join(other);
 }
 
-/* What a program is shown of the system. */
+/* The personality changes what the kernel shows a program. */
 static bool is_old(void)
 {
 	struct utsname name;
@@ -322,7 +324,7 @@ TEST(a_personality_is_a_thread_s_own)
 	join(start(see_new_system, NULL));
 }
 
-/* Changing the user of all threads. */
+/* Change the user of all threads. */
 
 static void *wait_for_end(void *arg)
 {
@@ -341,8 +343,8 @@ static long switches(void)
 }
 
 /*
- * libc's call has each thread do the same by a signal. A thread sleeps once more for
- * that, and under the runtime once until the carriers have done it.
+ * libc changes each thread by a signal, which wakes the thread once. Under the
+ * runtime, a thread also sleeps once until the carriers have made the change.
  */
 TEST(a_change_of_user_wakes_each_thread_few_times)
 {

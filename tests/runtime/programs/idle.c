@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that wait take no processor's time. The harness asks that of every
- * process whose test is over; here are waits that are left to it, and one who
- * doesn't wait, to see that it would be found.
+ * Waiting threads use no processor time. The harness checks that for every process
+ * whose test is over. Each test here leaves a wait to this check; the first test
+ * shows that a computing thread is found.
  */
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
@@ -23,7 +23,7 @@ static void *compute(void *arg)
 	return arg;
 }
 
-TEST(who_computes_is_found)
+TEST(a_computing_thread_is_found)
 {
 	pthread_t thread = start(compute, NULL);
 
@@ -35,7 +35,7 @@ TEST(who_computes_is_found)
 	CHECK(is_idle());
 }
 
-/* Waits of which none ends, each on a descriptor in a state of its own. */
+/* Endless waits, each on a descriptor in a special state. */
 
 struct one {
 	long (*wait)(int fd);
@@ -78,7 +78,7 @@ static void leave_waiting(long (*wait)(int fd), int fd)
 	settle();
 }
 
-TEST(an_error_queue_wakes_nobody)
+TEST(an_error_queue_wakes_no_thread)
 {
 	const int when = SOF_TIMESTAMPING_TX_SOFTWARE |
 			 SOF_TIMESTAMPING_SOFTWARE;
@@ -103,7 +103,7 @@ static long send_to(int fd)
 		      receiver_size);
 }
 
-TEST(a_full_receiver_wakes_nobody)
+TEST(a_full_receiver_wakes_no_thread)
 {
 	int to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -119,7 +119,7 @@ TEST(a_full_receiver_wakes_nobody)
 		leave_waiting(send_to, fd);
 }
 
-/* It may come so late that its number is nobody's, or another's. */
+/* The call may begin so late that its number is closed, or means another file. */
 static long receive_before(int fd)
 {
 	long n = receive(fd);
@@ -127,8 +127,11 @@ static long receive_before(int fd)
 	return n < 0 && (errno == EBADF || errno == ENOTSOCK) ? -2 : n;
 }
 
-/* Its number is another's by then, and a copy of it is ready for ever. */
-TEST(a_descriptor_that_was_closed_wakes_nobody)
+/*
+ * By then the number means another file, and a duplicate of the first file is always
+ * ready.
+ */
+TEST(a_closed_descriptor_wakes_no_thread)
 {
 	int pair[2], copy, empty[2];
 
@@ -151,8 +154,11 @@ static long wait_for_set(int fd)
 	return epoll_wait(fd, &event, 1, -1);
 }
 
-/* One has a level that stays, and has been told once. */
-TEST(an_event_that_was_told_wakes_nobody)
+/*
+ * The descriptor stays ready, but epoll reports an EPOLLET or EPOLLONESHOT event
+ * once.
+ */
+TEST(an_event_that_was_reported_wakes_no_thread)
 {
 	const uint32_t once[] = { EPOLLET, EPOLLONESHOT };
 
@@ -168,8 +174,8 @@ TEST(an_event_that_was_told_wakes_nobody)
 	}
 }
 
-/* A time long past, and one far away. */
-TEST(a_timer_that_was_read_wakes_nobody)
+/* The timer's time is long past, and its expiration was read. */
+TEST(a_timer_that_was_read_wakes_no_thread)
 {
 	struct itimerspec past = { .it_value.tv_nsec = 1 };
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jumps out of handlers, faults, masks that libc saves: signals within. */
+/* Jumps out of handlers, faults, and masks that libc saves, while signals arrive. */
 #define _GNU_SOURCE
 #undef NDEBUG
 #include <assert.h>
@@ -51,7 +51,7 @@ static void block(int how, int signo)
 	CHECK_EQ(pthread_sigmask(how, &set, NULL), 0);
 }
 
-/* Masks. */
+/* Signal masks. */
 
 static void *keep_mask(void *arg)
 {
@@ -120,7 +120,10 @@ static void count(int signo)
 	handled++;
 }
 
-/* The kernel thread that runs this: a user thread's is its own on its host only. */
+/*
+ * Does the calling thread run on the kernel thread that it got its number from? A
+ * user thread does so on its host only.
+ */
 static bool is_on_host(void)
 {
 	return kernel_thread() == gettid();
@@ -144,15 +147,13 @@ static void *create_and_kill(void *arg)
 	return arg;
 }
 
-TEST(what_libc_blocks_for_itself_comes_back)
+TEST(signals_that_libc_blocked_are_unblocked_again)
 {
 	handle(SIGUSR1, count, 0);
 	run_numbered(4, create_and_kill);
 }
 
-/* Jumping out of handlers. */
-
-/* Does it wait elsewhere, as threads do? */
+/* After the jump, the thread still leaves its host to wait, as other threads do. */
 static void check_it_leaves(void)
 {
 	int hosts = 0;
@@ -233,9 +234,7 @@ TEST(a_jump_out_of_a_signal_s_stack_ends_it)
 	run_numbered(4, jump_from_stack);
 }
 
-/* Faults. */
-
-/* Deeper than any stack. */
+/* Recurses deeper than any stack. */
 static int overflow(long depth)
 {
 	volatile char array[4096];
@@ -307,7 +306,7 @@ static void *fault_and_go_on(void *arg)
 	return arg;
 }
 
-TEST(a_fault_that_is_put_right_goes_on)
+TEST(a_thread_continues_after_a_repaired_fault)
 {
 	struct sigaction action = { .sa_sigaction = permit,
 				    .sa_flags = SA_SIGINFO };
@@ -333,7 +332,10 @@ TEST(a_small_stack_is_large_enough)
 	pthread_attr_t attr;
 	pthread_t threads[8];
 
-	/* The loader looks for functions on the stack of the first caller. */
+	/*
+	 * At a function's first call, the loader resolves its name on the caller's
+	 * stack. So call these before the thread with the small stack.
+	 */
 	now_ns();
 	pthread_attr_init(&attr);
 	CHECK_EQ(pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN), 0);

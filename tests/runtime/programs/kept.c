@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What keeps a carrier, and who goes on all the same: computing, odd calls. */
+/*
+ * Threads that keep their carrier, by computing or by calls that wait unexpectedly.
+ * Other threads continue meanwhile.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +25,7 @@ static void *spin(void *arg)
 	return arg;
 }
 
-TEST(a_thread_that_computes_stops_nobody)
+TEST(a_computing_thread_does_not_stop_others)
 {
 	pthread_t threads[8];
 
@@ -33,11 +36,11 @@ TEST(a_thread_that_computes_stops_nobody)
 	join_all(threads, 8);
 }
 
-/* Of <threads.h>, which isn't found beside ours. */
+/* From <threads.h>, which the compiler would take for our own threads.h. */
 int thrd_sleep(const struct timespec *time, struct timespec *rest);
 
-/* Calls that the kernel doesn't begin again after a handler. */
-/* poll(2) of nothing, which the runtime doesn't see. */
+/* Calls that the kernel doesn't restart after a handler. */
+/* poll(2) without descriptors, hidden from the runtime. */
 static long raw_poll(int ms)
 {
 	const struct timespec limit = { .tv_nsec = ms * 1000000L };
@@ -79,7 +82,10 @@ TEST(a_call_that_waits_unexpectedly_ends_as_it_should)
 
 #if defined(__aarch64__)
 
-/* A call that is made again must be in /proc, or keep its first argument. */
+/*
+ * To repeat the call, the runtime reads its arguments from /proc, or the call keeps
+ * its first argument.
+ */
 #define PLAIN_CALL(number, a, b, c)					\
 	raw_syscall(number, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), 0, 0, 0)
 
@@ -90,7 +96,7 @@ static long plain_poll(long ms)
 
 #else
 
-/* As libc makes calls: the number is set just before. */
+/* The number is set directly before the instruction, as in libc's calls. */
 #define PLAIN_CALL(number, a, b, c)					\
 	({								\
 		long ret;						\
@@ -112,8 +118,8 @@ static long plain_poll(long ms)
 static atomic_bool moved_enough;
 
 /*
- * It mostly computes when it is found to keep its carrier, and is about to
- * wait when it is called home for that.
+ * The thread mostly computes when the monitor finds that it keeps its carrier. It is
+ * about to wait when the monitor moves it to its host.
  */
 static void *compute_then_wait(void *arg)
 {
@@ -160,7 +166,7 @@ static void *poll_unexpectedly(void *arg)
 	return arg;
 }
 
-/* It may come while the call is on its way home. */
+/* The signal may arrive while the runtime moves the call to the host. */
 TEST(a_signal_ends_a_call_that_waits_unexpectedly)
 {
 	struct sigaction action = { .sa_handler = handle };
@@ -170,7 +176,7 @@ TEST(a_signal_ends_a_call_that_waits_unexpectedly)
 	thread = start(poll_unexpectedly, NULL);
 	for (int i = 0; interrupted < 10; i++) {
 		usleep((useconds_t)(i % 23 * 1000));
-		/* That it has ended is seen after that. */
+		/* The last call may have ended during the sleep. */
 		if (interrupted < 10)
 			pthread_kill(thread, SIGUSR1);
 	}
@@ -200,9 +206,9 @@ TEST(a_child_may_use_its_parent_s_numbers)
 	pid = test_fork();
 	if (!pid) {
 		/*
-		 * It has fewer of the runtime's: a page with all counters, and for
-		 * each of a carrier and a spare a ring, an event, a page of
-		 * counters, and two files in /proc.
+		 * The runtime uses some numbers: a page with all counters; and for a carrier
+		 * and a spare one each, a ring, an event, a page of counters, and two files
+		 * in /proc.
 		 */
 		setenv("FLEXSC_CARRIERS", "1", 1);
 		n = 0;
@@ -219,7 +225,7 @@ static atomic_int heavy_runs;
 static atomic_bool heavy_ends;
 static int there[2], back[2];
 
-/* Works for a while, then waits for what is ready already. */
+/* Computes for a while, then waits for a descriptor that is ready already. */
 static void *work_and_wait(void *arg)
 {
 	struct pollfd fd = { *(int *)arg, POLLOUT, 0 };
@@ -259,15 +265,15 @@ static void *make_trips(void *arg)
 	return arg;
 }
 
-/* Counted in runs, so it doesn't matter how fast the machine is. */
-TEST(who_does_little_waits_for_few)
+/* Counts runs instead of time, so the speed of the machine doesn't matter. */
+TEST(a_thread_that_computes_little_waits_for_few_others)
 {
 	const char *carriers = getenv("FLEXSC_CARRIERS");
 	pthread_t heavy[HEAVY], other;
 	int free_fds[2], runs;
 
 	if (!preloaded() || !carriers || strcmp(carriers, "1"))
-		SKIP("needs a single carrier, which runs them in turn");
+		SKIP("needs a single carrier, which runs the threads in turn");
 	CHECK_EQ(pipe(free_fds) | pipe(there) | pipe(back), 0);
 	start_all(heavy, HEAVY, work_and_wait, &free_fds[1]);
 	while (heavy_runs < 5 * HEAVY)
@@ -279,6 +285,6 @@ TEST(who_does_little_waits_for_few)
 	heavy_ends = true;
 	join(other);
 	join_all(heavy, HEAVY);
-	/* In turn, all of them would run at least once in each trip. */
+	/* If all threads ran in turn, each would run at least once in each trip. */
 	CHECK(runs < HEAVY * TRIPS);
 }

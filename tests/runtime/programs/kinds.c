@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors of different kinds, by user threads: files whose position is
- * shared, terminals, sockets that wait for more, and what was closed meanwhile.
+ * User threads use descriptors of different kinds: files with a shared position,
+ * terminals, sockets that wait for several bytes, and descriptors that are closed
+ * meanwhile.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -28,7 +29,7 @@ enum { SHARERS = 8, RECORDS = 2000, RECORD = 64 };
 static int shared[SHARERS];
 static atomic_uint seen[SHARERS * RECORDS];
 
-/* A file of no name, by one descriptor and copies of it. */
+/* Opens an unlinked file, by one descriptor and duplicates of it. */
 static void open_shared(void)
 {
 	shared[0] = open(".", O_TMPFILE | O_RDWR, 0600);
@@ -112,7 +113,7 @@ TEST_LIMIT(a_shared_position_counts_every_byte_once, 60)
 	leave_scratch();
 }
 
-/* Files that may not grow. */
+/* Files at their size limit (RLIMIT_FSIZE). */
 
 static atomic_int too_large;
 static pthread_t writer;
@@ -152,13 +153,13 @@ static void *write_too_much(void *arg)
 	expect_too_large(ftruncate(fd, 101), ++n);
 	usleep(1);
 	expect_too_large(sendfile(fd, in, &(off_t){ 0 }, 50), ++n);
-	/* Not one that may grow. */
+	/* A write that doesn't make the file larger succeeds. */
 	CHECK_EQ(pwrite(fd, text, 100, 50), 50);
 	CHECK_EQ(too_large, n);
 	return arg;
 }
 
-TEST(a_file_that_may_not_grow_is_said_by_a_signal)
+TEST(a_write_beyond_the_size_limit_raises_a_signal)
 {
 	struct sigaction action = { .sa_handler = note_too_large };
 	struct rlimit limit, before;
@@ -187,7 +188,10 @@ static void open_terminal(void)
 	CHECK(terminal >= 0);
 }
 
-/* It returns when there are so many bytes, or none for tenths of a second. */
+/*
+ * Sets when a read returns: after this many bytes, or after some tenths of a second
+ * without a byte.
+ */
 static void read_when(cc_t bytes, cc_t tenths)
 {
 	struct termios mode;
@@ -226,13 +230,16 @@ static void *read_terminal(void *arg)
 	return arg;
 }
 
-TEST(a_terminal_says_when_a_read_ends)
+TEST(a_terminal_s_settings_end_a_read)
 {
 	open_terminal();
 	join(start(read_terminal, NULL));
 }
 
-/* It fails if it waited already, and is at the end else: what the read was. */
+/*
+ * Returns NULL if the read waited at the hang-up, and so failed. A read that begins
+ * after the hang-up finds the end of the file.
+ */
 static void *read_to_the_end(void *arg)
 {
 	char byte;
@@ -296,7 +303,10 @@ static void *take_over(void *arg)
 	return arg;
 }
 
-/* The status that a thread's process has when it isn't the terminal's. */
+/*
+ * Returns the exit status of a child that runs this thread, and whose process group
+ * isn't the terminal's foreground group.
+ */
 static int status_in_background(void *(*run)(void *))
 {
 	int child = fork(), status = 0;
@@ -332,7 +342,7 @@ static void expect_stops(void)
 	CHECK_EQ(status_in_background(take_over), W_STOPCODE(SIGTTOU));
 }
 
-TEST(a_terminal_stops_who_is_in_the_background)
+TEST(a_terminal_stops_a_background_process)
 {
 	int session;
 
@@ -340,14 +350,14 @@ TEST(a_terminal_stops_who_is_in_the_background)
 	session = test_fork();
 	if (!session) {
 		expect_stops();
-		/* The session's end hangs up. */
+		/* The end of the session hangs the terminal up. */
 		signal(SIGHUP, SIG_IGN);
 		test_leave();
 	}
 	test_reap(session);
 }
 
-/* Sockets that wait for more than a byte. */
+/* Sockets that wait for more than one byte. */
 
 static const int four = 4;
 static atomic_int asked, received;
@@ -372,9 +382,9 @@ static void *receive_four(void *arg)
 }
 
 /*
- * The receiver waits before anything comes: one that takes the first half at
- * once isn't woken for the second by Linux's TCP, whose data are fewer than
- * SO_RCVLOWAT then.
+ * The receiver has to wait before the first half arrives. If it receives the first
+ * half at once, Linux's TCP doesn't wake it for the second one, which is shorter
+ * than SO_RCVLOWAT.
  */
 static void send_halves(int from, int to)
 {
@@ -402,7 +412,7 @@ static void *accept_one(void *arg)
 	return (void *)(intptr_t)accept(*(int *)arg, NULL, NULL);
 }
 
-TEST(a_receive_waits_for_as_much_as_the_socket_says)
+TEST(a_receive_waits_for_so_rcvlowat_bytes)
 {
 	struct sockaddr_in addr;
 	int pair[2], listener, client;
@@ -412,7 +422,7 @@ TEST(a_receive_waits_for_as_much_as_the_socket_says)
 	CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &four,
 			    sizeof(four)), 0);
 	send_halves(pair[1], pair[0]);
-	/* A connection has what its listener has. */
+	/* A connection inherits the options of its listener. */
 	listener = listening_socket(&addr, 0, 1);
 	CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVLOWAT, &four,
 			    sizeof(four)), 0);
@@ -431,7 +441,10 @@ static void *receive_nothing(void *arg)
 	return arg;
 }
 
-/* A time limit is set through one descriptor; another one may accept. */
+/*
+ * Sets a time limit through one descriptor; an accept through another one must obey
+ * it.
+ */
 static void accept_with_limit(int listener, int setter, int option)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
@@ -470,12 +483,12 @@ TEST(a_connection_has_its_listener_s_time_limit)
 	}
 }
 
-/* What was closed meanwhile. */
+/* Descriptors that are closed while a call uses them. */
 
 static int set;
 static atomic_int waiting;
 
-/* Long enough for n others to have begun to wait. */
+/* Long enough for n other threads to have begun to wait. */
 static void settle_all(int n)
 {
 	while (waiting < n)
@@ -495,7 +508,7 @@ static void *await_set(void *arg)
 	return arg;
 }
 
-/* The set that somebody waits for is there until the wait is over. */
+/* A set that a thread waits for exists until the wait is over. */
 TEST(an_epoll_set_that_is_closed_is_waited_for)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -509,7 +522,7 @@ TEST(an_epoll_set_that_is_closed_is_waited_for)
 		for (int i = 0; i < 6; i++)
 			waiters[i] = start(await_set, &limits[i / 2]);
 		settle_all(6);
-		/* Another file has its number, or none. */
+		/* Then another file has the set's number, or the number is unused. */
 		other = epoll_create1(0);
 		if (way == 1)
 			CHECK_EQ(dup2(other, set), set);
@@ -557,7 +570,10 @@ TEST(a_cancelled_wait_leaves_no_descriptor)
 	CHECK_EQ(count_fds(), before);
 }
 
-/* One transfer moves 2 GB at most. A small file, mapped again and again, has room. */
+/*
+ * One transfer moves at most 2 GB. A small file that is mapped repeatedly serves as
+ * the buffer.
+ */
 
 #define MOST		0x7ffff000L
 #define ROOM		(3UL << 30)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Thread-local storage that nearly fills the stacks of the runtime's own
- * threads: those that libc makes have room for it.
+ * Thread-local storage that nearly fills the stacks of the runtime's own threads.
+ * libc leaves room for it on the stacks that it allocates.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ static void *use_it(void *arg)
 
 	for (size_t i = 0; i < sizeof(large); i += 4096)
 		large[i]++;
-	/* Whichever thread of the runtime executes it. */
+	/* These calls may run on any thread of the runtime. */
 	CHECK_EQ(read(fds[0], &byte, 1), 1);
 	CHECK_EQ(fsync(fds[2]), 0);
 	for (size_t i = 0; i < sizeof(large); i += 4096)
@@ -25,7 +25,7 @@ static void *use_it(void *arg)
 	return arg;
 }
 
-TEST(threads_have_much_of_their_own)
+TEST(threads_have_large_thread_local_storage)
 {
 	pthread_t threads[8];
 	int fds[3];

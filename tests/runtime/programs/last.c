@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process ends with the last of the program's threads: not earlier, and not
- * later, whatever threads the runtime makes for itself meanwhile.
+ * A process ends with the last thread of the program. Threads that the runtime
+ * creates for itself neither end it early nor prolong it.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 
 #define LATE	300000U
 
-/* A call that the engines have a syscall thread of their own for. */
+/* Makes a call for which the engines use a separate syscall thread. */
 static void make_disk_call(void)
 {
 	static char page[4096] __attribute__((aligned(4096)));
@@ -44,7 +44,7 @@ static void *compute(void *arg)
 	return arg;
 }
 
-/* The only other thread ends, while a syscall thread for main() is made. */
+/* The only other thread ends while the runtime creates a syscall thread for main(). */
 static void call_while_another_ends(void)
 {
 	start(compute, NULL);
@@ -68,7 +68,10 @@ static void *call_disk(void *arg)
 	return arg;
 }
 
-/* The syscall thread for a call that is cancelled begins after all others. */
+/*
+ * A call is cancelled, and its syscall thread starts after all other threads have
+ * ended.
+ */
 static void leave_while_one_begins(void)
 {
 	pthread_t thread = start(call_disk, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that makes threads late, between FlexSC-Threads and libc: last.c.
+ * A library between FlexSC-Threads and libc that delays the creation of threads:
+ * last.c.
  */
 #define _GNU_SOURCE
 #include "late.h"

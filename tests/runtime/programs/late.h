@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-/* Microseconds by which threads are made late, and by which they begin late. */
+/* Microseconds by which the creation of a thread, and its start, are delayed. */
 extern atomic_uint late_to_make, late_to_begin;
 
 #endif /* FLEXSC_TESTS_LATE_H */

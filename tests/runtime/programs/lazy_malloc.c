@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An allocator that makes itself at its first use, with its lock held, by functions
- * that the runtime stands in front of, as tcmalloc does. It never reuses memory.
+ * An allocator that initializes itself at its first use, with its lock held, as
+ * tcmalloc does. For that it calls functions that the runtime interposes. It never
+ * reuses memory.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -91,7 +92,7 @@ void *realloc(void *old, size_t n)
 	return memcpy(new, old, was < n ? was : n);
 }
 
-/* Before the runtime's constructors. */
+/* Runs before the runtime's constructors. */
 __attribute__((constructor)) static void use_early(void)
 {
 	malloc(1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of threads: birth, end, stacks, identity, what is each one's own. */
+/* The life of threads: start, end, stacks, identity, and thread-local state. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ TEST(a_stack_is_as_large_as_asked_for)
 	}
 }
 
-TEST(a_stack_can_be_the_program_s)
+TEST(a_program_can_provide_a_stack)
 {
 	size_t size = 256 << 10;
 	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -76,7 +76,7 @@ TEST(a_stack_can_be_the_program_s)
 	munmap(memory, size);
 }
 
-/* By the system call, which libc doesn't see: it ends one thread. */
+/* The exit(2) system call ends one thread, without libc. */
 
 static int report[2];
 
@@ -87,7 +87,7 @@ static void *end_by_call(void *arg)
 	return arg;
 }
 
-/* While other threads run, main's kernel thread stays a zombie. */
+/* Main's kernel thread stays a zombie while other threads run. */
 static void await_end_of_main(void)
 {
 	char path[64], line[64] = "";

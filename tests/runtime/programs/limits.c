@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that wait on sockets with a time limit (SO_RCVTIMEO), or for several
- * bytes (SO_RCVLOWAT, MSG_WAITALL), or for several messages. Such a call may
- * keep a syscall thread for as long as it waits. Each test has more of these
- * calls than a loop may have syscall threads, and one more call that has to
- * complete meanwhile: they wait for longer than a test may take.
+ * Socket calls that wait with a time limit (SO_RCVTIMEO), for several bytes
+ * (SO_RCVLOWAT, MSG_WAITALL), or for several messages. Such a call may occupy a
+ * syscall thread for as long as it waits. Each test makes more of these calls than a
+ * loop may have syscall threads, and one more call that has to complete meanwhile.
+ * The calls wait for longer than a test may take.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -77,14 +77,14 @@ static void many_wait_one_receives(int option, const void *value, socklen_t size
 	}
 }
 
-TEST(waits_with_a_time_limit_stop_nobody)
+TEST(waits_with_a_time_limit_do_not_stop_others)
 {
 	const struct timeval limit = { .tv_sec = 60 };
 
 	many_wait_one_receives(SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
-TEST(waits_for_several_bytes_stop_nobody)
+TEST(waits_for_several_bytes_do_not_stop_others)
 {
 	const int four = 4;
 
@@ -102,7 +102,7 @@ static void *accept_any(void *arg)
 	return arg;
 }
 
-TEST(accepts_with_a_time_limit_stop_nobody)
+TEST(accepts_with_a_time_limit_do_not_stop_others)
 {
 	const struct timeval limit = { .tv_sec = 60 };
 	struct sockaddr_in addr;
@@ -127,7 +127,7 @@ TEST(accepts_with_a_time_limit_stop_nobody)
 	close(listener);
 }
 
-/* Calls that wait for all bytes or messages while some are there. */
+/* Calls that wait for all bytes or messages while some have arrived. */
 
 static void *receive_all(void *arg)
 {
@@ -190,12 +190,12 @@ static void many_have_a_part(int type, void *(*receive)(void *))
 	close(pair[1]);
 }
 
-TEST(waits_for_all_bytes_stop_nobody)
+TEST(waits_for_all_bytes_do_not_stop_others)
 {
 	many_have_a_part(SOCK_STREAM, receive_all);
 }
 
-TEST(waits_for_several_messages_stop_nobody)
+TEST(waits_for_several_messages_do_not_stop_others)
 {
 	many_have_a_part(SOCK_DGRAM, receive_messages);
 }
@@ -227,7 +227,7 @@ static void *connect_for_a_time(void *arg)
 	return arg;
 }
 
-/* Whoever comes when the queue is full isn't answered. */
+/* A listener doesn't answer while its queue is full. */
 TEST(a_connect_gives_up_in_time)
 {
 	int fd = listening_socket(&address, 0, 0), filling[BACKLOG];
@@ -241,7 +241,7 @@ TEST(a_connect_gives_up_in_time)
 	CHECK_EQ(close(fd), 0);
 }
 
-/* Another process sets the time limit of a socket that is in use. */
+/* Another process sets the time limit of a socket while a call uses it. */
 
 static void limit_by_child(int fd, int option)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* glibc's locks among user threads, and between them and kernel threads. */
+/* glibc's locks between user threads, and between user threads and kernel threads. */
 #define _GNU_SOURCE
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -39,7 +39,7 @@ static void *timed_waits(void *arg)
 	CHECK_EQ(pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC,
 					&until), ETIMEDOUT);
 	CHECK(now_ns() - begin >= 25 * MS);
-	/* A time that has passed. */
+	/* The time has already passed. */
 	CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &until), ETIMEDOUT);
 	pthread_mutex_unlock(&mutex);
 	return arg;
@@ -73,7 +73,10 @@ TEST(a_timed_lock_times_out_or_locks)
 	join(waiter);
 }
 
-/* A time limit and a wake-up meet, again and again: neither is lost. */
+/*
+ * A time limit expires at about the time of a wake-up, again and again. Neither is
+ * lost.
+ */
 static sem_t meeting;
 
 static void *meet(void *arg)
@@ -119,7 +122,7 @@ static void *lock_and_die(void *arg)
 	return NULL;
 }
 
-TEST(a_robust_mutex_tells_of_a_dead_owner)
+TEST(a_robust_mutex_reports_a_dead_owner)
 {
 	pthread_mutexattr_t attr;
 	pthread_mutex_t robust;
@@ -140,7 +143,7 @@ static void *add_inheriting(void *arg)
 {
 	for (int i = 0; i < 500; i++) {
 		CHECK_EQ(pthread_mutex_lock(&inheriting), 0);
-		/* Whoever waits for it waits for this thread. */
+		/* Threads that wait for the mutex wait for this thread. */
 		if (i % 100 == 0)
 			usleep(100);
 		inherited++;
@@ -177,7 +180,7 @@ static void *use_libc(void *arg)
 	return NULL;
 }
 
-TEST(libc_locks_switch_too)
+TEST(threads_that_wait_for_libc_locks_switch)
 {
 	FILE *file = tmpfile();
 	int lines = 0, c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an event loop's turn costs in user mode, in instructions: a wait, a receive
- * and a send on a descriptor that doesn't wait. Optimised builds without checks
- * have to pass; the native run shows what libc alone takes.
+ * The instructions that one turn of an event loop takes in user mode: a wait, a
+ * receive and a send on a descriptor that is ready. Only optimized builds without
+ * checks have to meet the bounds. The native run shows the share of libc.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,8 +35,8 @@ static void make_loop(void)
 }
 
 /*
- * Waits that find a descriptor ready. io_getevents() wants no request, and finds
- * none.
+ * Waits that find a descriptor ready. io_getevents() waits for no request, and
+ * returns none.
  */
 
 static void by_epoll(void)
@@ -86,14 +86,14 @@ static void by_getevents(void)
 	CHECK_EQ(syscall(SYS_io_getevents, context, 0L, 1L, &event, NULL), 0);
 }
 
-/* most: instructions that a turn may cost, without threads and with them. */
+/* most: the bound on instructions per turn, without threads and with them. */
 struct way {
 	const char *name;
 	void (*wait)(void);
 	uint64_t most[2];
 };
 
-/* There are more bytes to be received than all turns take. */
+/* More bytes are waiting than all turns receive. */
 static void turn(const struct way *way)
 {
 	char byte;
@@ -133,7 +133,7 @@ static uint64_t per_turn(const struct way *way, bool threads)
 	return n;
 }
 
-/* libc's functions differ in cost, and io_getevents() comes with io_submit(). */
+/* libc's functions differ in cost. The turn of io_getevents() includes io_submit(). */
 static const struct way ways[] = {
 	{ "epoll_wait()", by_epoll, { 300, 520 } },
 	{ "poll()", by_poll, { 300, 520 } },
@@ -167,7 +167,7 @@ TEST_LIMIT(a_turn_of_a_user_thread_costs_little, 60)
 	check_all(true);
 }
 
-/* Closing a socket that a posted call has used, among many user threads. */
+/* Close a socket that a posted call has used, while many user threads exist. */
 
 static int silent[2];
 
@@ -218,7 +218,7 @@ TEST_LIMIT(closing_costs_no_more_among_many_threads, 60)
 	CHECK(many <= few + 96);
 }
 
-/* Closing all descriptors from one on, as programs do before they run others. */
+/* Close all descriptors from a number on, as programs do before they execute others. */
 
 static uint64_t closing_all(void)
 {
@@ -237,8 +237,9 @@ static uint64_t closing_all(void)
 }
 
 /*
- * The runtime's own descriptors, from 2048 on, are the highest. The program may have up
- * to 2^20 numbers, which would take a hundred times as many.
+ * The runtime's own descriptors, from 2048 on, are the highest. Trying each of the
+ * 2^20 numbers that the program may use would take a hundred times as many
+ * instructions.
  */
 TEST_LIMIT(closing_all_descriptors_ends_at_the_last, 60)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event loops: threads that wait for any of several descriptors, which have
- * O_NONBLOCK, by each call that does so. A loop makes some turns first, after which
- * the runtime leaves it on its host; then it meets descriptors, signals and cancellations.
+ * Event loops: threads that wait for any of several non-blocking descriptors, by
+ * each call that can do so. A loop first makes some turns, after which the runtime
+ * leaves it on its host. Then come changes of descriptors, signals and
+ * cancellations.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,8 +26,8 @@
 #define FOR_EVER	(-1)
 
 /*
- * The calls that wait; those with a mask are odd. Requests of asynchronous I/O are
- * polls, and end with one event.
+ * The calls that wait. Odd ones take a signal mask. A request of asynchronous I/O is
+ * a poll that completes once.
  */
 enum kind {
 	EPOLL_WAIT, EPOLL_PWAIT, POLL, PPOLL, SELECT, PSELECT, NO_REQUESTS,
@@ -37,7 +38,8 @@ struct loop {
 	enum kind kind;
 	const sigset_t *mask;
 	int count;
-	int here[PAIRS], there[PAIRS];	/* pairs of sockets; "here" is waited for */
+	/* pairs of sockets; the loop waits for "here" */
+	int here[PAIRS], there[PAIRS];
 	int set;
 	aio_context_t context;
 	struct iocb requests[PAIRS];
@@ -58,7 +60,7 @@ static bool has_requests(const struct loop *loop)
 	return loop->kind >= NO_REQUESTS;
 }
 
-/* These wait, and return what the call does; ready[i]: here[i] is ready. */
+/* Each of these waits, and returns the call's result. ready[i]: here[i] is ready. */
 
 static int wait_for_set(const struct loop *loop, int ms, bool ready[])
 {
@@ -149,7 +151,7 @@ static int wait_all(const struct loop *loop, int ms, bool ready[])
 	return select_all(loop, ms, ready);
 }
 
-/* The index of the pair that is ready; -1: none was for ms milliseconds. */
+/* Returns the index of the ready pair; -1: no pair was ready for ms milliseconds. */
 static int wait_for(const struct loop *loop, int ms)
 {
 	bool ready[PAIRS];
@@ -163,7 +165,7 @@ static int wait_for(const struct loop *loop, int ms)
 	return -1;
 }
 
-/* The error of a wait without a time limit, which has to fail. */
+/* Returns the error of a wait without a time limit, which has to fail. */
 static int wait_for_error(const struct loop *loop)
 {
 	bool ready[PAIRS];
@@ -172,7 +174,7 @@ static int wait_for_error(const struct loop *loop)
 	return errno;
 }
 
-/* The next wait is for here[i], too. */
+/* Adds here[i] to the next wait. */
 static void request(struct loop *loop, int i)
 {
 	struct iocb *request = &loop->requests[i];
@@ -225,7 +227,7 @@ static struct loop loop_of(enum kind kind, int type)
 	return loop;
 }
 
-/* A loop that the calling thread has made some turns of. */
+/* Returns a loop in which the calling thread has made some turns. */
 static struct loop made_loop(enum kind kind)
 {
 	struct loop loop = loop_of(kind, SOCK_NONBLOCK);
@@ -252,7 +254,7 @@ static void end_loop(const struct loop *loop)
 		CHECK_EQ(syscall(SYS_io_destroy, loop->context), 0);
 }
 
-/* The kinds that work here, from the first one on: asynchronous I/O may be missing. */
+/* The end of the kinds that work here: asynchronous I/O may be missing. */
 static enum kind end_of_kinds(void)
 {
 	aio_context_t context = 0;
@@ -274,14 +276,14 @@ static enum kind kind_of(void *arg)
 	return (enum kind)(intptr_t)arg;
 }
 
-/* Run a loop's thread with each kind from the first to before the end. */
+/* Runs a loop's thread with each kind from "first" up to "end", exclusively. */
 static void each_kind(void *(*run)(void *), enum kind first, enum kind end)
 {
 	for (enum kind kind = first; kind < end; kind++)
 		join(start(run, (void *)(intptr_t)kind));
 }
 
-/* A loop that answers, and threads beside it that block. */
+/* A loop that answers, beside threads that block. */
 
 static void *answer_all(void *arg)
 {
@@ -333,7 +335,7 @@ TEST_LIMIT(a_loop_answers_threads_that_block, 60)
 	}
 }
 
-/* A thread may be an event loop now, and block then. */
+/* A thread is an event loop and a blocking thread in turn. */
 
 struct blocks {
 	enum kind kind;
@@ -379,7 +381,10 @@ TEST(a_loop_may_block_by_turns)
 
 /* Time limits. */
 
-/* Anywhere and then on the host: for one descriptor, for all, and for none, a sleep. */
+/*
+ * Waits on a carrier, and later on the host: for one descriptor, for all, and for
+ * none, a sleep.
+ */
 static void *time_out(void *arg)
 {
 	static const int counts[] = { 1, PAIRS, 0 };
@@ -405,9 +410,9 @@ TEST(waits_time_out)
 	each_kind(time_out, 0, end_of_kinds());
 }
 
-/* Descriptors that go while the loop waits. */
+/* Descriptors that are closed or removed while the loop waits. */
 
-static void *wait_until_told(void *arg)
+static void *wait_for_close(void *arg)
 {
 	struct loop *loop = arg, own = made_loop(loop->kind);
 	bool ready[PAIRS];
@@ -415,11 +420,11 @@ static void *wait_until_told(void *arg)
 
 	end_loop(&own);
 	stage++;
-	/* The closed descriptor may be among the ready ones, or not. */
+	/* The closed descriptor may or may not be reported as ready. */
 	n = wait_all(loop, FOR_EVER, ready);
 	CHECK(n > 0 && ready[0]);
 	hear(loop->here[0]);
-	/* The closed descriptor's number means nothing any more. */
+	/* From now on, the closed descriptor's number is invalid. */
 	n = wait_all(loop, has_set(loop) ? 0 : FOR_EVER, ready);
 	if (has_set(loop))
 		CHECK_EQ(n, 0);
@@ -437,7 +442,7 @@ TEST(one_is_closed_and_others_stay)
 		pthread_t thread;
 
 		stage = 0;
-		thread = start(wait_until_told, &loop);
+		thread = start(wait_for_close, &loop);
 		while (stage < 1)
 			usleep(100);
 		settle();
@@ -464,7 +469,7 @@ static void tell_loop(int signo)
 	errno = err;
 }
 
-/* As programs do, the handler writes a byte, which ends the wait. */
+/* The handler writes a byte, which ends the wait: programs often do that. */
 static void *make_and_hear(void *arg)
 {
 	bool ready[PAIRS];
@@ -508,7 +513,10 @@ TEST_LIMIT(no_signal_is_missed, 60)
 	}
 }
 
-/* Also where the signal comes during the wait only. Anywhere, and then on the host. */
+/*
+ * On a carrier, and then on the host. With a mask, the signal can arrive only during
+ * the wait.
+ */
 static void *wait_interrupted(void *arg)
 {
 	struct loop loop = loop_of(kind_of(arg), SOCK_NONBLOCK);
@@ -534,7 +542,7 @@ static void *wait_interrupted(void *arg)
 	return NULL;
 }
 
-/* A signal that comes before the wait doesn't end it, so more are sent. */
+/* A signal that arrives before the wait doesn't end it, so more signals are sent. */
 TEST(a_handler_ends_the_wait)
 {
 	install(SIGUSR1, SA_RESTART);
@@ -604,7 +612,7 @@ static void *wait_cancelled(void *arg)
 	return NULL;
 }
 
-/* A wait that finds a descriptor ready is a cancellation point, too, */
+/* A wait that finds a descriptor ready is a cancellation point. */
 static void *busy_cancelled(void *arg)
 {
 	struct loop loop = made_loop(kind_of(arg));
@@ -618,7 +626,7 @@ static void *busy_cancelled(void *arg)
 	return NULL;
 }
 
-/* and so is a receive that fails with EAGAIN. */
+/* A receive that fails with EAGAIN is a cancellation point. */
 static void *receive_cancelled(void *arg)
 {
 	struct loop loop = made_loop(kind_of(arg));
@@ -670,14 +678,14 @@ TEST(a_loop_is_cancelled)
 		cancel(receive_cancelled, i % NO_REQUESTS);
 		cancel(turn_uncancelled, i % NO_REQUESTS);
 		CHECK_EQ(cleaned, 3 * (i + 1));
-		/* The runtime has opened all descriptors of its own by now. */
+		/* By now the runtime has opened all descriptors of its own. */
 		if (!i)
 			fds = count_fds();
 	}
 	CHECK_EQ(count_fds(), fds);
 }
 
-/* O_NONBLOCK is a file's flag: each descriptor of the file changes it. */
+/* O_NONBLOCK is a flag of the file: it can be changed through each descriptor. */
 
 static void *hear_slowly(void *arg)
 {
@@ -697,7 +705,7 @@ static void *hear_slowly(void *arg)
 	return NULL;
 }
 
-TEST(a_descriptor_that_waits_after_all)
+TEST(a_descriptor_that_becomes_blocking_waits)
 {
 	struct loop loop;
 	pthread_t thread = start(hear_slowly, &loop);
@@ -741,7 +749,7 @@ static void wait_by_child(int fd)
 	test_reap(child);
 }
 
-/* As a copy, but made by a message that passes the descriptor. */
+/* As with a duplicate, but a message passes the descriptor. */
 static void wait_by_message(int fd)
 {
 	union {
@@ -785,7 +793,7 @@ static void *hear_cancelled(void *arg)
 	return NULL;
 }
 
-TEST(a_receive_that_waits_after_all_is_cancelled)
+TEST(a_receive_that_becomes_blocking_is_cancelled)
 {
 	for (int i = 0; i < TURNS; i++) {
 		cancel(hear_cancelled, EPOLL_WAIT);
@@ -793,7 +801,7 @@ TEST(a_receive_that_waits_after_all_is_cancelled)
 	}
 }
 
-/* What requests of asynchronous I/O have. */
+/* Asynchronous I/O: waits for several requests. */
 
 static void *wait_for_more(void *arg)
 {
@@ -806,7 +814,10 @@ static void *wait_for_more(void *arg)
 		request(&loop, 0);
 		request(&loop, 1);
 		say(loop.there[1]);
-		/* One request is complete when the time is over, and two were wanted. */
+		/*
+		 * At the end of the time limit one request is complete, of two that
+		 * were waited for.
+		 */
 		CHECK_EQ(get_events(&loop, 2, PAIRS, 3, ready), 1);
 		CHECK(ready[1]);
 		CHECK_EQ(get_events(&loop, 1, PAIRS, 3, ready), 0);
@@ -824,7 +835,7 @@ static void *wait_for_more(void *arg)
 	return NULL;
 }
 
-TEST(a_wait_is_for_as_many_as_it_says)
+TEST(a_wait_waits_for_as_many_requests_as_asked_for)
 {
 	need_requests();
 	each_kind(wait_for_more, GETEVENTS, KINDS);
@@ -840,7 +851,7 @@ static void *wait_until_the_end(void *arg)
 	return NULL;
 }
 
-TEST(a_wait_ends_with_what_it_waits_for)
+TEST(a_wait_ends_when_its_last_request_completes)
 {
 	need_requests();
 	for (int i = 0; i < 6; i++) {
@@ -860,8 +871,8 @@ TEST(a_wait_ends_with_what_it_waits_for)
 }
 
 /*
- * A loop that hands over what it hears leaves its host, if the engine can wait on its
- * behalf and the runtime makes the hand-overs. Its earlier waits needed the host.
+ * A loop that makes hand-overs leaves its host if the engine can wait on its behalf
+ * and the runtime makes the hand-overs. Its earlier waits needed the host.
  */
 
 static struct loop served;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Signals that are blocked, and who waits for them. */
+/* Blocked signals, and waits for them. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -13,7 +13,7 @@ static void *block_and_sleep(void *arg)
 
 	block(SIG_BLOCK, SIGUSR1);
 	begun = true;
-	/* Through waits, and changes of carriers. */
+	/* Sleeps repeatedly, which changes carriers. */
 	for (int i = 0; i < 50; i++)
 		usleep(1000);
 	CHECK_EQ(handled, 0);
@@ -26,7 +26,7 @@ static void *block_and_sleep(void *arg)
 	return arg;
 }
 
-TEST(a_blocked_signal_waits)
+TEST(a_blocked_signal_stays_pending)
 {
 	pthread_t thread;
 

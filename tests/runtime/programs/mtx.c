@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The locks of C11, which libc has names of their own for. */
+/* C11's locks: libc exports separate functions for them. */
 #include <stdatomic.h>
 #include <threads.h>
 

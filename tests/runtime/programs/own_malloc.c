@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with a malloc() of its own, which does what such do: it locks, asks
- * the kernel, has something of each thread's, and now and then waits.
+ * A program with its own malloc(). Like real ones, it takes a lock, calls the
+ * kernel, has a cache per thread, and sometimes waits.
  */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -16,14 +16,15 @@
 
 #define CHUNK	(1UL << 20)
 #define CLASSES	26		/* powers of two, from 32 on */
-#define CACHED	8U		/* of each, for a thread */
+#define CACHED	8U		/* blocks of each class in a thread's cache */
 #define MAGIC	0x6d616c6cU
 
 struct block {
 	uint32_t magic;
 	uint32_t class;
 	union {
-		void *start;	/* of the block, if this one is aligned */
+		/* start of the block, if this one is aligned within it */
+		void *start;
 		struct block *next;
 	};
 };
@@ -33,13 +34,13 @@ static struct block *free_blocks[CLASSES];
 static char *chunk, *chunk_end;
 static __thread struct block *cache[CLASSES];
 static __thread unsigned int cached[CLASSES];
-/* In the lock; what it does there besides. */
+/* What the allocator additionally does with its lock held. */
 static atomic_bool waits, yields;
 static unsigned int turns;
 static int pipes[2];
 static atomic_ulong allocations;
 
-/* While one has the lock others want it. */
+/* Makes other threads want the lock while the caller holds it. */
 static void dawdle(void)
 {
 	char byte = 0;
@@ -117,7 +118,7 @@ void *malloc(size_t size)
 	return block + 1;
 }
 
-/* Inline, the compiler would know better what malloc() returns. */
+/* Not inlined: the compiler would assume properties of malloc()'s result. */
 __attribute__((noinline)) static struct block *block_of(void *at)
 {
 	struct block *block = ((struct block *)at - 1)->start;
@@ -214,7 +215,7 @@ int posix_memalign(void **at, size_t alignment, size_t size)
 	return 0;
 }
 
-/* Using it. */
+/* Use the allocator. */
 
 static void use(unsigned int seed)
 {
@@ -264,7 +265,7 @@ static void *use_once(void *arg)
 
 #define READERS	200
 
-/* More and more of them wait, which takes memory of whoever sees to that. */
+/* More and more threads wait, and the runtime needs memory to wait for them. */
 static void *use_and_read(void *arg)
 {
 	const int *fds = arg;

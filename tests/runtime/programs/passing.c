@@ -5,7 +5,10 @@
 
 #include "passing.h"
 
-/* Jump to the record's next function; if it is marked, return 0x4242. */
+/*
+ * Jumps to the next definition of the function. If "answers" is set, returns
+ * PASSING_ANSWER instead.
+ */
 #if defined(__x86_64__)
 #define PASS_TEXT(record)						\
 		"	leaq	" record "(%rip), %r11\n"		\
@@ -38,7 +41,7 @@
 		".size " #symbol ", . - " #symbol "\n");
 
 #define SYMBOL(symbol)	PASS(symbol)
-/* Those of liburing the runtime calls for itself. */
+/* The runtime itself calls these functions of liburing. */
 #define RING(symbol)
 #include "runtime/base/symbols.def"
 
@@ -50,7 +53,7 @@ static struct passing *const all[] = {
 
 #define ALL	(sizeof(all) / sizeof(*all))
 
-/* No other constructor comes before this that would call one of them. */
+/* No constructor that would call one of the functions runs before this one. */
 __attribute__((constructor)) static void find_next(void)
 {
 	for (unsigned int i = 0; i < ALL; i++)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that defines every function that the runtime stands in front of. Each
- * passes on to the next definition, unless it is told to answer itself.
+ * A library that defines every function that the runtime interposes. Each of them
+ * passes its call on to the next definition, or answers itself if "answers" is set.
  */
 #ifndef FLEXSC_TESTS_PASSING_H
 #define FLEXSC_TESTS_PASSING_H
 
 #define PASSING_ANSWER	0x4242
 
-/* The assembler in passing.c knows where each field is. */
+/* The assembler code in passing.c depends on the offsets. */
 struct passing {
 	void *next;
-	long answers;	/* PASSING_ANSWER */
+	long answers;	/* return PASSING_ANSWER */
 	const char *name;
 };
 
-/* Found by dlsym(), because the library is preloaded. NULL: no such function. */
+/* Looked up with dlsym(), because the library is preloaded. NULL: no such function. */
 struct passing *passing_find(const char *name);
 
 #endif /* FLEXSC_TESTS_PASSING_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stand-ins for the functions of the runtime that the files for patching call. The
- * linker directs their calls of two functions through here, to count them.
+ * linker redirects the calls of two functions to this file, which counts them.
  */
 #include "patching.h"
 
@@ -51,15 +51,13 @@ bool flexsc__real_is_foreign_call(long nr)
 	return false;
 }
 
-/* The linker has found it. */
+/* The linker has found Zydis. */
 bool flexsc__decoder_loaded(char *why, size_t size)
 {
 	(void)why;
 	(void)size;
 	return true;
 }
-
-/* Counting. */
 
 static struct patched patched;
 static bool zydis_alone;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A library that patches libc, built from the runtime's files for patching.
- */
+/* A library that patches libc, built from the runtime's files for patching. */
 #ifndef FLEXSC_TESTS_PATCHING_H
 #define FLEXSC_TESTS_PATCHING_H
 
@@ -10,14 +8,17 @@
 
 struct patched {
 	int places;
-	/* Instructions whose length was looked up, and that Zydis decoded. */
+	/*
+	 * Numbers of instructions whose length was looked up, and of those that
+	 * Zydis decoded.
+	 */
 	unsigned int lengths, decoded;
 };
 
 /* alone: Zydis decodes all instructions. */
 struct patched patching_patch(bool deep, bool alone);
 
-/* arch/x86_64/length.h */
+/* The length according to arch/x86_64/length.h. */
 unsigned int patching_length(const uint8_t *at, const uint8_t *end,
 			     const uint8_t **target);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Another library stands in front of libc, too (passing.c): the program gets its
- * functions, natively and under the runtime, before there are threads and in them.
+ * Another library also interposes libc's functions (passing.c). The program calls
+ * that library's functions, natively and under the runtime, before it has threads
+ * and in them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +16,10 @@
 static const char *const names[] = {
 #define SYMBOL(symbol)	#symbol,
 #define RING(symbol)
-/* Those of threads end in the next definition, but want true arguments. */
+/*
+ * The runtime's own thread functions end in the next definition, too, but need valid
+ * arguments.
+ */
 #define OWN(symbol)
 #include "runtime/base/symbols.def"
 	"syscall",
@@ -63,7 +67,7 @@ TEST(user_threads_get_the_other_library_s_functions)
 }
 
 /*
- * A thread that makes another one loses its processor for a while, just before
+ * A thread that creates another one loses its processor for a while, directly before
  * pthread_create() returns.
  */
 static int (*create)(pthread_t *thread, const pthread_attr_t *attr,
@@ -88,7 +92,10 @@ static void *read_byte(void *arg)
 	return arg;
 }
 
-/* The runtime's own threads don't keep the only thread from what it alone may do. */
+/*
+ * Calls that require a process with a single thread work while the runtime has
+ * threads.
+ */
 TEST(a_thread_is_the_only_one_while_the_runtime_makes_a_thread)
 {
 	struct passing *passing = find("pthread_create");

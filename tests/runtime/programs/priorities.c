@@ -33,7 +33,7 @@ static void check_schedule(pid_t tid, struct schedule wanted)
 	CHECK_EQ(param.sched_priority, wanted.priority);
 }
 
-/* libc asks the kernel once, and then knows what it was told itself. */
+/* libc queries the kernel once. Later it returns what was set through libc. */
 static void check_libc_s(pthread_t thread, struct schedule wanted)
 {
 	struct sched_param param;
@@ -53,13 +53,16 @@ static void check_own(struct schedule wanted)
 	}
 }
 
-/* Made by nobody in between: of the kernel thread that runs this. */
+/*
+ * The policy of the kernel thread that runs the caller, by a call that the runtime
+ * doesn't intercept.
+ */
 static long policy_here(void)
 {
 	return raw_syscall(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
 }
 
-/* Who is made with a priority runs with it, always. */
+/* A thread that is created with a priority always runs with it. */
 static void *check_mine(void *arg)
 {
 	const struct schedule *wanted = arg;
@@ -183,8 +186,8 @@ static void let_see(struct subject *subject, int policy, int priority)
 	CHECK_EQ(sem_wait(&subject->seen), 0);
 }
 
-/* One that waits, somewhere else. */
-TEST(a_priority_can_be_another_s)
+/* The other thread waits on a carrier, or on its host. */
+TEST(a_thread_sets_another_s_priority)
 {
 	const struct sched_param eight = { 8 }, param = { 0 };
 	struct subject subject = { .tid = 0 };
@@ -215,7 +218,7 @@ static void *hand_on(void *arg)
 	usleep(100);
 	CHECK_EQ(pthread_setschedparam(pthread_self(), SCHED_FIFO, &five), 0);
 	usleep(100);
-	/* What the attribute says besides doesn't matter then. */
+	/* PTHREAD_INHERIT_SCHED overrides the attribute's policy. */
 	join(start_with(&fifo, PTHREAD_INHERIT_SCHED));
 	usleep(100);
 	join(start(check_mine, &fifo));

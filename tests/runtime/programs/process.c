@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes with threads: how they end, fork, and start other programs. */
+/* Processes with threads: how they end, fork, and execute other programs. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>
@@ -64,7 +64,7 @@ static void exit_from_thread(void)
 		pause();
 }
 
-/* However the first thread ends, and wherever it waited last. */
+/* The first thread ends in each way, after each kind of wait. */
 
 static pthread_t first;
 
@@ -110,7 +110,7 @@ static void main_is_cancelled_while_it_computes(void)
 		pthread_testcancel();
 }
 
-/* Of <threads.h>, which isn't found beside ours. */
+/* From <threads.h>, which the compiler would take for our own threads.h. */
 void thrd_exit(int result) __attribute__((noreturn));
 
 static void main_leaves_as_a_c11_thread(void)
@@ -135,7 +135,7 @@ TEST(the_process_ends_as_natively)
 	CHECK_EQ(status_of(exit_from_thread), 17);
 }
 
-/* What a process that has ended waited on is free. */
+/* When a process has ended, the port on which it waited is free. */
 
 static int listener;
 
@@ -192,7 +192,7 @@ static int listen_at(struct sockaddr_in *address)
 	return fd;
 }
 
-/* Is the port free at once? Later it has to be anyhow. */
+/* Is the port free at once? If not, waits until it is. */
 static bool is_free_after(void *how)
 {
 	struct sockaddr_in address = {
@@ -228,7 +228,10 @@ TEST(a_port_is_free_when_its_process_has_ended)
 	for (unsigned int i = 0; i < 3; i++) {
 		unsigned int n = 0;
 
-		/* A busy machine may have it wait: not each time. */
+		/*
+		 * On a busy machine the port may become free later, but not each
+		 * time.
+		 */
 		while (!is_free_after(ways[i]))
 			CHECK(++n < 10);
 	}

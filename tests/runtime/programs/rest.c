@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process whose threads have all ended but one: what the kernel lets only such a
- * process do, what it sees of itself, and threads that it makes later.
+ * A process in which all threads but one have ended. It can make the calls that the
+ * kernel permits only to a single-threaded process, sees one thread, and can create
+ * threads again.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,7 +36,7 @@ static void *receive(void *arg)
 	pthread_mutex_lock(&mutex);
 	received++;
 	pthread_mutex_unlock(&mutex);
-	/* User threads are carried, whatever has been before. */
+	/* The new thread runs on a carrier, whatever the process did before. */
 	CHECK_EQ(becomes_carried(), preloaded());
 	return arg;
 }
@@ -59,8 +60,8 @@ TEST(the_only_thread_enters_a_namespace)
 	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
 
 	/*
-	 * In the namespace root's rings count against its limit, together with those
-	 * of tests that run at the same time.
+	 * In the namespace, root's rings count against its limit, together with the
+	 * rings of tests that run at the same time.
 	 */
 	setrlimit(RLIMIT_MEMLOCK, &no_limit);
 	use_threads();
@@ -89,7 +90,7 @@ static void fork_and_count(void)
 {
 	int pid = test_fork();
 
-	/* As CPython does when it forks. */
+	/* CPython checks this when it forks. */
 	if (pid)
 		CHECK_EQ(threads_of_process(), 1);
 	if (!pid) {
@@ -104,12 +105,12 @@ TEST(a_process_that_forks_has_one_thread)
 	for (int i = 0; i < 3; i++) {
 		use_threads();
 		fork_and_count();
-		/* flexsc run does this once in a while, as it takes time. */
+		/* flexsc run does this only from time to time, because it takes time. */
 		usleep(60000);
 	}
 }
 
-/* What libc does for main while there is nothing else. */
+/* While there is no other thread, libc makes main's waits. */
 TEST(the_only_thread_waits)
 {
 	struct timespec soon;
@@ -166,7 +167,7 @@ TEST(a_handler_forks)
 	}
 }
 
-/* A child of clone() with its maker's memory, which runs on. */
+/* A child of clone() that shares its creator's memory and keeps running. */
 
 static atomic_bool has_forked;
 
@@ -193,7 +194,10 @@ TEST(a_child_with_its_makers_memory_forks)
 	pid = clone(fork_in_child, stack + sizeof(stack), CLONE_VM | SIGCHLD,
 		    NULL);
 	CHECK(pid > 0);
-	/* The thread makes no calls meanwhile: both have its data. */
+	/*
+	 * The threads share libc's data with the child, so this one makes no calls
+	 * meanwhile.
+	 */
 	while (!has_forked)
 		;
 	CHECK_EQ(waitpid(pid, &status, 0), pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences: what libc says of a thread's area is what a program
- * finds there, on every thread and at any time.
+ * Restartable sequences: the area that libc announces is valid on every thread and
+ * at any time.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ static const struct rseq *area(void)
 			       __rseq_offset);
 }
 
-/* As an allocator asks that has something for each processor. */
+/* An allocator with per-processor data makes these checks. */
 static void is_as_said(void)
 {
 	int32_t id = (int32_t)__atomic_load_n(&area()->cpu_id,
@@ -37,8 +37,8 @@ static void is_as_said(void)
 }
 
 /*
- * As a library asks that may be older than the C library. The program's symbols
- * may be a copy of the loader's, which come next.
+ * A library that must work with older C libraries looks the symbols up like this.
+ * The program's symbols may be copies of the loader's, which come next.
  */
 static void is_found(void *library)
 {
@@ -75,9 +75,9 @@ static void ask_everywhere(unsigned int *size)
 	join_all(threads, 4);
 }
 
-TEST(an_area_is_what_libc_says_of_it)
+TEST(an_area_is_as_libc_announces_it)
 {
-	/* A program asks once, perhaps before it has a thread. */
+	/* A program reads this once, perhaps before it has a thread. */
 	unsigned int size = __rseq_size;
 	int pid;
 

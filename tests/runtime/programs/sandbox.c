@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with threads installs a seccomp filter that forbids what it doesn't call
- * itself. Its threads, most of which wait at that time, go on and lose nothing.
+ * A program with threads installs a seccomp filter that forbids the calls that the
+ * program doesn't make itself. Most of its threads are waiting at that time. They
+ * continue and lose nothing.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 
 #include "threads.h"
 
-/* Calls of this file, of libc for it, and of the harness. */
+/* The calls of this file, of libc on its behalf, and of the harness. */
 static const int permitted[] = {
 	SYS_read, SYS_write, SYS_close, SYS_recvfrom, SYS_sendto, SYS_accept,
 #if defined(__x86_64__)
@@ -67,7 +68,7 @@ static void enter(const struct sandbox *sandbox, unsigned int flags)
 	CHECK_EQ(install(sandbox, flags), 0);
 }
 
-/* Threads that wait, each in its way, and answer what comes. */
+/* Each thread waits in its own way, and answers what it receives. */
 
 static atomic_bool over;
 static atomic_int slept, signalled;
@@ -243,7 +244,7 @@ static void begin(void)
 	computing = start(compute, NULL);
 }
 
-/* Eight bytes to each thread, and from there: the same, in the same order. */
+/* Sends eight bytes to each thread, and receives the same back, in the same order. */
 static void exchange(void)
 {
 	for (int i = 0; i < ECHOES; i++) {
@@ -258,7 +259,7 @@ static void exchange(void)
 	connect_and_send('c');
 }
 
-/* Parts of what the threads will have to receive whole. */
+/* Send parts of messages, which the threads have to receive whole. */
 static void send_part(void)
 {
 	for (int i = 1; i < ECHOES; i += 4)
@@ -302,7 +303,7 @@ static void end(void)
 	}
 }
 
-/* One byte after the other, without a pause, to a thread and from it. */
+/* A continuous stream of bytes to a thread and back. */
 struct stream {
 	int fd;
 	atomic_bool over;
@@ -338,7 +339,7 @@ static void *sleep_thrice(void *arg)
 	return arg;
 }
 
-/* Alone in a sandbox, with the threads that it makes. */
+/* The filter holds for this thread and the threads that it creates later. */
 static void *enter_alone(void *arg)
 {
 	enter(chosen, 0);
@@ -348,7 +349,7 @@ static void *enter_alone(void *arg)
 	return arg;
 }
 
-/* Its threads and all others get what it alone had so far. */
+/* The filter first holds for this thread alone, then for all threads. */
 static void *enter_alone_then_all(void *arg)
 {
 	enter(chosen, 0);
@@ -418,8 +419,9 @@ SANDBOX(where_all_else_fails, true, SECCOMP_RET_ERRNO | EPERM)
 SANDBOX(where_all_else_kills, true, SECCOMP_RET_KILL_PROCESS)
 
 /*
- * Milliseconds: of a wait, until the filter comes, and of a wait that begins then. A
- * wait that begins again with its whole time ends after the last one.
+ * In milliseconds: the limit of the first wait, the time when the filter is
+ * installed, and the limit of a second wait that begins then. If the first wait
+ * restarted with its whole limit, it would end after the second one.
  */
 #define LIMIT	1000
 #define ENTERED	800
@@ -443,7 +445,7 @@ static void *end_later(void *arg)
 	struct pollfd fd = { *(int *)arg, POLLIN, 0 };
 
 	CHECK_EQ(poll(&fd, 1, SHORTER), 0);
-	/* The other one may lack a processor. */
+	/* The first waiter may lack a processor. */
 	await_quiet();
 	CHECK(has_ended);
 	return arg;
@@ -463,7 +465,7 @@ TEST(a_time_limit_does_not_begin_anew)
 	join(thread);
 }
 
-/* The child's threads are made under the filter. */
+/* The child creates its threads under the filter. */
 TEST(a_child_begins_in_a_sandbox)
 {
 	pthread_t thread;
@@ -486,7 +488,10 @@ TEST(a_child_begins_in_a_sandbox)
 	join(thread);
 }
 
-/* Threads enter at a time: none waits for another one that does. */
+/*
+ * Several threads install filters at the same time. None waits for another one that
+ * installs its filter.
+ */
 
 static pthread_barrier_t at_once;
 
@@ -507,7 +512,7 @@ TEST(threads_enter_at_a_time)
 	run_all(ENTERING, enter_all_at_once, NULL);
 }
 
-/* A filter for all that the kernel refuses: threads are where they were. */
+/* The kernel refuses a filter for all threads. No thread moves. */
 
 static atomic_bool is_alone, may_end;
 
@@ -540,7 +545,7 @@ TEST(a_filter_that_is_refused_changes_nothing)
 	while (!is_alone)
 		usleep(1000);
 	check_carriers();
-	/* As libseccomp looks which flags there are. */
+	/* libseccomp makes this call to detect which flags are supported. */
 	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL), -1);
 	CHECK_EQ(errno, EFAULT);
 	check_carriers();
@@ -553,7 +558,7 @@ TEST(a_filter_that_is_refused_changes_nothing)
 	join(alone);
 }
 
-/* The last thread that is left has a filter, and makes a process. */
+/* The last remaining thread has a filter, and creates a process. */
 
 static void fork_at_last(void)
 {
@@ -592,9 +597,12 @@ TEST(the_last_thread_forks_in_a_sandbox)
 	test_reap(pid);
 }
 
-/* A thread has made a process: its later calls are the program's own again. */
+/*
+ * After a thread has created a process, the runtime intercepts the thread's calls
+ * again.
+ */
 
-TEST_BY_THREAD(a_thread_forks_before_a_filter)
+TEST_BY_THREAD(a_thread_forks_before_it_installs_a_filter)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -606,7 +614,7 @@ TEST_BY_THREAD(a_thread_forks_before_a_filter)
 	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
 	int pid, status;
 
-	/* Anchored, so that the thread stays on its host from here on. */
+	/* The filter anchors the thread, so it stays on its host from here on. */
 	enter(&sandbox_where_io_uring_fails, 0);
 	pid = fork();
 	if (!pid)
@@ -617,7 +625,10 @@ TEST_BY_THREAD(a_thread_forks_before_a_filter)
 		usleep(100);
 }
 
-/* The first process of a namespace, with which that ends, is the program's. */
+/*
+ * The namespace ends with its first process. This has to be the program's child, not
+ * a process of the runtime.
+ */
 TEST(a_filter_comes_between_a_namespace_and_its_first_process)
 {
 	int pid;
@@ -635,7 +646,7 @@ TEST(a_filter_comes_between_a_namespace_and_its_first_process)
 	test_reap(pid);
 }
 
-/* A filter that forbids to send, but not to write. */
+/* A filter that forbids sends, but not writes. */
 
 static void *exchange_by_writing(void *arg)
 {

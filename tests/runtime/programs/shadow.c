@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process with shadow stacks. Few machines have them, so here the kernel says
- * that it has: a filter gives the question to a handler, which answers it.
+ * A process with shadow stacks. Few machines support them, so a seccomp filter
+ * passes the query to a handler, which reports that they are enabled.
  */
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -25,7 +25,7 @@
 
 static int asked;
 
-/* arch_prctl(ARCH_SHSTK_STATUS, &features) */
+/* Answers arch_prctl(ARCH_SHSTK_STATUS, &features). */
 static void answer(int signo, siginfo_t *info, void *frame)
 {
 	greg_t *regs = ((ucontext_t *)frame)->uc_mcontext.gregs;
@@ -62,7 +62,7 @@ static void pretend_shadow_stacks(void)
 	asked = 0;
 }
 
-/* Natively there is nobody but this one and main. */
+/* Without the runtime, the only threads are this one and main. */
 static void *count_all(void *arg)
 {
 	usleep(100);
@@ -79,7 +79,7 @@ static void run_with_shadow_stacks(void)
 
 	pretend_shadow_stacks();
 	CHECK_EQ(dup2(said, 2), 2);
-	/* It is said once, however many threads there are. */
+	/* The message appears once, for any number of threads. */
 	for (int i = 0; i < 3; i++)
 		join(start(count_all, &tasks[i]));
 	CHECK_EQ(dup2(err, 2), 2);
@@ -88,10 +88,10 @@ static void run_with_shadow_stacks(void)
 		CHECK_EQ(tasks[i], 2);
 	CHECK(pread(said, text, sizeof(text) - 1, 0) >= 0);
 	if (strcmp(text, line))
-		test_fail(__FILE__, __LINE__, "it said: %s", text);
+		test_fail(__FILE__, __LINE__, "unexpected message: %s", text);
 }
 
-/* In a process of its own: where an engine has been tried there are threads. */
+/* Run in a child: a process that has tried an engine has more threads. */
 TEST(a_process_with_shadow_stacks_is_left_alone)
 {
 	int pid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks that processes share. */
+/* Locks that several processes share. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,8 +11,8 @@
 #define ROUNDS	200
 
 /*
- * The other process is forked before the first thread: the runtime, if there is
- * one, doesn't run in it.
+ * The other process is forked before this one has threads, so the runtime is
+ * inactive in it.
  */
 struct shared {
 	pthread_mutex_t mutex;
@@ -41,7 +41,7 @@ static void map_shared(bool robust)
 	CHECK_EQ(pthread_cond_init(&shared->cond, &cond), 0);
 }
 
-/* Each adds one when it is its turn: 0 here, 1 there, 2 here ... */
+/* The two processes increment the turn alternately. */
 static void *take_turns(void *first)
 {
 	for (int i = *(int *)first; i < ROUNDS; i += 2) {
@@ -60,7 +60,7 @@ TEST(a_thread_takes_turns_with_another_process)
 {
 	int here = 0, there = 1;
 
-	/* With its only thread, and with one that is no process's first. */
+	/* First with the process's only thread, then with another one. */
 	for (int threads = 0; threads < 2; threads++) {
 		int pid;
 
@@ -92,7 +92,7 @@ static void *wait_for_owner(void *arg)
 	return arg;
 }
 
-TEST(who_waits_for_a_killed_process_is_told)
+TEST(a_thread_that_waits_for_a_killed_process_is_notified)
 {
 	pthread_t threads[3];
 	int pid, told = 0, errs[3];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A signalfd tells the signals of the thread that reads it. */
+/* A signalfd returns the signals of the thread that reads it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ static void take_one(int fd)
 static void send_oneself(void)
 {
 	CHECK_EQ(pthread_kill(pthread_self(), SIGUSR2), 0);
-	/* So that it is no longer on its host. */
+	/* A wait moves the thread away from its host. */
 	usleep(100);
 }
 
@@ -100,14 +100,14 @@ static void others_see_theirs(int fd)
 	while (stage < 2)
 		usleep(1000);
 	settle();
-	/* Each gets its own. */
+	/* Each thread gets its own signal. */
 	CHECK_EQ(pthread_kill(threads[1], SIGUSR2), 0);
 	join(threads[1]);
 	CHECK_EQ(pthread_kill(threads[0], SIGUSR2), 0);
 	join(threads[0]);
 }
 
-TEST(a_signalfd_tells_its_reader_s_own_signals)
+TEST(a_signalfd_returns_its_reader_s_own_signals)
 {
 	int first, second, pid;
 
@@ -127,7 +127,7 @@ TEST(a_signalfd_tells_its_reader_s_own_signals)
 		test_leave();
 	}
 	test_reap(pid);
-	/* Its number is any other's then. */
+	/* The closed number then refers to an ordinary file. */
 	close(first);
 	CHECK_EQ(dup2(fds[0], first), first);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
@@ -191,8 +191,11 @@ static void *see_received(void *arg)
 	return NULL;
 }
 
-/* Its number was never seen to be made, nor was another of the process's. */
-TEST(a_signalfd_that_was_received_tells_its_reader_s_signals)
+/*
+ * The runtime has seen no call that created this signalfd, nor any other one of the
+ * process.
+ */
+TEST(a_received_signalfd_returns_its_reader_s_signals)
 {
 	pthread_t thread;
 	int pair[2], pid;
@@ -239,7 +242,7 @@ static void *lend_memory(void *arg)
 	return arg;
 }
 
-TEST(what_a_child_closes_that_has_its_parent_s_memory_stays_open)
+TEST(a_descriptor_that_a_vfork_child_closes_stays_open)
 {
 	int fd;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Signals: who gets them, where handlers run, what they interrupt. */
+/*
+ * Signals: which thread gets them, where handlers run, and which calls they
+ * interrupt.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -28,7 +31,7 @@ static void *blocked_read(void *arg)
 	return NULL;
 }
 
-/* Again if it came too early, before the thread waited. */
+/* Sends the signal again if it arrived before the thread waited. */
 static void signal_until(int next, pthread_t thread)
 {
 	while (stage < next) {
@@ -132,7 +135,7 @@ static void *sleep_after_each(void *arg)
 	for (int i = 1; i <= 300; i++) {
 		while (round_sent < i)
 			usleep(50);
-		/* It has come, or comes before the call. */
+		/* The signal has arrived, or arrives before the call. */
 		CHECK_EQ(usleep(300), 0);
 		CHECK_EQ(handled, i);
 		stage = i;
@@ -140,7 +143,7 @@ static void *sleep_after_each(void *arg)
 	return arg;
 }
 
-TEST(a_signal_comes_before_what_its_sender_does_next)
+TEST(a_signal_arrives_before_its_sender_s_next_action)
 {
 	pthread_t thread;
 
@@ -254,7 +257,7 @@ static void *work_under_fire(void *arg)
 	return NULL;
 }
 
-TEST(a_rain_of_signals_disturbs_nothing)
+TEST(many_signals_disturb_nothing)
 {
 	struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { 0 };
 	pthread_t threads[4];
@@ -273,7 +276,10 @@ TEST(a_rain_of_signals_disturbs_nothing)
 static sem_t taken;
 static atomic_int turns;
 
-/* Keeps its carrier for some time, but not for as long as to lose it. */
+/*
+ * Keeps its carrier for some time, but not for so long that the monitor moves the
+ * thread.
+ */
 static void *burn(void *arg)
 {
 	while (!over) {
@@ -290,7 +296,7 @@ static void *burn(void *arg)
 
 static sem_t sides[2];
 
-/* So that some carrier mostly looks for work. */
+/* Keeps some carrier looking for work most of the time. */
 static void *bounce(void *arg)
 {
 	size_t side = (size_t)arg;
@@ -320,10 +326,10 @@ static void await(atomic_int *count, int n)
 }
 
 /*
- * Who is woken between two signals waits on another core than before. It takes
- * some milliseconds each time, more where the cores have other work.
+ * A thread that was woken between two signals then waits on another core. Each round
+ * takes some milliseconds, and more where the cores have other work.
  */
-TEST_LIMIT(a_signal_finds_who_was_woken_after_the_last, 90)
+TEST_LIMIT(a_signal_finds_a_thread_that_was_woken_after_the_last_signal, 90)
 {
 	pthread_t burners[2], bouncers[2], thread;
 
@@ -361,7 +367,7 @@ TEST_LIMIT(a_signal_finds_who_was_woken_after_the_last, 90)
 
 static atomic_int calls_begun, interrupted;
 
-/* At home, which it leaves to wait. */
+/* The thread is on its host, and leaves it to wait. */
 static void *wait_again(void *arg)
 {
 	sem_t never;
@@ -396,9 +402,10 @@ static void compute_us(long us)
 }
 
 /*
- * It can't wait while its carrier computes, but has left its host for it. A
- * handler that runs before the call natively doesn't interrupt it either, as
- * happens on a busy machine: so another signal is sent. All were late once.
+ * The thread has left its host, but can't wait while the carrier computes. Natively,
+ * a handler that runs before the call doesn't interrupt the call, as may happen on a
+ * busy machine. So another signal is sent then. In an earlier version all handlers
+ * ran too late.
  */
 TEST(a_handler_on_the_way_to_a_wait_interrupts_it)
 {
@@ -428,7 +435,7 @@ TEST(a_handler_on_the_way_to_a_wait_interrupts_it)
 	join(thread);
 }
 
-/* A call that needn't wait isn't interrupted, whenever the signal comes. */
+/* A signal never interrupts a call that needn't wait. */
 
 #define CALLS_EACH	3000
 
@@ -453,7 +460,7 @@ static void *make_calls(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(a_signal_does_not_interrupt_what_does_not_wait, 60)
+TEST_LIMIT(a_signal_does_not_interrupt_a_call_that_does_not_wait, 60)
 {
 	pthread_t thread;
 
@@ -477,8 +484,8 @@ TEST_LIMIT(a_signal_does_not_interrupt_what_does_not_wait, 60)
 }
 
 /*
- * A handler makes its own call ready. The signal came before, so the call fails with EINTR.
- * A handler that runs before the call begins finds no wait to interrupt: then the call
+ * The handler makes the interrupted call ready. The signal arrived first, so the
+ * call fails with EINTR. If the handler runs before the call begins, the call
  * succeeds, and the next round tries again.
  */
 
@@ -601,9 +608,10 @@ TEST(a_handler_that_makes_its_own_call_ready_interrupts_it)
 }
 
 /*
- * poll(2) may report a descriptor although the call waits: another thread took what was
- * ready, or as here, the socket's queue of errors isn't empty. A signal ends such a wait,
- * too. Only a second one does if the call goes on waiting after the first.
+ * poll(2) may report a descriptor although the call waits: another thread took the
+ * data, or, as here, the socket's error queue isn't empty. A signal has to end such
+ * a wait, too. If the call continued to wait after the first signal, only a second
+ * one would end it.
  */
 
 static void open_socket_with_errors(void)
@@ -629,7 +637,10 @@ static void open_socket_with_errors(void)
 	CHECK_EQ(poll(&fd, 1, 0), 1);
 }
 
-/* How many signals end the wait. One that comes before the call waits doesn't. */
+/*
+ * Returns the number of signals that it takes to end the wait. A signal that arrives
+ * before the wait doesn't end it.
+ */
 static unsigned int signals_needed(long (*wait)(void))
 {
 	struct timespec limit;
@@ -666,8 +677,9 @@ TEST_LIMIT(a_signal_ends_a_wait_that_poll_does_not_see, 60)
 }
 
 /*
- * A handler binds its thread to its host, and the interrupted call looks ready to poll(2)
- * but isn't: there is room for a small value, not for this one.
+ * The handler binds its thread to its host. Then poll(2) reports the interrupted
+ * call as ready although it isn't: there is room for a small value, but not for this
+ * one.
  */
 
 static int counter;

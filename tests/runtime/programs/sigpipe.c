@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing to nobody, and the signal that says so. */
+/*
+ * Writes to pipes and sockets without a reader, and the signal SIGPIPE that they
+ * raise.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +10,7 @@
 
 #include "handled.h"
 
-static int pipe_to_nobody(int flags)
+static int pipe_without_reader(int flags)
 {
 	int fds[2];
 
@@ -16,7 +19,7 @@ static int pipe_to_nobody(int flags)
 	return fds[1];
 }
 
-static int socket_to_nobody(int flags)
+static int socket_without_reader(int flags)
 {
 	int pair[2];
 
@@ -25,14 +28,14 @@ static int socket_to_nobody(int flags)
 	return pair[1];
 }
 
-/* By a write that is libc's own. */
+/* libc makes this write itself, not through the runtime. */
 static long print(FILE *stream)
 {
 	fputs("x", stream);
 	return fflush(stream);
 }
 
-/* The handler, if there is one, has run where the call was made. */
+/* If there is a handler, it has run in the thread that made the call. */
 static void expect_broken(long ret, int times)
 {
 	CHECK_EQ(ret, -1);
@@ -42,7 +45,7 @@ static void expect_broken(long ret, int times)
 		CHECK_EQ(where, 5);
 }
 
-/* Whether the call fails on the spot or where it is posted to. */
+/* The call fails at once, or in the engine that it is posted to. */
 static void *write_and_handle(void *arg)
 {
 	const bool waits = !arg;
@@ -50,14 +53,14 @@ static void *write_and_handle(void *arg)
 
 	mine = 5;
 	handled = 0;
-	expect_broken(write(pipe_to_nobody(waits ? 0 : O_NONBLOCK), "x", 1), 1);
-	fd = socket_to_nobody(waits ? 0 : SOCK_NONBLOCK);
+	expect_broken(write(pipe_without_reader(waits ? 0 : O_NONBLOCK), "x", 1), 1);
+	fd = socket_without_reader(waits ? 0 : SOCK_NONBLOCK);
 	expect_broken(send(fd, "x", 1, 0), 2);
 	expect_broken(send(fd, "x", 1, MSG_NOSIGNAL), 2);
 	return NULL;
 }
 
-TEST(writing_to_nobody_raises_sigpipe)
+TEST(writing_without_a_reader_raises_sigpipe)
 {
 	install(SIGPIPE, 0);
 	join(start(write_and_handle, NULL));
@@ -67,18 +70,18 @@ TEST(writing_to_nobody_raises_sigpipe)
 static void *write_unprepared(void *arg)
 {
 	usleep(100);
-	expect_broken(write(pipe_to_nobody(0), "x", 1), 0);
+	expect_broken(write(pipe_without_reader(0), "x", 1), 0);
 	return arg;
 }
 
 static void *print_unprepared(void *arg)
 {
 	usleep(100);
-	expect_broken(print(fdopen(pipe_to_nobody(0), "w")), 0);
+	expect_broken(print(fdopen(pipe_without_reader(0), "w")), 0);
 	return arg;
 }
 
-TEST(writing_to_nobody_ends_the_process)
+TEST(writing_without_a_reader_ends_the_process)
 {
 	signal(SIGPIPE, SIG_DFL);
 	CHECK_EQ(ends_by(stay, write_unprepared, NULL), SIGPIPE);
@@ -88,17 +91,17 @@ TEST(writing_to_nobody_ends_the_process)
 
 static void *print_and_handle(void *arg)
 {
-	FILE *stream = fdopen(pipe_to_nobody(0), "w");
+	FILE *stream = fdopen(pipe_without_reader(0), "w");
 
 	mine = 5;
 	expect_broken(print(stream), 1);
-	/* From where it has been before, too. */
+	/* Print from a carrier, too. */
 	usleep(100);
 	expect_broken(print(stream), 2);
 	return arg;
 }
 
-TEST(printing_to_nobody_raises_sigpipe)
+TEST(printing_without_a_reader_raises_sigpipe)
 {
 	signal(SIGPIPE, SIG_DFL);
 	CHECK_EQ(ends_by(stay, print_unprepared, NULL), SIGPIPE);
@@ -127,13 +130,16 @@ static void *print_with_it_blocked(void *arg)
 
 	block(SIG_BLOCK, SIGPIPE);
 	usleep(100);
-	expect_broken(print(fdopen(pipe_to_nobody(0), "w")), before);
+	expect_broken(print(fdopen(pipe_without_reader(0), "w")), before);
 	CHECK_EQ(sigtimedwait(&set, NULL, &never), SIGPIPE);
 	CHECK_EQ(sigtimedwait(&set, NULL, &never), -1);
 	return arg;
 }
 
-/* What is asked for is what was given, also if the runtime needs it itself. */
+/*
+ * sigaction(2) returns the program's action, even if the runtime handles the signal
+ * itself.
+ */
 TEST(sigpipe_s_action_is_the_program_s)
 {
 	struct sigaction was;
@@ -151,21 +157,24 @@ TEST(sigpipe_s_action_is_the_program_s)
 	join(start(print_with_it_blocked, NULL));
 }
 
-/* By a call that is posted, one made on the spot, libc's, and one on the host. */
+/*
+ * The kinds: a posted call, a call that completes at once, a call of libc's, and one
+ * on the host.
+ */
 static void break_pipe(int kind)
 {
 	switch (kind) {
 	case 0:
-		expect_broken(write(pipe_to_nobody(0), "x", 1), 0);
+		expect_broken(write(pipe_without_reader(0), "x", 1), 0);
 		break;
 	case 1:
-		expect_broken(write(pipe_to_nobody(O_NONBLOCK), "x", 1), 0);
+		expect_broken(write(pipe_without_reader(O_NONBLOCK), "x", 1), 0);
 		break;
 	case 2:
-		expect_broken(send(socket_to_nobody(0), "x", 1, 0), 0);
+		expect_broken(send(socket_without_reader(0), "x", 1, 0), 0);
 		break;
 	default:
-		expect_broken(print(fdopen(pipe_to_nobody(0), "w")), 0);
+		expect_broken(print(fdopen(pipe_without_reader(0), "w")), 0);
 	}
 }
 
@@ -199,7 +208,7 @@ static void *break_pipes(void *arg)
 	return arg;
 }
 
-TEST(what_a_broken_pipe_raises_stays_with_its_thread_while_it_is_blocked)
+TEST(a_blocked_sigpipe_stays_with_its_thread)
 {
 	struct sigaction action = { .sa_handler = break_pipes_in_handler };
 

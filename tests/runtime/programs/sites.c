@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a system call preserves, it preserves at libc's patched places, too: nearly all
- * registers.
+ * A system call preserves nearly all registers. libc's patched calls have to
+ * preserve the same ones.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 #include "sites_aarch64.h"
 #endif
 
-/* libc's own, not the one that stands in front of it. */
+/* Returns libc's syscall(), not the runtime's. */
 static long (*libc_syscall(void))(long, ...)
 {
 	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
@@ -35,7 +35,7 @@ static void fill(void *bytes, size_t n)
 		((uint8_t *)bytes)[i] = (uint8_t)(test_random() >> 7);
 }
 
-/* With something else in all of them each time. */
+/* Each round uses other values in the registers. */
 static long call_and_compare(enum vectors vectors, uint32_t *word, int op,
 			     uint32_t value)
 {
@@ -74,7 +74,10 @@ static void *wait_at_site(void *arg)
 	return arg;
 }
 
-/* The word stays as it is: nobody returns from there who wasn't waiting. */
+/*
+ * The word keeps its value: only a thread that was waiting returns successfully from
+ * there.
+ */
 static void *wake_at_site(void *arg)
 {
 	struct pair *pair = arg;

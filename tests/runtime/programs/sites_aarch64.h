@@ -5,16 +5,20 @@
  */
 enum vectors { NONE, ALL };
 
-/* For the assembler below; it knows where each field is. */
+/* The assembler code below depends on the offsets. */
 struct registers {
-	uint64_t args[6];	/* of a system call, without the first: in x1 to x5 */
+	/* of a system call, without the first: in x1 to x5 */
+	uint64_t args[6];
 	uint64_t kept[20];	/* x9 to x28 */
 	uint8_t vector[32 * 16];
 	uint64_t vectors;	/* enum vectors */
-	uint64_t red_zone[1];	/* there is none */
+	uint64_t red_zone[1];	/* unused: aarch64 has none */
 };
 
-/* libc's syscall(nr, ...) is called with all of "in"; then "out" gets what is there. */
+/*
+ * Calls libc's syscall(nr, ...) with the registers "in", and stores the registers
+ * afterwards in "out".
+ */
 long call_with(long (*function)(long, ...), long nr, const struct registers *in,
 	       struct registers *out);
 
@@ -87,7 +91,7 @@ static void prepare(struct registers *in)
 	in->red_zone[0] = 0;
 }
 
-/* Has the call become a jump? */
+/* Has patching replaced the call by a jump? */
 static bool is_patched(const uint8_t *code)
 {
 	return !memmem(code, 64, "\x01\0\0\xd4", 4);

@@ -9,19 +9,20 @@
 
 enum vectors { NONE, AVX, AVX512 };
 
-/* For the assembler below; it knows where each field is. */
+/* The assembler code below depends on the offsets. */
 struct registers {
 	uint64_t red_zone[RED_ZONE];
 	uint64_t args[6];	/* of a system call: in rdi, rsi, rdx, r10, r8, r9 */
-	uint64_t kept[4];	/* what functions preserve: rbx, r13, r14, r15 */
-	uint64_t vectors;	/* enum vectors: what is in the next */
+	uint64_t kept[4];	/* preserved by functions: rbx, r13, r14, r15 */
+	/* enum vectors: the contents of the next member */
+	uint64_t vectors;
 	uint8_t vector[AVX512_BYTES];
 };
 
 /*
- * libc's syscall(nr, ...) is called with all of "in"; then "out" gets what is
- * there. That function has no frame: below its return address is the red zone
- * of the place where it makes the system call.
+ * Calls libc's syscall(nr, ...) with the registers "in", and stores the registers
+ * afterwards in "out". That function has no frame. So the red zone of the place
+ * where it makes the system call is below its return address.
  */
 long call_with(long (*function)(long, ...), long nr, const struct registers *in,
 	       struct registers *out);
@@ -129,14 +130,14 @@ static enum vectors vectors_there_are(void)
 	return __builtin_cpu_supports("avx") ? AVX : NONE;
 }
 
-/* The upper bits of the masks exist with AVX-512BW only. */
+/* The upper bits of the masks need AVX-512BW. */
 static void prepare(struct registers *in)
 {
 	for (int i = 0; i < 8; i++)
 		memset(&in->vector[32 * 64 + 8 * i + 2], 0, 6);
 }
 
-/* Has the last instruction before the call become a jump? */
+/* Has patching replaced the last instruction before the call by a jump? */
 static bool is_patched(const uint8_t *code)
 {
 	const uint8_t *call = memmem(code, 64, "\x0f\x05", 2);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that takes its time to be loaded, and to be unloaded: held.c. */
+/* A library whose constructor and destructor wait: held.c. */
 #include <stdlib.h>
 #include <unistd.h>
 
 int slow_value;
 
-/* Until somebody says so. */
+/* Waits for a byte. */
 static void wait_at(int fd)
 {
 	char byte = 'b';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that hang where no signal ends them, as calls do that wait for a disk, a
- * network or another process. All other threads go on, whatever they wait for.
+ * Calls that hang and that no signal ends, like calls that wait for a disk, a
+ * network or another process. All other threads continue, whatever they wait for.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,13 +35,13 @@ static unsigned int carriers(void)
 }
 
 /*
- * A call that hangs: the parent of a vfork() gets out of the kernel when its child
- * ends, and not before. The child runs in the parent's memory, on a stack of its
- * own, and uses nothing of libc's.
+ * A call that hangs: the parent of a vfork() returns from the kernel only when its
+ * child ends. The child runs in the parent's memory, on a separate stack, and uses
+ * nothing from libc.
  */
 struct hang {
 	atomic_bool begun, let, expired;
-	uint64_t ns;		/* lets go by itself after this; 0: never */
+	uint64_t ns;	/* the call ends by itself after this time; 0: never */
 	char stack[16384] __attribute__((aligned(16)));
 };
 
@@ -65,7 +65,7 @@ static void hang_child(struct hang *hang)
 
 #if defined(__aarch64__)
 
-/* As vfork() does, but from a place that nobody intercepts. */
+/* Like vfork(), but at a place that the runtime doesn't intercept. */
 static long vfork_for(struct hang *hang)
 {
 	register uint64_t nr __asm__("x8") = SYS_clone;
@@ -90,7 +90,7 @@ static long vfork_for(struct hang *hang)
 
 #else
 
-/* As vfork() does, but from a place that nobody intercepts. */
+/* Like vfork(), but at a place that the runtime doesn't intercept. */
 static long vfork_for(struct hang *hang)
 {
 	register uint64_t tls __asm__("r8") = 0, tid __asm__("r10") = 0;
@@ -133,8 +133,8 @@ static void *hang_once(void *arg)
 }
 
 /*
- * Threads that wait, some of each kind, and a process that wakes them; it counts
- * what it finds wrong. A thread counts how often it has waited.
+ * Threads that wait, some of each kind, and a process that wakes them and counts
+ * wrong results. Each thread counts its waits.
  */
 enum kind {
 	SLEEPS, WAITS_FOR_A_TIME, READS, RECEIVES, POLLS, ACCEPTS, JOINS,
@@ -153,7 +153,8 @@ static struct waiter {
 static struct shared {
 	atomic_bool stop;
 	atomic_long wrong;
-	_Atomic uint64_t worst;	/* the process's own longest pause, ns */
+	/* the longest pause of the process itself, in ns */
+	_Atomic uint64_t worst;
 	atomic_long rounds;
 	_Atomic int tids[WAITERS];
 } *shared;
@@ -169,8 +170,8 @@ static void sleep_once(struct waiter *w)
 }
 
 /*
- * Two waiters take turns, 1 ms each, so a post often comes as the limit passes. For the
- * others there is no post.
+ * Two waiters take turns of 1 ms, so a post often comes when the limit expires. The
+ * other waiters get no post.
  */
 static sem_t turns[OF_A_KIND];
 
@@ -202,7 +203,7 @@ static void no_post_is_lost(void)
 	CHECK_EQ(sum, 1);
 }
 
-/* Bytes come one at a time, and count up. */
+/* Reads the bytes of a sequence, one at a time. */
 static void read_byte(struct waiter *w)
 {
 	unsigned char byte;
@@ -282,7 +283,10 @@ static void *wait_again_and_again(void *arg)
 	return NULL;
 }
 
-/* The process. It has no threads, and so no runtime. */
+/*
+ * The process that wakes the waiters. It has no threads, so the runtime is inactive
+ * in it.
+ */
 
 static bool has_byte(int fd)
 {
@@ -339,7 +343,7 @@ static void be_waker(void)
 	test_leave();
 }
 
-/* One waiter doesn't go on. The message shows whether the others do. */
+/* Reports a waiter that doesn't continue, and whether the others do. */
 static void fail_to_wait(enum kind kind, const long *until, long n, long rounds)
 {
 	char waits[128] = "";
@@ -352,7 +356,7 @@ static void fail_to_wait(enum kind kind, const long *until, long n, long rounds)
 		  "%ld each", kind, waits, rounds, n);
 }
 
-/* Every waiter waits n times more, and no call that hangs expires before. */
+/* Every waiter waits n times more. Fails if a hanging call expires before that. */
 static void all_go_on(long n, const struct hang *hanging, unsigned int count)
 {
 	const long begun = shared->rounds;
@@ -463,7 +467,10 @@ TEST_LIMIT(all_go_on_while_more_calls_hang_than_there_are_carriers, 60)
 	all_go_on_while_calls_hang(carriers() + 1);
 }
 
-/* Whom a thread has woken is queued where it runs itself, and then hangs. */
+/*
+ * A woken thread is queued on the carrier of the thread that woke it, which then
+ * hangs.
+ */
 
 static sem_t behind;
 
@@ -483,7 +490,7 @@ static void *wake_and_hang(void *arg)
 	return NULL;
 }
 
-TEST_LIMIT(who_is_queued_behind_a_call_that_hangs_goes_on, 60)
+TEST_LIMIT(a_thread_queued_behind_a_call_that_hangs_goes_on, 60)
 {
 	CHECK_EQ(sem_init(&behind, 0, 0), 0);
 	for (int i = 0; i < 20; i++) {
@@ -498,7 +505,10 @@ TEST_LIMIT(who_is_queued_behind_a_call_that_hangs_goes_on, 60)
 	}
 }
 
-/* /proc/.../status then has a line of 700 KB, before what the monitor looks for. */
+/*
+ * The line in /proc/.../status then has 700 KB, and precedes what the monitor looks
+ * for.
+ */
 TEST_LIMIT(all_go_on_while_a_call_hangs_in_a_process_of_many_groups, 60)
 {
 	enum { GROUPS = 65536 };
@@ -512,7 +522,7 @@ TEST_LIMIT(all_go_on_while_a_call_hangs_in_a_process_of_many_groups, 60)
 	all_go_on_while_calls_hang(1);
 }
 
-/* Each call hangs for up to 30 ms, so it often ends just as its carrier is adopted. */
+/* Each call hangs for up to 30 ms, so it often ends just when its carrier is adopted. */
 static void *hang_again_and_again(void *arg)
 {
 	struct hang *hang = arg;
@@ -532,7 +542,10 @@ TEST_LIMIT(calls_that_hang_again_and_again_lose_nothing, 60)
 	uint64_t end;
 	int pid;
 
-	/* Else they would soon stay where they stop nobody. */
+	/*
+	 * Otherwise the threads would soon stay on their hosts, where they stop no
+	 * others.
+	 */
 	setenv("FLEXSC_STICKY", "0", 1);
 	pid = begin_waiting();
 	hangs = calloc(HANGERS, sizeof(*hangs));
@@ -545,7 +558,7 @@ TEST_LIMIT(calls_that_hang_again_and_again_lose_nothing, 60)
 	join_all(threads, HANGERS);
 }
 
-/* The longest time between two looks of a thread that sleeps for 1 ms. */
+/* The longest time between two wake-ups of a thread that sleeps for 1 ms. */
 static _Atomic uint64_t longest;
 
 static void *watch(void *arg)
@@ -563,8 +576,8 @@ static void *watch(void *arg)
 }
 
 /*
- * On a busy machine all threads pause now and then, those of another process, too.
- * So the pause that a call causes is the least of some.
+ * On a busy machine all threads pause now and then, including those of another
+ * process. So the pause that a call causes is the smallest of several.
  */
 static void the_pause_is_short(unsigned int n)
 {
@@ -591,15 +604,18 @@ TEST_LIMIT(a_call_that_hangs_causes_a_pause_of_50_ms_at_most, 60)
 	the_pause_is_short(1);
 }
 
-/* They are in one queue, so each of them hangs when another carrier has taken it. */
+/*
+ * The threads are in one queue. When a carrier hangs in one of them, another carrier
+ * takes the next one, and hangs, too.
+ */
 TEST_LIMIT(calls_that_hang_in_a_row_cause_a_pause_of_50_ms_at_most, 60)
 {
-	/* Else threads would stay on their hosts, and stop no others. */
+	/* Otherwise the threads would stay on their hosts, where they stop no others. */
 	setenv("FLEXSC_STICKY", "0", 1);
 	the_pause_is_short(10);
 }
 
-/* Transfers that have done a part when a call begins to hang. */
+/* Transfers that are partly done when a call begins to hang. */
 
 enum {
 	WRITES, WRITES_VECTORS, WRITES_TO_PIPE, SENDS, SENDS_MESSAGES,
@@ -684,7 +700,10 @@ static void begin_transfer(struct transfer *t, int kind)
 	t->other = pair[receives(t)];
 }
 
-/* The other end's part of the bytes from "from" on; not more than fit. */
+/*
+ * The other end transfers its part of the bytes, starting at "from", as far as it
+ * fits.
+ */
 static void transfer_part(const struct transfer *t, size_t from, size_t n)
 {
 	char part[1 << 14];
@@ -735,8 +754,9 @@ TEST_LIMIT(transfers_go_on_while_a_call_hangs, 60)
 }
 
 /*
- * Threads accept one connection each. The requests that a stuck carrier still has
- * armed keep no connection from the threads that go on waiting.
+ * Threads accept one connection each. The hung carrier still has requests for some
+ * of them. These requests must not take connections from the threads that continue
+ * to wait.
  */
 static void *accept_one_only(void *arg)
 {
@@ -777,9 +797,10 @@ TEST_LIMIT(each_connection_is_accepted_at_once_while_a_call_hangs, 60)
 }
 
 /*
- * An accept() whose descriptor was closed stays on a stuck carrier, because its number
- * may be another file's by then. Its request keeps no connection from the thread that
- * waits on another carrier. Where the threads wait differs from round to round.
+ * An accept() whose descriptor was closed stays on the hung carrier, because its
+ * number may refer to another file by then. Its request must not take a connection
+ * from the thread that waits on another carrier. The threads' carriers vary from
+ * round to round.
  */
 static void *accept_by(void *arg)
 {
@@ -791,7 +812,7 @@ static void *accept_by(void *arg)
 	return NULL;
 }
 
-TEST_LIMIT(an_accept_that_stays_keeps_no_connection_from_others, 60)
+TEST_LIMIT(an_accept_that_stays_takes_no_connection_from_others, 60)
 {
 	enum { ROUNDS = 12 };
 	pthread_t stays, goes_on, hanging;
@@ -810,7 +831,7 @@ TEST_LIMIT(an_accept_that_stays_keeps_no_connection_from_others, 60)
 		be_accepted();
 		CHECK(!hangs[0].expired);
 		let_go(&hanging, 1);
-		/* Until the carrier is back, its requests may take the wake-up. */
+		/* Until the hung carrier is back, its requests may take the wake-up. */
 		await_quiet();
 		be_accepted();
 		join(stays);
@@ -819,8 +840,8 @@ TEST_LIMIT(an_accept_that_stays_keeps_no_connection_from_others, 60)
 }
 
 /*
- * A call that moved polls first. It accepts from the listener that it began with, though
- * its descriptor's number means another listener by then.
+ * A moved accept polls first. It accepts from its original listener, even if its
+ * descriptor's number refers to another listener by then.
  */
 TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60)
 {
@@ -846,7 +867,7 @@ TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60
 	second = listener;
 	for (int i = 0; i < ACCEPTERS; i++)
 		CHECK_EQ(dup2(second, numbers[i]), numbers[i]);
-	/* None of the threads may take this connection. */
+	/* None of the threads may accept this connection. */
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	CHECK_EQ(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	address = first_address;
@@ -861,8 +882,8 @@ TEST_LIMIT(an_accept_that_moved_keeps_its_file_when_its_number_is_used_again, 60
 }
 
 /*
- * A connect() to a local socket waits for a place in the listener's queue. The call
- * isn't made a second time, because the socket may be connected by then.
+ * A connect() to a local socket waits for room in the listener's queue. The runtime
+ * must not repeat the call, because the socket may be connected by then.
  */
 static struct sockaddr_un local = { .sun_family = AF_UNIX };
 static socklen_t local_size;
@@ -903,8 +924,8 @@ TEST_LIMIT(connections_to_a_local_socket_are_made_while_a_call_hangs, 60)
 }
 
 /*
- * A thread's wait is being cancelled when its carrier becomes stuck. The thread that
- * hangs yields before that, so that the carrier posts the cancellation.
+ * A thread's wait is being cancelled when its carrier gets stuck. The thread that
+ * hangs yields first, so that the carrier posts the cancellation.
  */
 static pthread_t cancelled;
 
@@ -944,9 +965,9 @@ TEST_LIMIT(a_cancelled_wait_ends_though_its_carrier_is_stuck, 60)
 }
 
 /*
- * While a call hangs, an accept() that lost its connection to another thread is
- * cancelled after 5 ms, and polls again. The next call begins to hang about then, but
- * each round at another moment.
+ * An accept() loses its connection to another thread while a call hangs. After 5 ms
+ * it is cancelled, and polls again. At about that time the next call begins to hang,
+ * at another moment in each round.
  */
 static uint64_t hangs_after;
 
@@ -959,7 +980,10 @@ static void *connect_and_hang(void *arg)
 	usleep(100);
 	CHECK_EQ(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	end = now_ns() + hangs_after;
-	/* Yield often: the monitor sends a thread home that keeps its carrier. */
+	/*
+	 * Yields often, because the monitor moves a thread that keeps its carrier to
+	 * its host.
+	 */
 	while ((now = now_ns()) < end) {
 		while (now_ns() < now + MS / 4)
 			;
@@ -1009,7 +1033,7 @@ static void reply(uint64_t unique, int err, const void *data, size_t n)
 	struct iovec parts[2] = { { &head, sizeof(head) },
 				  { (void *)(uintptr_t)data, n } };
 
-	/* The request may be gone: a signal ended the call that made it. */
+	/* If a signal has ended the call that made the request, the request is gone. */
 	CHECK(writev(device, parts, 2) > 0 || errno == ENOENT);
 }
 
@@ -1022,7 +1046,7 @@ static struct fuse_attr attributes(uint64_t node)
 	};
 }
 
-/* Files of four bytes, by any name. */
+/* A file system in which every name is a file of four bytes. */
 static void serve(const struct fuse_in_header *in)
 {
 	const struct fuse_read_in *read = (const void *)(in + 1);
@@ -1092,8 +1116,9 @@ static void *use_files(void *arg)
 }
 
 /*
- * Ends the mount, and with it calls that hang there, which no signal does: when the
- * test is over, or has hung for a while. In a process that outlives the test.
+ * A process that outlives the test unmounts the file system when the test is over,
+ * or has hung for a while. The unmount ends calls that hang in the file system; no
+ * signal would.
  */
 static void guard_mount(int over)
 {
@@ -1139,7 +1164,7 @@ static void use_what_it_serves(void)
 
 	run_numbered(8, use_files);
 	CHECK_EQ(write(over, "x", 1), 1);
-	/* Its read ends with the mount. */
+	/* The server's read ends with the unmount. */
 	join(server);
 }
 
@@ -1148,14 +1173,17 @@ TEST_LIMIT(a_program_uses_the_file_system_that_it_serves, 40)
 	use_what_it_serves();
 }
 
-/* Threads don't stay on their hosts after their first call there, so close() hangs, too. */
+/*
+ * Without stickiness, threads don't stay on their hosts after their first such call,
+ * so close() hangs, too.
+ */
 TEST_LIMIT(a_program_opens_and_closes_files_that_it_serves_on_carriers, 40)
 {
 	setenv("FLEXSC_STICKY", "0", 1);
 	use_what_it_serves();
 }
 
-/* New carriers, which have descriptors of the runtime's, replace those that hang. */
+/* The carriers that replace the hung ones have descriptors of the runtime. */
 TEST_LIMIT(a_program_closes_ranges_of_files_that_it_serves, 40)
 {
 	setenv("FLEXSC_STICKY", "0", 1);
@@ -1163,7 +1191,10 @@ TEST_LIMIT(a_program_closes_ranges_of_files_that_it_serves, 40)
 	use_what_it_serves();
 }
 
-/* A read that waits goes on with the file that it has, though its number is another's. */
+/*
+ * A read that waits continues with its file, although the number refers to another
+ * file by then.
+ */
 
 static atomic_int reading;
 
@@ -1191,12 +1222,12 @@ TEST_LIMIT(a_wait_keeps_its_file_when_its_number_is_used_again, 40)
 	}
 	while (reading < READERS)
 		usleep(1000);
-	/* A read that begins later has the new file. */
+	/* A read that begins later uses the new file. */
 	await_quiet();
 	for (int i = 0; i < READERS; i++)
 		CHECK_EQ(dup2(new[0], numbers[i]), numbers[i]);
 	begin_to_hang(&hanging, 1);
-	/* The new file has bytes for all, which none may take. */
+	/* The new file has enough bytes for all readers, but none may take them. */
 	for (int i = 0; i < READERS; i++)
 		CHECK_EQ(write(new[1], "n", 1), 1);
 	settle();
@@ -1210,8 +1241,8 @@ TEST_LIMIT(a_wait_keeps_its_file_when_its_number_is_used_again, 40)
 }
 
 /*
- * The numbers are used again one after the other, some while the carrier that hangs is
- * found, some while its reads are moving, and some later.
+ * The numbers are reused one after the other: some while the monitor finds the hung
+ * carrier, some while its reads are moved, and some later.
  */
 static void use_again_slowly(const int *numbers, int n, int new)
 {
@@ -1261,8 +1292,8 @@ TEST_LIMIT(a_wait_keeps_its_file_while_it_moves, 60)
 }
 
 /*
- * A carrier that was just stuck comes back while all of them end, because the only
- * thread makes a call that depends on the number of threads.
+ * The only remaining thread makes a call that depends on the number of threads, so
+ * all carriers end. Just then, a carrier that was stuck comes back.
  */
 TEST_LIMIT(carriers_end_just_after_a_call_has_hung, 40)
 {
@@ -1286,7 +1317,10 @@ TEST_LIMIT(carriers_end_just_after_a_call_has_hung, 40)
 	free(hangs);
 }
 
-/* A filter that ends the process at what carriers do comes while calls hang. */
+/*
+ * While calls hang, a filter is installed that ends the process at system calls
+ * which carriers make.
+ */
 
 static void *echo_byte(void *arg)
 {
@@ -1298,7 +1332,10 @@ static void *echo_byte(void *arg)
 	return NULL;
 }
 
-/* For all threads: what to do at the calls that are listed, and at all others. */
+/*
+ * Installs a filter for all threads: an action for the calls that are listed, and
+ * another one for all others.
+ */
 static void filter(const int *list, unsigned int n, uint32_t listed,
 		   uint32_t other)
 {
@@ -1337,7 +1374,7 @@ static void filter_while_calls_hang(unsigned int n)
 	for (int i = 0; i < ECHOES; i++)
 		exchange_byte(p[i][0]);
 	let_go(threads, n);
-	/* The kernel threads that hung have gone on by now. */
+	/* By now the kernel threads that hung have continued. */
 	settle();
 	for (int i = 0; i < ECHOES; i++) {
 		exchange_byte(p[i][0]);
@@ -1358,19 +1395,20 @@ TEST_LIMIT(a_filter_comes_while_calls_hang_on_all_carriers, 40)
 }
 
 /*
- * A filter that permits what the runtime tries before, and what this test calls, and
- * ends the process at all else: carriers go on, and make no other calls.
+ * A filter that ends the process at all calls except those that the runtime tries
+ * before it accepts a filter, and those of this test. Carriers continue, and make no
+ * other calls.
  */
 
 static const int permitted[] = {
 #define OWN_CALL(name, ...)	SYS_##name,
 #define RING_CALL		OWN_CALL
 #include "runtime/calls/own_calls.def"
-	/* The program's, and libc's for it. */
+	/* Calls of this program, and of libc on its behalf. */
 	SYS_read, SYS_write, SYS_recvfrom, SYS_accept, SYS_ppoll,
 	SYS_clock_nanosleep, SYS_shutdown, SYS_exit, SYS_exit_group,
 	SYS_rt_sigreturn, SYS_rseq, SYS_seccomp,
-	/* The harness's. */
+	/* Calls of the harness. */
 #ifdef SYS_readlink
 	SYS_readlink,
 #endif
@@ -1426,7 +1464,7 @@ TEST_LIMIT(the_runtime_makes_the_calls_that_a_filter_was_tried_with, 60)
 	CHECK_EQ(carried, preloaded());
 }
 
-/* What the runtime seldom calls, and this test never. */
+/* The filter forbids calls that the runtime seldom makes, and this test never. */
 TEST_LIMIT(a_filter_forbids_what_it_takes_to_make_a_carrier, 60)
 {
 	int pid = begin_waiting();

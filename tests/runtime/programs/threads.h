@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests that are plain programs with threads: each runs natively, which is
- * the oracle, and with FlexSC-Threads preloaded, which it can't tell.
+ * For tests that are plain programs with threads. Each runs natively, as the oracle,
+ * and with FlexSC-Threads preloaded. The results have to be the same.
  */
 #ifndef FLEXSC_TESTS_THREADS_H
 #define FLEXSC_TESTS_THREADS_H
@@ -46,7 +46,7 @@ static inline void join_all(const pthread_t *threads, unsigned int n)
 		join(threads[i]);
 }
 
-/* Have n threads run this at a time, until all have ended. */
+/* Run n threads at the same time, until all have ended. */
 static inline void run_all(unsigned int n, void *(*run)(void *), void *arg)
 {
 	pthread_t threads[n];
@@ -55,7 +55,7 @@ static inline void run_all(unsigned int n, void *(*run)(void *), void *arg)
 	join_all(threads, n);
 }
 
-/* The same; each gets its number. */
+/* The same; each thread gets its number. */
 static inline void run_numbered(unsigned int n, void *(*run)(void *))
 {
 	pthread_t threads[n];
@@ -65,7 +65,7 @@ static inline void run_numbered(unsigned int n, void *(*run)(void *))
 	join_all(threads, n);
 }
 
-/* A test that a thread makes; or main, and then a thread. */
+/* Defines a test that runs in a thread; or in main, and then in a thread. */
 #define TEST_BY_THREAD(id)	TEST_BY_THREAD_LIMIT(id, 20)
 #define TEST_BY_THREAD_LIMIT(id, seconds)	TEST_BY(id, seconds, (void)0)
 #define TEST_BY_BOTH(id)	TEST_BY_BOTH_LIMIT(id, 20)
@@ -89,7 +89,7 @@ static inline void *nothing(void *arg)
 	return arg;
 }
 
-/* The time so many milliseconds from now. */
+/* The time in this many milliseconds. */
 static inline struct timespec in_ms(clockid_t clock, long ms)
 {
 	struct timespec time;
@@ -113,15 +113,15 @@ static inline bool preloaded(void)
 }
 
 /*
- * The kernel thread that runs the calling thread: the runtime doesn't see the
- * instruction, so its gettid() isn't answered with the home's number.
+ * The kernel thread that runs the calling thread. The runtime would answer gettid()
+ * with the number of the host, so the system call is hidden from it.
  */
 static inline pid_t kernel_thread(void)
 {
 	return (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-/* A breakpoint, and in its handler: continue after it, which x86-64 does anyway. */
+/* A breakpoint, and for its handler: continue after it, as x86-64 does anyway. */
 static inline void trap(void)
 {
 #if defined(__x86_64__)
@@ -142,8 +142,9 @@ static inline void pass_trap(void *frame)
 
 /*
  * Does a carrier run the calling thread, now or after some more waits? One look
- * isn't enough: a wait for a lock may have ended on the host, and on a busy machine the
- * monitor may have moved the thread there. The test's limit ends a wait in vain.
+ * isn't enough: a wait for a lock may have ended on the host, and on a busy machine
+ * the monitor may have moved the thread there. If no carrier ever runs it, the
+ * test's time limit expires.
  */
 static inline bool becomes_carried(void)
 {
@@ -156,8 +157,8 @@ static inline bool becomes_carried(void)
 }
 
 /*
- * Long enough for another thread to have begun to wait: longer on a machine
- * that is busy, where each of these sleeps ends late.
+ * Sleeps until another thread should have begun to wait. On a busy machine each of
+ * these sleeps ends later.
  */
 static inline void settle(void)
 {
@@ -166,8 +167,8 @@ static inline void settle(void)
 }
 
 /*
- * Waits until all other threads wait, and their calls are in the kernel's hands: a
- * carrier with something to run, or to post, doesn't sleep.
+ * Waits until all other threads wait, and the kernel has received their calls: a
+ * carrier with something to run or to post doesn't sleep.
  */
 static inline void await_quiet(void)
 {

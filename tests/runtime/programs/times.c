@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times, as programs give them and are told of them. */
+/* Times that programs pass to system calls, and that they get back. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <poll.h>
@@ -19,7 +19,7 @@ static long made(long ret)
 	return ret < 0 ? -errno : ret;
 }
 
-/* What can't be read or isn't right, given by a thread that sleeps else. */
+/* Unreadable or invalid times, passed by a thread that otherwise sleeps. */
 
 static void refuse_time(const struct timespec *bad, long err)
 {
@@ -42,18 +42,18 @@ static void *refuse_times(void *arg)
 	usleep(100);
 	refuse_time((void *)8, -EFAULT);
 	refuse_time((void *)(pages + 4096), -EFAULT);
-	/* Half of it is there. */
+	/* Only half of the time is readable. */
 	refuse_time((void *)(pages + 4088), -EFAULT);
 	refuse_time(&wrong, -EINVAL);
 	refuse_time(&negative, -EINVAL);
 	CHECK_EQ(nanosleep((void *)8, NULL), -1);
 	CHECK_EQ(errno, EFAULT);
-	/* Where nothing is left it isn't told. */
+	/* A sleep that isn't interrupted doesn't write the remaining time. */
 	CHECK_EQ(nanosleep((void *)pages, (void *)8), 0);
 	return arg;
 }
 
-TEST(a_time_that_is_not_there_is_refused)
+TEST(an_unreadable_time_is_refused)
 {
 	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -64,7 +64,7 @@ TEST(a_time_that_is_not_there_is_refused)
 	refuse_times(pages);
 }
 
-/* Waits until a time on a clock that is named. */
+/* Waits until a time on a given clock. */
 
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static sem_t sem;
@@ -123,7 +123,10 @@ TEST(waits_end_by_the_clock_they_name)
 	join(thread);
 }
 
-/* More threads wait for a time than the runtime has memory for, when none is left. */
+/*
+ * When memory is exhausted, more threads wait for a time than the runtime has memory
+ * for.
+ */
 
 enum { CROWD = 750, CROWD_WAITS_MS = 1000 };
 
@@ -151,7 +154,7 @@ static void *wait_in_a_crowd(void *arg)
 	pthread_barrier_wait(&crowd_made);
 	pthread_barrier_wait(&crowd_goes);
 	begin = now_ns();
-	/* Sleeping takes a timer, and nothing else. */
+	/* A sleep needs a timer, and nothing else. */
 	i = next++;
 	if (i < crowd * 4 / 5)
 		CHECK_EQ(usleep(CROWD_WAITS_MS * 1000), 0);
@@ -171,7 +174,7 @@ static uint64_t process_ns(void)
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
-TEST(waits_for_a_time_end_where_memory_does)
+TEST(timed_waits_end_without_memory)
 {
 	const char *carriers = getenv("FLEXSC_CARRIERS");
 	pthread_t *threads;
@@ -201,7 +204,7 @@ TEST(waits_for_a_time_end_where_memory_does)
 	free(threads);
 }
 
-/* Joining for a time. */
+/* Joins with a time limit. */
 
 static void *end_with_post(void *arg)
 {
@@ -235,7 +238,7 @@ TEST(a_join_gives_up_in_time)
 	join_for_a_time(NULL);
 }
 
-/* Timers that tell a thread. */
+/* Timers that signal a thread. */
 
 static atomic_int told, told_me;
 static __thread bool me;
@@ -281,7 +284,7 @@ static void *be_told(void *arg)
 	return arg;
 }
 
-TEST(a_timer_tells_a_thread)
+TEST(a_timer_signals_a_thread)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD,
 				  .sigev_value.sival_int = 7 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is a wake-up ever lost? Producers and consumers pass tokens through all that
- * a thread can wait on, while others wait there too and are cancelled, signals
- * rain, and everybody sleeps, computes and yields at random.
+ * Is a wake-up ever lost? Producers and consumers pass tokens through everything
+ * that a thread can wait on. Meanwhile other threads wait there and are cancelled,
+ * signals arrive constantly, and all threads sleep, compute and yield at random.
  *
  *	threads-torture [seconds=N] [seed=N]
  *
- * Nothing depends on speed: at the end each token has to have come out, and
- * who waits for one that is lost waits until the test's time limit.
+ * The result doesn't depend on speed. At the end each token has to have come out: a
+ * thread that waits for a lost token waits until the test's time limit.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,7 +22,8 @@
 
 #include "threads.h"
 
-#define WORKERS		4	/* producers of each channel, and consumers */
+/* producers of each channel, and as many consumers */
+#define WORKERS		4
 #define VICTIMS		6
 #define BARRIER		5
 #define ROOM		16	/* of a queue */
@@ -30,7 +31,7 @@
 static uint64_t seed;
 static atomic_bool stop;
 
-/* Each thread its own sequence. */
+/* Each thread has its own sequence. */
 static __thread uint64_t state;
 
 static void sow(uint64_t n)
@@ -68,7 +69,7 @@ static void dawdle(void)
 	}
 }
 
-/* Channels. Each takes a token, and gives one when it has one. */
+/* Channels. put() adds a token, and take() waits for a token and removes it. */
 
 struct channel {
 	const char *name;
@@ -80,7 +81,7 @@ struct channel {
 	pthread_cond_t more, less;
 	pthread_rwlock_t rwlock;
 	unsigned int held;
-	long a, b;		/* equal, but for who has the write lock */
+	long a, b;		/* equal unless a thread holds the write lock */
 	atomic_long given, taken, total;
 };
 
@@ -193,7 +194,10 @@ static void take_item(struct channel *c)
 	pthread_cleanup_pop(1);
 }
 
-/* A counter that only one may write; who finds nothing looks again. */
+/*
+ * A counter that only a thread with the write lock changes. A consumer that finds no
+ * token tries again.
+ */
 static void put_written(struct channel *c)
 {
 	pthread_rwlock_wrlock(&c->rwlock);
@@ -266,7 +270,7 @@ static void open_channel(struct channel *c)
 	c->total = LONG_MAX;
 }
 
-/* Who passes tokens. */
+/* Threads that pass tokens. */
 
 struct worker {
 	pthread_t thread;
@@ -295,15 +299,15 @@ static void *consume(void *arg)
 	do {
 		dawdle();
 		w->channel->take(w->channel);
-		/* More than there are, is the sign to go. */
+		/* A count above the total is the sign to end. */
 	} while (w->channel->taken++ < w->channel->total);
 	return NULL;
 }
 
 /*
- * Who waits among them, and is cancelled; what it gets, it gives back. A
- * read() may be cancelled after it has read, in libc's own; so nothing is
- * taken from descriptors.
+ * Waits among the others, and is cancelled. It returns each token that it gets.
+ * libc's own read() may be cancelled after it has read, so these threads don't read
+ * from descriptors.
  */
 static void *suffer(void *arg)
 {
@@ -319,7 +323,7 @@ static void *suffer(void *arg)
 			continue;
 		}
 		c->take(c);
-		/* If this waits for room, others make some. */
+		/* If this call waits for room, other threads make room. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 		c->put(c);
 		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
@@ -328,7 +332,10 @@ static void *suffer(void *arg)
 	return NULL;
 }
 
-/* On any but the last, whose taking may end with its lock held. */
+/*
+ * Any channel except the last one: a cancelled take() could leave that one's lock
+ * held.
+ */
 static struct channel *to_suffer_on(void)
 {
 	return &channels[chance(CHANNELS - 1)];
@@ -436,7 +443,7 @@ TEST_LIMIT(no_wake_up_is_lost, 3600)
 	unsigned long seconds = test_parameter("seconds", 4);
 	pthread_t tormentors[2], met[BARRIER];
 
-	/* A hang is a failure too. */
+	/* A hang is a failure, too. */
 	alarm((unsigned int)seconds + 60);
 	seed = test_parameter("seed", 1);
 	sow(0);
@@ -460,15 +467,17 @@ TEST_LIMIT(no_wake_up_is_lost, 3600)
 }
 
 /*
- * Waits that are woken, or interrupted, as their limit passes. Their threads end soon
+ * A wait is woken or interrupted as its limit expires, and its thread ends soon
  * after. A wake-up that futex(2) reports has to end one wait, and no other wait may
- * report one. The same holds for a semaphore's posts, while its waiters are cancelled.
+ * report one. The same holds for a semaphore's posts, while its waiters are
+ * cancelled.
  */
 
 #define NEAR_NS		200000
 #define ENOUGH		2000	/* ends of each kind */
 
-static _Atomic uint32_t words[3];	/* no thread wakes the last one's waiters */
+/* no thread wakes the waiters of the last one */
+static _Atomic uint32_t words[3];
 static sem_t near;
 static bool requeues;
 static atomic_long claimed, moved, woken, late, posted, got;
@@ -576,7 +585,7 @@ TEST(a_wake_up_near_the_limit_ends_one_wait)
 	CHECK_EQ(woken, claimed);
 }
 
-/* Waiters in the kernel are woken, though a requeue reports them as moved. */
+/* Waiters in the kernel are woken, although a requeue reports them as moved. */
 TEST(a_wait_that_was_moved_ends_once)
 {
 	requeues = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that traces a process: to the kernel that is one kernel thread. */
+/* A thread that traces a process. To the kernel, a tracer is a single kernel thread. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void traced(void)
 	_exit((int)word);
 }
 
-/* Any thread may wait for a child, but only its tracer may ask of it. */
+/* Any thread may wait for a child, but only its tracer may make ptrace requests. */
 static void *is_not_its_tracer(void *arg)
 {
 	pid_t pid = *(pid_t *)arg;
@@ -63,7 +63,7 @@ static void ends_with(pid_t pid, int wanted)
 	CHECK_EQ(WEXITSTATUS(status), wanted);
 }
 
-/* From wherever it is: it has waited before each request. */
+/* Before each request the thread waits, so it may be on any carrier. */
 static void look_into(pid_t pid, long value)
 {
 	struct user_regs_struct regs = { 0 };
@@ -119,7 +119,7 @@ static void *attach_to_a_child(void *arg)
 		SKIP("ptrace isn't permitted here: %s", strerror(errno));
 	stops(pid, SIGSTOP);
 	look_into(pid, 0);
-	/* One that it gets by it isn't the child's to see. */
+	/* While the child is attached, its signals stop it instead of reaching it. */
 	CHECK_EQ(kill(pid, SIGUSR1), 0);
 	CHECK_EQ(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
 	stops(pid, SIGUSR1);
