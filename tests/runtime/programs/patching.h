@@ -8,10 +8,7 @@
 
 struct patched {
 	int places;
-	/*
-	 * Numbers of instructions whose length was looked up, and of those that
-	 * Zydis decoded.
-	 */
+	/* How many lengths of instructions were looked up, and how many Zydis decoded. */
 	unsigned int lengths, decoded;
 };
 
