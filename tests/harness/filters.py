@@ -11,8 +11,7 @@ FAIL, KILL, ALLOW = 0x00050000, 0x80000000, 0x7FFF0000
 
 
 def forbidden(number: int, error: int = 0, action: int = FAIL) -> Callable[[], None]:
-    """Return a preexec_fn whose filter makes one system call fail, or end the process.
-    """
+    """Return a preexec_fn whose filter makes one system call fail, or end the process."""
     # Load the call's number. If it is the given one, act; else skip the action and
     # allow.
     code = struct.pack("HBBI", 0x20, 0, 0, 0)

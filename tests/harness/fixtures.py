@@ -185,8 +185,7 @@ class Server:
         return status
 
     def stop(self, limit: float = PATIENCE) -> int:
-        """Stop the server, and check first that it is idle. No request may be pending.
-        """
+        """Stop the server, and check first that it is idle. No request may be pending."""
         assert not busy([self.process.pid])
         return self.terminate(limit)
 

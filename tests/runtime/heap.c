@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap of the runtime of flexsc run, from inside. */
+/* The heap of the runtime of flexsc run, tested from inside. */
 #include "tests/harness/harness.h"
 #include "runtime/base/heap.c"
 
 #define BLOCKS		(2 * CHUNK / 1024)
 
 /*
- * Another thread is about to take a chunk into use: it has stored where the chunk
- * begins, and not where it ends. The end of the last one is beyond that.
+ * Simulates another thread that is taking a chunk into use: it has stored the start
+ * of the chunk, but not its end. The stored end, of the previous chunk, is beyond
+ * the new chunk.
  */
 static void stop_between_two_stores(void)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that hand work to each other, for test_run_pools.py, which counts what the
- * kernel does for them.
+ * Threads that hand work to each other, for test_run_pools.py, which counts what
+ * they cost the kernel.
  *
  *	pools KIND TURNS
  *
- * The program makes some turns, prints "ready" and reads a byte; then it makes so many
- * more, prints "done" and reads another byte. So both times all of its threads wait.
+ * The program makes some turns, prints "ready" and reads a byte. Then it makes as
+ * many turns again, prints "done" and reads another byte. So at both times all of
+ * its threads wait.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -54,8 +55,8 @@ static void wait_for_go(const char *word)
  * A listener and its workers.
  *
  * A client sends a batch of requests on each connection, all at once, and begins the
- * next round when all have been answered. So the client wakes the server a few times
- * for many requests, on one core as well as on two.
+ * next round when all have been answered. So the client wakes the server only a few
+ * times for many requests, on one core as well as on two.
  */
 
 enum listener { BY_EPOLL, BY_SELECT, BY_POLL };
@@ -64,10 +65,13 @@ struct kind {
 	const char *name;
 	enum listener listener;
 	int connections, batch;
-	/* The listener answers all but the last so many connections itself. */
+	/*
+	 * The listener hands over the requests of this many connections, and answers
+	 * the others.
+	 */
 	int handed;
 	bool computes;
-	int wakes;		/* turns between two wake-ups that hand nothing over */
+	int wakes;	/* turns between two wake-ups without a hand-over */
 };
 
 static const struct kind kinds[] = {
@@ -81,7 +85,7 @@ static const struct kind kinds[] = {
 
 static const struct kind *kind;
 static int door;
-/* Of the server and the client. The last connection ends the listener. */
+/* The ends of the server and of the client. The last connection ends the listener. */
 static int ours[MOST + 1], theirs[MOST + 1];
 static int finished[2];
 static int set;
@@ -101,7 +105,7 @@ static void put(int connection)
 	pthread_cond_signal(&more);
 }
 
-/* -1 at the end. */
+/* Returns -1 at the end. */
 static int take(void)
 {
 	int connection = -1;
@@ -125,8 +129,8 @@ static void arm(int how, int i)
 }
 
 /*
- * A job takes so many steps, not so long: on a busy machine it may have the processor for
- * a part of the time only.
+ * A job is a number of steps, not a time: on a busy machine it may get the processor
+ * for a part of the time only.
  */
 
 static long steps;
@@ -145,7 +149,7 @@ static long now_ns(void)
 	return now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The shortest of some tries is the least disturbed one. */
+/* The shortest of several tries is the least disturbed one. */
 static void measure_steps(void)
 {
 	long least = JOB_NS;
@@ -197,7 +201,7 @@ static void *work(void *arg)
 	return arg;
 }
 
-/* Connections that are ready. */
+/* Returns the number of connections that are ready. */
 static int wait_for_any(int ready[])
 {
 	struct epoll_event events[MOST];
@@ -274,7 +278,7 @@ static void read_all(int fd, int left)
 	}
 }
 
-/* A round for all connections. */
+/* Makes one round on all connections. */
 static void request_all(void)
 {
 	static const char bytes[64];
@@ -307,7 +311,7 @@ static void run_client(int turns)
 		check(!connect(theirs[i], (const struct sockaddr *)&address, size),
 		      "connect");
 	}
-	/* A worker that computes is known as such after some jobs. */
+	/* The runtime notices after some jobs that a worker computes. */
 	request(turns / (kind->computes ? 2 : 8));
 	wait_for_go("ready\n");
 	request(turns);
@@ -345,7 +349,8 @@ static void run_pool(int turns)
 
 /*
  * Two threads, each of which waits for the other one at each turn. They hand over a
- * permit, or walk around three locks, each with one locked and the other's next.
+ * permit. Or they go round three locks: each holds one, and waits for the one that
+ * the other holds.
  */
 
 struct way {
@@ -378,7 +383,7 @@ static void await_condition(int me)
 	pthread_mutex_unlock(&side->mutex);
 }
 
-/* As a thread of Java's parks. */
+/* Waits as a thread of Java's parks. */
 static void await_timed(int me)
 {
 	struct side *side = &sides[me];
@@ -472,8 +477,8 @@ static void give_rwlock(int me)
 }
 
 /*
- * Side 1 is a listener that wakes no thread: its worker looks for work by itself. But the
- * listener waits for the worker, as for the lock of a queue.
+ * Side 1 is a listener that wakes no thread: its worker looks for work by itself.
+ * But the listener waits for the worker, as if for the lock of a queue.
  */
 static int packets[2];
 
@@ -500,14 +505,15 @@ static void give_lock(int me)
 		return;
 	}
 	check(send(packets[1], "x", 1, 0) == 1, "send");
-	/* The listener has time to begin its wait. */
+	/* Gives the listener time to begin its wait. */
 	usleep(20);
 	give_futex(0);
 }
 
 /*
- * The same, but the listener waits for no lock either, and its worker receives what has come.
- * Side 0 sends the next packet when the listener has handed over the last one.
+ * The same, but the listener doesn't wait for a lock, and its worker receives the
+ * packet. Side 0 sends the next packet when the listener has handed over the last
+ * one.
  */
 static void await_silent(int me)
 {

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""flexsc run as its users see it: what passes through it, and what it refuses."""
+"""flexsc run as its users see it: what it passes through unchanged, and what it
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from test_serve_process import IO_URING_SETUP, KILLED, REFUSED
 Done = subprocess.CompletedProcess[str]
 NOBODY = 65534
 
-# Starts a thread, so that the runtime does start, and then the rest.
+# Starts a thread, so that the runtime starts; the test's script follows.
 THREADED = """
 import os, signal, sys, threading, time
 thread = threading.Thread(target=time.sleep, args=(0.01,))
@@ -36,7 +38,7 @@ thread.join()
 
 
 def python(script: str) -> list[str]:
-    # Python 3.12 and later warn of fork() in a process with threads.
+    # Python 3.12 and later warn about fork() in a process with threads.
     return [sys.executable, "-S", "-W", "ignore", "-c", THREADED + script]
 
 
@@ -48,7 +50,7 @@ def run(
     cwd: Path | None = None,
     before: Callable[[], None] | None = None,
 ) -> Done:
-    """flexsc run with these arguments."""
+    """Execute flexsc run with these arguments."""
     return subprocess.run(
         [command(), "run", *arguments],
         input=text,
@@ -107,7 +109,7 @@ int main(void)
 
 
 def compiled(folder: Path, *options: str, text: str = NOTHING, by: str = "cc") -> str:
-    """A program that does nothing, or this, built with these options."""
+    """Compile a program with these options: one that does nothing, or "text"."""
     compiler = shutil.which(by)
     if compiler is None:
         pytest.skip(f"{by} is missing: install gcc, musl-tools")
@@ -121,7 +123,7 @@ def compiled(folder: Path, *options: str, text: str = NOTHING, by: str = "cc") -
     return str(folder / "nothing")
 
 
-# What passes through
+# What passes through unchanged
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -133,7 +135,7 @@ def test_the_exit_status_is_the_program_s(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_signals_end_it_as_they_would(way: str) -> None:
+def test_signals_end_the_program_as_natively(way: str) -> None:
     for signo in (signal.SIGTERM, signal.SIGKILL, signal.SIGHUP):
         done = under(way, python(f"os.kill(os.getpid(), {signo})\ntime.sleep(10)"))
         assert (done.returncode, done.stdout, done.stderr) == (-signo, "", "")
@@ -142,8 +144,8 @@ def test_signals_end_it_as_they_would(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_signals_reach_its_handlers(way: str, tmp_path: Path) -> None:
-    """Sent from outside, while main and others wait in different calls."""
+def test_signals_reach_the_program_s_handlers(way: str, tmp_path: Path) -> None:
+    """Signals from outside, while main and other threads wait in different calls."""
     script = """
 def say(signo, frame):
     print("got", signo, flush=True)
@@ -170,8 +172,8 @@ lock.acquire()
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_its_children_have_a_small_table_of_descriptors(way: str) -> None:
-    """Each fork() copies it, as far as the highest number there is."""
+def test_children_have_a_small_descriptor_table(way: str) -> None:
+    """fork() copies the table, up to the highest descriptor."""
     script = """
 import resource
 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -210,7 +212,7 @@ thread.join()
     assert done.returncode == 0
 
 
-def test_without_options_it_is_the_same() -> None:
+def test_without_options_the_program_behaves_the_same() -> None:
     done = run(*python("print(sys.argv[1:])"), "-c", "--help", "--", "x")
     assert (done.stdout, done.stderr) == ("['-c', '--help', '--', 'x']\n", "")
     done = run("--", "sh", "-c", 'echo "$0 $1"', "zero", "--engine")
@@ -231,7 +233,7 @@ print(count)
     done = run("--engine", "uring", "-c", "3", *python(script))
     if "doesn't work here" in done.stderr:
         pytest.skip(done.stderr)
-    # One for each carrier, and for the spare.
+    # One ring for each carrier, and one for the spare.
     assert done.stdout == "4\n"
 
 
@@ -242,7 +244,7 @@ def test_other_preloaded_libraries_stay() -> None:
     assert (rest, done.stderr) == ("libm.so.6\n", "")
 
 
-# Programs that aren't only programs
+# Programs that are scripts, or that start others
 
 
 @pytest.mark.parametrize("way", CARRIED)
@@ -260,7 +262,7 @@ def test_scripts_are_programs(way: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", CARRIED)
 def test_children_run_the_same_way(way: str) -> None:
-    """From the main thread and from others, by fork, exec and spawn."""
+    """Children of the main thread and of others, by fork, exec and spawn."""
     script = """
 import subprocess
 child = [sys.executable, "-S", "-c", '''
@@ -301,14 +303,14 @@ time.sleep(100)
     assert done.returncode == 5
 
 
-# Where something is missing
+# Missing features and resources
 
 
 NO_IO_URING = pytest.mark.parametrize("before", [REFUSED, KILLED])
 
 
 @NO_IO_URING
-def test_without_io_uring_it_uses_threads(before: Callable[[], None]) -> None:
+def test_without_io_uring_the_engine_is_threads(before: Callable[[], None]) -> None:
     done = run(*python("print('right'); sys.exit(7)"), before=before)
     assert (done.returncode, done.stdout) == (7, "right\n")
     assert done.stderr.startswith("flexsc: run: ") and "seccomp" in done.stderr
@@ -349,7 +351,7 @@ def test_under_valgrind_there_are_plain_threads(tmp_path: Path) -> None:
 
 
 def test_a_program_sets_a_filter_that_kills_at_io_uring() -> None:
-    """A process that sets the filter itself, before its first thread."""
+    """The process installs the filter itself, before its first thread."""
     script = f"""
 import sys, threading
 sys.path.append({str(Path(filters.__file__).parent)!r})
@@ -365,22 +367,22 @@ thread.join()
     assert "a seccomp filter ends a process" in done.stderr
 
 
-# One who has no other processes: all of a user's rings count.
+# A user without other processes: the limit applies to all rings of a user.
 POOR = 64_321
 
 
 @pytest.mark.parametrize("kb", [0, 16, 64, 256, 1024])
-def test_with_little_locked_memory_it_has_few_carriers(kb: int) -> None:
+def test_with_little_locked_memory_there_are_few_carriers(kb: int) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to become a user without other processes")
     folder = Path(command()).resolve().parent
     if not all(path.stat().st_mode & 1 for path in (folder, *folder.parents)):
-        pytest.skip(f"others can't reach {folder}")
+        pytest.skip(f"other users can't access {folder}")
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (kb * 1024, kb * 1024))
 
-    # Python itself may be where others can't reach it.
+    # Another user may be unable to execute this Python.
     system_s = shutil.which("python3", path="/usr/bin:/bin")
     if system_s is None:
         pytest.skip("no python3 in /usr/bin")
@@ -403,13 +405,13 @@ UNPATCHED = "flexsc: run: libc can't be patched, so locks block kernel threads: 
 
 
 def keep_text_as_it_is() -> None:
-    """PR_SET_MDWE: no memory of this process becomes executable later."""
+    """PR_SET_MDWE: mappings of the process can't become executable later."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(65, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "PR_SET_MDWE")
 
 
-def test_where_libc_cannot_be_patched_threads_wait_at_home() -> None:
+def test_if_libc_cannot_be_patched_threads_wait_on_their_hosts() -> None:
     script = """
 threads = [threading.Thread(target=time.sleep, args=(0.01,)) for _ in range(20)]
 for thread in threads:
@@ -438,7 +440,7 @@ sys.exit(7)
     assert counted["futex_waits"] == 0
 
 
-# What it says itself
+# Messages of the command
 
 
 def test_the_help_fits_a_screen() -> None:
@@ -482,7 +484,7 @@ def test_bad_options_are_refused(arguments: list[str], word: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["kmod", "sync", "fast"])
-def test_an_engine_of_the_environment_is_refused_alike(name: str) -> None:
+def test_an_invalid_engine_in_the_environment_is_refused(name: str) -> None:
     done = run("echo", "wrong", env={"FLEXSC_ENGINE": name})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"flexsc: run: FLEXSC_ENGINE={name}: give uring or threads\n"
@@ -497,7 +499,7 @@ def test_a_wrong_number_of_carriers_is_named(value: str) -> None:
     )
 
 
-def test_a_program_is_asked_for() -> None:
+def test_a_missing_program_is_reported() -> None:
     done = run("-c", "2")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("flexsc: run: missing program")
@@ -505,7 +507,7 @@ def test_a_program_is_asked_for() -> None:
 
 
 def refused(done: Done, status: int, *words: str) -> None:
-    """With one line that says why."""
+    """The command refuses, with one line that states the reason."""
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith("flexsc: run: ")
     assert done.stderr.count("\n") == 1
@@ -558,7 +560,7 @@ def test_a_program_that_gains_rights_is_refused() -> None:
         pytest.skip("needs root, to make another user's set-user-ID program")
     folder = Path(command()).resolve().parent
     if not all(path.stat().st_mode & 1 for path in (folder, *folder.parents)):
-        pytest.skip(f"nobody can't reach {folder}")
+        pytest.skip(f"the user nobody can't access {folder}")
     true = shutil.which("true")
     assert true is not None
     with tempfile.TemporaryDirectory(prefix="flexsc-run-") as name:
@@ -569,7 +571,7 @@ def test_a_program_that_gains_rights_is_refused() -> None:
         assert run(str(program), user=NOBODY, cwd=Path(name)).returncode == 0
         program.chmod(0o4755)
         refused(run(str(program), user=NOBODY, cwd=Path(name)), 126, "set-user-ID")
-        # To root it gives nothing.
+        # Root gains no rights by it.
         assert run(str(program)).returncode == 0
 
 

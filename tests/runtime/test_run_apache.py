@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Apache's threaded servers under flexsc run: mpm_worker and mpm_event.
 
-The parent starts a few children, in each of which threads accept and serve.
-As root the children become "nobody", so what they serve is in a place of its
-own that everybody may read.
+The parent starts a few children, whose threads accept and serve. Started by root,
+the children run as "nobody". So the files that they serve are in a world-readable
+folder.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ SetHandler server-status
 
 
 class Backend(http.server.BaseHTTPRequestHandler):
-    """Says in the body what it was asked for, and gives back what it was sent."""
+    """Returns the request's path and its body in the response."""
 
     protocol_version = "HTTP/1.1"
 
@@ -147,10 +147,10 @@ class Apache(Program):
         return (self.root / "errors").read_text()
 
     def all_wait(self) -> bool:
-        """Are all workers there, and idle but for the one that says so?
+        """Do all workers exist, and are all idle except the one that answers this?
 
-        mpm_event closes the connections it keeps when no worker is idle. That
-        may be so while workers are still to begin, natively too.
+        mpm_event closes kept connections when no worker is idle. That may happen
+        while workers are still starting, natively too.
         """
         with Client(self.port) as client:
             said = client.ask("/status?auto", Connection="close").body.decode()
@@ -165,7 +165,7 @@ def root() -> Iterator[Path]:
 
 
 def ask_for_all(port: int, i: int) -> None:
-    """One client's files and proxied requests, over two connections."""
+    """Request the files and proxied paths of one client, over two connections."""
     for _ in range(2):
         with Client(port) as client:
             for j in range(5):
@@ -203,16 +203,18 @@ def test_files_and_proxied_requests(
 def test_restarts_lose_no_requests(
     way: str, mpm: str, root: Path, backend: int
 ) -> None:
-    """Gracefully: children end when their requests have, and new ones start."""
+    """Graceful restarts: children end when their requests have, and new ones start."""
     with started(Apache(way, mpm, root, backend, sendfile=False)) as server:
         server.listen(server.port)
-        # It listens before they are there.
+        # The server listens before it has children.
         server.wait_until(lambda: bool(children(server.process.pid)))
         stop = threading.Event()
         served = [0] * 8
 
         def load(i: int) -> None:
-            """A connection that is idle may be closed; one that asked, not."""
+            """The server may close an idle connection, but not one with a pending
+            request.
+            """
             while not stop.is_set():
                 with Client(server.port) as client:
                     answer = client.ask("/small", Connection="close")
@@ -222,7 +224,7 @@ def test_restarts_lose_no_requests(
 
         def restart() -> None:
             try:
-                # It listens before it has any.
+                # The server listens before it has children.
                 assert eventually(lambda: bool(children(server.process.pid)))
                 before = set(children(server.process.pid))
                 server.process.send_signal(signal.SIGUSR1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What flexsc run counts: --stats, flexsc stat and flexsc top."""
+"""The counters of flexsc run: --stats, flexsc stat and flexsc top."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WAYS = (
 )
 HEAD = "flexsc run: "
 
-# A thread waits for each of so many bytes, and main for its answers.
+# A thread waits for each of READS bytes, and main waits for its answers.
 READS = 300
 TALK = f"""
 r, w = os.pipe()
@@ -62,7 +62,7 @@ os._exit(4)
 
 
 class Report:
-    """A block of counters, read."""
+    """A parsed report."""
 
     def __init__(self, text: str) -> None:
         assert text.startswith(HEAD)
@@ -78,7 +78,7 @@ class Report:
         return self.counters[name]
 
     def check(self) -> None:
-        """What has to be so of any."""
+        """Check the relations that hold in every report."""
         assert self["calls"] == sum(self[name] for name in WAYS)
         assert self["returns"] == sum(self.causes.values())
         assert self["switches"] == sum(row[2] for row in self.carriers)
@@ -119,10 +119,10 @@ def test_calls_are_counted_by_their_way(way: str) -> None:
     assert f"engine {engine}" in report.head
     assert f"carriers: {carriers}," in report.head
     assert len(report.carriers) == int(carriers)
-    # Main, THREADED's, and the one that answers.
+    # Main, the thread of THREADED, and the thread that answers.
     assert report["threads"] == 3
     assert report["alive"] == 1
-    # Each of them waited, and there are few others.
+    # Main and the thread each waited for every byte. There are few other calls.
     assert 2 * READS <= report["posted"] <= 4 * READS + 200
     assert report["switches"] >= report["posted"]
     assert 1 + waits <= report["slept"] <= 9 + waits
@@ -134,8 +134,8 @@ def test_calls_are_counted_by_their_way(way: str) -> None:
 def test_returns_have_their_causes(way: str) -> None:
     """A call that needs its thread's identity, made on a carrier each time.
 
-    time.sleep() is until a time, which may have come before the call is made: then
-    nothing waits. usleep() always does.
+    A deadline of time.sleep() may pass before the call, which then doesn't wait.
+    usleep() always waits.
     """
     script = """
 import ctypes
@@ -158,8 +158,9 @@ thread.join()
     assert report["departures"] >= 40
 
 
-# What would wait if its descriptor, or the call, didn't say otherwise. Made before
-# the first thread and after, with the flag from the start, given later, and shared.
+# Calls that would wait if the descriptor or the call weren't non-blocking. The
+# descriptors are created before the first thread and after it, with the flag set
+# initially, later, and through a duplicate.
 IMPATIENT = f"""
 import fcntl, os, socket
 
@@ -216,8 +217,8 @@ keep = []
 
 
 @pytest.mark.parametrize("way", CARRIED)
-def test_who_does_not_want_to_wait_is_not_switched(way: str) -> None:
-    """EAGAIN on the spot: neither is a call posted, nor does another thread run."""
+def test_a_non_blocking_call_causes_no_switch(way: str) -> None:
+    """EAGAIN is returned at once: no call is posted, and no other thread runs."""
     script = f"""
 {IMPATIENT}
 early = make()
@@ -233,12 +234,12 @@ thread.join()
     on_the_spot = report["exposed"] + report["plainly"] + report["natively"]
     assert on_the_spot >= calls
     assert report["posted"] < 50
-    # But a thread that has its carrier for long lets others run once in 16 calls.
+    # But a thread that keeps its carrier for long lets others run, once in 16 calls.
     assert report["switches"] < calls / 16 + 100
     assert report["returns"] < 50
 
 
-# How a thread that has two descriptors waits for either of them.
+# How a thread with two descriptors waits for either of them.
 LOOPS = {
     "epoll": """
 poll = select.epoll()
@@ -278,18 +279,18 @@ thread.join()
 
 @pytest.mark.parametrize("kind", LOOPS)
 @pytest.mark.parametrize("way", CARRIED)
-def test_an_event_loop_is_left_at_home(way: str, kind: str) -> None:
+def test_an_event_loop_stays_on_its_host(way: str, kind: str) -> None:
     report = Report(counted(way, looping(kind)).stderr)
     report.check()
-    # It returns to its host once, and waits and receives there.
+    # The thread returns to its host once, and waits and receives there.
     assert report["natively"] >= 3 * READS - 50
     assert report["polled"] <= 10
     assert report["returns"] < 50
 
 
 @pytest.mark.parametrize("way", CARRIED)
-def test_a_wait_for_one_with_a_time_limit_is_no_loop(way: str) -> None:
-    """As servers do that give up a client: poll() of its socket, then a receive."""
+def test_a_timed_wait_for_one_descriptor_is_no_loop(way: str) -> None:
+    """A server that limits a client's time makes these calls: poll(), then a receive."""
     script = f"""
 import socket
 a, b = socket.socketpair()
@@ -314,7 +315,7 @@ thread.join()
 
 
 @pytest.mark.parametrize("way", CARRIED)
-def test_an_event_loop_can_be_as_other_threads(way: str) -> None:
+def test_an_event_loop_can_be_treated_as_other_threads(way: str) -> None:
     run = [*launcher(way), "--stats", "--without", "loops", *looping("poll")]
     done = subprocess.run(
         run, capture_output=True, text=True, timeout=PATIENCE, check=True
@@ -344,7 +345,7 @@ thread.join()
     assert report["posted"] < 300
 
 
-# When and where it is shown
+# When and where the report appears
 
 
 def test_without_the_option_nothing_is_added() -> None:
@@ -372,7 +373,7 @@ def test_without_the_option_nothing_is_added() -> None:
         "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (50, 50))",
     ],
 )
-def test_it_is_shown_once_however_it_ends(end: str) -> None:
+def test_the_report_appears_once_however_the_program_ends(end: str) -> None:
     done = counted("uring-1", python(end))
     assert (done.returncode, done.stdout) == (0, "")
     (report,) = reports(done.stderr)
@@ -380,7 +381,7 @@ def test_it_is_shown_once_however_it_ends(end: str) -> None:
 
 
 def test_before_the_first_thread_the_program_may_close_everything() -> None:
-    """Then there is nowhere to show it; nothing else may get it."""
+    """Then there is no descriptor for the report, and no other file may get it."""
     script = f"""
 import os
 os.closerange(0, 65536)
@@ -401,7 +402,7 @@ def test_a_program_without_threads_has_one_line() -> None:
     assert done.stderr.count("\n") == 1 and "made no threads" in done.stderr
 
 
-def test_children_show_theirs_if_they_made_threads() -> None:
+def test_children_with_threads_have_their_own_reports() -> None:
     script = """
 def child(threads):
     pid = os.fork()
@@ -429,7 +430,7 @@ subprocess.run(["sh", "-c", "true; true"], check=True)
     assert first.head.split(":")[1] != second.head.split(":")[1]
 
 
-def test_after_exec_the_new_program_shows_its_own() -> None:
+def test_after_exec_the_report_is_the_new_program_s() -> None:
     inner = ["-S", "-c", THREADED]
     script = TALK + f"os.execv(sys.executable, [sys.executable, *{inner!r}])"
     (report,) = reports(counted("uring-1", python(script)).stderr)
@@ -466,7 +467,7 @@ def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
             assert done.stdout.count("\nloop of thread ") == carriers
             return Report(done.stdout.partition("\nloop of")[0] + "\n")
 
-        # Those that read don't come back; the one that talks is in it for ever.
+        # The readers wait forever, and the thread that talks makes calls forever.
         assert eventually(lambda: seen()["alive"] == 7 and seen()["posted"] > 100)
         report = seen()
         assert report["threads"] == 8
@@ -477,7 +478,7 @@ def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
         found = samples(done.stdout)
 
         def value(name: str) -> int:
-            """Of a family with one sample for each way or loop."""
+            """Sum the samples of a family that has one sample per way or per loop."""
             return sum(found[key] for key in found if re.match(name, key))
 
         assert value("flexsc_run_threads{") == 7
@@ -486,7 +487,7 @@ def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
         assert value("flexsc_loop_posted_total{") >= report["posted"]
 
 
-def test_stat_says_where_there_are_no_user_threads(tmp_path: Path) -> None:
+def test_stat_reports_a_process_without_user_threads(tmp_path: Path) -> None:
     sleeps = ["sh", "-c", "echo ready; sleep 100; true"]
     with started(Program("uring-1", sleeps, tmp_path / "log")) as program:
         program.wait_until(lambda: "ready" in program.said())
@@ -527,7 +528,7 @@ def test_top_shows_servers_and_no_dead_process(tmp_path: Path) -> None:
     assert not re.search(rf"^ +{pid} ", done.stdout, re.MULTILINE)
 
 
-def test_top_ends_at_a_key_and_leaves_the_terminal_as_it_was() -> None:
+def test_top_ends_at_a_key_and_restores_the_terminal() -> None:
     master, slave = pty.openpty()
     try:
         before = termios.tcgetattr(slave)
@@ -547,7 +548,7 @@ def test_top_ends_at_a_key_and_leaves_the_terminal_as_it_was() -> None:
     "words",
     [["x"], ["-n", "0"], ["-n", "-1"], ["-d", "0"], ["-d", "3601"], ["-d", "x"], []],
 )
-def test_top_refuses_what_makes_no_sense(words: list[str]) -> None:
+def test_top_refuses_invalid_arguments(words: list[str]) -> None:
     done = flexsc("top", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert one_line(done.stderr)

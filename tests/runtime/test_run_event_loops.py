@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Programs with an event loop under flexsc run: for a request their kernel threads
-make the system calls that they make natively, and no more.
+"""Programs with an event loop under flexsc run: their kernel threads make as many
+system calls per request as natively.
 
-A loop's calls have nothing to wait for but the one that waits for all, so there is
-nothing to be gained by posting them, and two hand-overs to be lost.
+Only one call of a loop waits: the one for all descriptors. Posting the others would
+gain nothing, and cost two hand-overs each.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fixtures import PATIENCE, Client
 from programs import Program, calls_made, carried_by, free_port, installed, started
 
 WAY = "uring-1"
-# Of a loop's turns some may be made for a timer meanwhile, so the least counts.
+# A timer may add system calls to some of a loop's turns, so the minimum counts.
 TRIES = 5
 REQUESTS = 300
 MORE = 0.2
 
-# Has threads that wait, as a program without any isn't changed at all.
+# nginx with threads that wait: flexsc run doesn't change a program without threads.
 NGINX = """
 daemon off;
 master_process off;
@@ -48,7 +48,7 @@ http {{
 }}
 """
 
-# A program that runs, and how it is asked once.
+# A running program, and the function that sends it one request.
 Running = tuple[Program, Callable[[], None]]
 
 
@@ -56,7 +56,7 @@ Running = tuple[Program, Callable[[], None]]
 def redis(way: str, root: Path) -> Iterator[Running]:
     port = free_port()
     argv = [installed("redis-server", "redis-server"), "--port", str(port)]
-    # Its timer makes six calls, by default ten times a second.
+    # Redis's timer makes six calls, by default ten times a second.
     argv += ["--bind", "127.0.0.1", "--dir", str(root), "--save", "", "--hz", "1"]
     with started(Program(way, argv, root / "log")) as program:
         program.listen(port)
@@ -109,7 +109,7 @@ PROGRAMS: dict[str, Callable[[str, Path], AbstractContextManager[Running]]] = {
 
 
 def calls_per_request(pid: int, ask: Callable[[], None], output: Path) -> float:
-    """That the program's kernel threads make."""
+    """Count the calls that the program's kernel threads make per request."""
 
     def ask_all() -> None:
         for _ in range(REQUESTS):
@@ -126,7 +126,7 @@ def test_a_request_takes_no_more_calls_than_natively(name: str, tmp_path: Path) 
             (tmp_path / way).mkdir()
             own = PROGRAMS[name](way, tmp_path / way)
             program, ask = stack.enter_context(own)
-            # Until each thread is where its calls want it.
+            # First let each thread move to where its calls make it stay.
             for _ in range(REQUESTS):
                 ask()
             assert carried_by(way, [program.process.pid])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""User threads in gdb: where each is, and its back trace."""
+"""User threads in gdb: the state of each, and its back trace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from programs import CARRIED, Program, installed, launcher, started
 
 SCRIPT = Path(__file__).resolve().parents[2] / "runtime" / "counters" / "flexsc_gdb.py"
 
-# A thread for each place where one can be, in a function of its own.
+# One thread for each state in which a user thread can be, each in a function of its
+# own.
 SOURCE = """
 #include <pthread.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> str:
         pytest.skip("cc is missing: install gcc")
     folder = tmp_path_factory.mktemp("gdb")
     (folder / "waiting.c").write_text(SOURCE)
-    # Without debug information: the runtime has its own.
+    # The program needs no debug information: the runtime has its own.
     argv = [compiler, "-O1", "-w", "-o", "waiting", "waiting.c"]
     subprocess.run(argv, cwd=folder, check=True, timeout=60)
     return str(folder / "waiting")
@@ -107,13 +108,13 @@ def gdb(*arguments: str, commands: list[str]) -> str:
     )
     if "ptrace: " in done.stdout or "Python scripting is not" in done.stdout:
         pytest.skip(done.stdout)
-    # gdb 16 warns so of core files that it made itself.
+    # gdb 16 prints this warning even for core files that it has written.
     small = r"warning: Section `\.reg-xstate/\d+' in core file too small\.\n"
     return re.sub(small, "", done.stdout)
 
 
 class Live(Program):
-    """The program that waits, once it does."""
+    """The waiting program. Its constructor returns when all threads wait."""
 
     def __init__(self, way: str, program: str, log: Path) -> None:
         super().__init__(way, [program], log)
@@ -128,7 +129,7 @@ class Live(Program):
 
 @pytest.fixture(scope="module")
 def live(waiting: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """One that all tests share which only look."""
+    """One program, shared by all tests that only look at it."""
     with started(
         Live("uring-1", waiting, tmp_path_factory.mktemp("live") / "log")
     ) as p:
@@ -136,7 +137,7 @@ def live(waiting: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Liv
 
 
 def listed(text: str) -> dict[str, tuple[int, str]]:
-    """By its innermost function in the program: the thread and its state."""
+    """Return thread and state by the innermost function in the program."""
     rows = re.findall(r"^ +(\d+)  0x[0-9a-f]+  (.{22})  (.*)$", text, re.MULTILINE)
     return {row[2].split(" < ")[-1]: (int(row[0]), row[1].strip()) for row in rows}
 
@@ -153,7 +154,7 @@ def check_list(text: str) -> None:
 
 
 def check_traces(text: str) -> None:
-    """Each has its own function once, and begins and ends where it should."""
+    """Each function appears in one trace, which begins and ends correctly."""
     found = traces(text)
     assert len(found) == len(PLACES), text
     for function in PLACES:
@@ -167,14 +168,14 @@ def check_traces(text: str) -> None:
 
 
 @pytest.mark.parametrize("way", CARRIED)
-def test_each_user_thread_is_seen(way: str, waiting: str, tmp_path: Path) -> None:
+def test_gdb_shows_each_user_thread(way: str, waiting: str, tmp_path: Path) -> None:
     with started(Live(way, waiting, tmp_path / "log")) as program:
-        # Having said that it is ready, it has yet to return to its host for its join.
+        # When main prints "ready", it still has to return to its host for its join.
         assert eventually(lambda: "on its host" in program.place("main"))
         text = program.gdb("info uthreads", "uthread apply all bt")
         check_list(text)
         check_traces(text)
-        # It is as it was.
+        # gdb has changed nothing.
         assert program.process.poll() is None
         again = program.gdb("info uthreads")
         assert listed(again) == listed(text)
@@ -193,11 +194,11 @@ def test_commands_see_one_user_thread(live: Live) -> None:
     frame = re.search(r"^#0  0x0*([0-9a-f]+) ", text, re.MULTILINE)
     register = re.search(r"^rip +0x([0-9a-f]+) ", text, re.MULTILINE)
     assert frame and register and frame[1] == register[1], text
-    # Afterwards the thread that was selected is again.
+    # The previously selected thread is selected again.
     assert frame[1] not in text.rpartition("\n#0")[2]
 
 
-def test_a_core_file_has_them(waiting: str, tmp_path: Path) -> None:
+def test_a_core_file_shows_user_threads(waiting: str, tmp_path: Path) -> None:
     log, core = tmp_path / "log", tmp_path / "core"
     run = [*launcher("uring-1"), "--entries", "64", waiting]
     with started(Program("native", run, log)) as program:
@@ -214,7 +215,7 @@ def test_a_core_file_has_them(waiting: str, tmp_path: Path) -> None:
     check_traces(text)
 
 
-def test_what_it_cannot_do_is_one_clear_line(live: Live, tmp_path: Path) -> None:
+def test_an_error_is_one_clear_line(live: Live, tmp_path: Path) -> None:
     assert "usage: uthread TID COMMAND" in live.gdb("uthread bt")
     assert "no user thread 1; see info uthreads" in live.gdb("uthread 1 bt")
     text = gdb(commands=["info uthreads"])

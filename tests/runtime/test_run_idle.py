@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Who waits costs no processor's time, whatever became of what it waits for.
+"""A waiting thread uses no processor time, in whatever state its connection is.
 
-Program.stop() asks that of every program that the other tests run.
+Program.stop() checks that for every program of the other tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from fixtures import busy
 from programs import CARRIED, Program, at_once, compiled, started
 
-# A thread for each connection; it waits in another call than the one before.
+# A thread for each connection, each of which waits in another kind of call.
 SOURCE = """
 #include <arpa/inet.h>
 #include <poll.h>
@@ -108,7 +108,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def visit(port: int, i: int, kept: list[socket.socket]) -> None:
-    """One peer: it stays, or leaves as peers do."""
+    """One peer: it stays, or leaves in one of several ways."""
     peer = socket.create_connection(("127.0.0.1", port), 10)
     keep = i % 2 == 0
     with contextlib.suppress(ConnectionError, BlockingIOError, TimeoutError):
@@ -146,7 +146,7 @@ def visits(port: int, first: int, kept: list[socket.socket]) -> None:
 def test_connections_in_any_state_are_waited_for(
     way: str, server: str, tmp_path: Path
 ) -> None:
-    """Half closed, reset, full, with urgent data; and more of them later."""
+    """Connections that are half closed, reset, full, or have urgent data."""
     with started(Program(way, [server], tmp_path / "log")) as program:
         program.wait_until(lambda: program.said().endswith("\n"))
         port = int(program.said())

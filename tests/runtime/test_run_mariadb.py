@@ -30,12 +30,12 @@ def as_user() -> list[str]:
 
 
 def new_folder() -> Path:
-    """An empty data folder; its name is short, for sockets."""
+    """Return an empty data folder. Its path is short, because sockets need that."""
     install = installed("mariadb-install-db", "mariadb-server")
     base = Path(tempfile.mkdtemp(prefix="flexsc-db-"))
     argv = [install, "--no-defaults", f"--datadir={base}/data", *as_user()]
     argv += ["--auth-root-authentication-method=normal", "--skip-test-db"]
-    # Servers that share a folder for these take away each other's.
+    # Servers that shared a temporary folder would delete each other's files.
     argv += ["--innodb-log-file-size=8M", f"--tmpdir={base}"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
@@ -48,7 +48,7 @@ def new_folder() -> Path:
 
 @pytest.fixture(scope="module")
 def fresh() -> Iterator[Path]:
-    """One to be copied."""
+    """An initialized data folder, to be copied."""
     base = new_folder()
     yield base
     shutil.rmtree(base, ignore_errors=True)
@@ -123,7 +123,7 @@ def test_sysbench_s_transactions(way: str, base: Path) -> None:
         said = sysbench(database, "oltp_read_write", *many, "run")
         assert re.search(r"transactions:\s+200 ", said), said
         assert re.search(r"reconnects:\s+0 ", said)
-        # A transaction puts in again what it takes out.
+        # A transaction inserts the row again that it has deleted.
         for i in range(1, 5):
             assert database.ask(f"SELECT COUNT(*) FROM bench.sbtest{i}") == "500\n"
         database.check("bench")

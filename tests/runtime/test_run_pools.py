@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Threads that hand work to each other under flexsc run: what the kernel does for them.
+"""Threads that hand work to each other under flexsc run: what they cost the kernel.
 
-A hand-over between two threads that run on the same carrier needs no system call. So
-a listener that hands over what its waits report runs on a carrier beside its workers,
-while an event loop, which wakes no other thread, waits on its host as natively. There
-is no clock here: counters tell where a thread waited, how often it moved between its
-host and a carrier, and how often the kernel switched between the program's threads.
+A hand-over between two threads on the same carrier needs no system call. So a
+listener that hands over what its waits report runs on a carrier beside its workers.
+An event loop, which wakes no other thread, waits on its host as natively. These
+tests use no clock. Counters show where a thread waited, how often it moved between
+its host and a carrier, and how often the kernel switched between the program's
+threads.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PAIRS = ("condition", "timed", "semaphore", "barrier", "futex", "mutex", "rwlock
 TURNS = 4096
 PASSES = 20000
 SELDOM = 300  # as in pools.c
-# The monitor makes some calls each 10 ms.
+# The monitor makes some calls every 10 ms.
 OWN = PASSES / 100
 
 
@@ -44,7 +45,7 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 class Pool:
-    """The program, which waits before its turns and after them."""
+    """The running program, which waits for a byte before its turns and after them."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -63,7 +64,9 @@ class Pool:
         self.say("done")
 
     def counted(self) -> Counter[str]:
-        """All counters of the runtime, the returns for a reason as "for REASON"."""
+        """Return all counters of the runtime. Returns to the host for a reason are "for
+        REASON".
+        """
         done = flexsc("stat", str(self.process.pid))
         assert done.returncode == 0, done.stderr
         report = Report(done.stdout.partition("\nloop of")[0] + "\n")
@@ -71,7 +74,9 @@ class Pool:
         return Counter(report.counters) + Counter(causes)
 
     def switches(self, kind: str = "") -> Counter[str]:
-        """By kernel thread; "nonvoluntary_": only where the kernel preempted it."""
+        """Count switches by kernel thread; "nonvoluntary_": only preemptions by the
+        kernel.
+        """
         found: Counter[str] = Counter()
         for status in Path(f"/proc/{self.process.pid}/task").glob("*/status"):
             counts = re.findall(rf"{kind}ctxt_switches:\t(\d+)", status.read_text())
@@ -79,7 +84,7 @@ class Pool:
         return found
 
     def resident(self) -> int:
-        """KiB of memory."""
+        """Return the resident memory in KiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert found
@@ -88,7 +93,9 @@ class Pool:
 
 @contextmanager
 def begun(way: str, argv: list[str]) -> Iterator[Pool]:
-    """The program after some turns, when each thread waits where it will from now on."""
+    """Start the program, and let it make turns until each thread waits where it will
+    stay.
+    """
     with subprocess.Popen(
         [*launcher(way), *argv],
         stdin=subprocess.PIPE,
@@ -108,7 +115,7 @@ def begun(way: str, argv: list[str]) -> Iterator[Pool]:
 def counted(
     way: str, pools: str, kind: str, turns: int = TURNS, stops: int = 0
 ) -> Counter[str]:
-    """What was counted during so many turns, in which the program is stopped so often."""
+    """Count during this many turns, and stop the program this often meanwhile."""
     with begun(way, [pools, kind, str(turns)]) as pool:
         switches, before = pool.switches(), pool.counted()
         preemptions = pool.switches("nonvoluntary_")
@@ -121,7 +128,8 @@ def counted(
         pool.say("done")
         after = pool.counted()
         after.subtract(before)
-        # Subtracting drops what is negative: threads that have ended.
+        # Counter subtraction drops negative values, which belong to threads that have
+        # ended.
         after["kernel_switches"] = (pool.switches() - switches).total()
         after["preemptions"] = (pool.switches("nonvoluntary_") - preemptions).total()
     return after
@@ -145,8 +153,8 @@ def test_a_listener_that_hands_over_runs_beside_its_workers(
         assert found["kernel_switches"] < TURNS / 4, found
 
 
-def test_a_worker_that_has_no_processor_does_not_compute(pools: str) -> None:
-    """While the program is stopped, as when the machine is busy with others."""
+def test_a_worker_without_a_processor_does_not_count_as_computing(pools: str) -> None:
+    """Stopping the program resembles a machine that is busy with other programs."""
     found = counted("uring-1", pools, "epoll", 4 * TURNS, stops=40)
     assert found["natively"] < TURNS / 8, found
 
@@ -171,7 +179,7 @@ def test_a_listener_that_wakes_no_worker_runs_beside_its_workers(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_loop_that_wakes_nobody_stays_on_its_host(way: str, pools: str) -> None:
+def test_a_loop_that_wakes_no_thread_stays_on_its_host(way: str, pools: str) -> None:
     found = counted(way, pools, "loop")
     # Each turn has a wait, a receive and a send.
     assert found["natively"] >= 3 * (TURNS - 20), found
@@ -179,7 +187,9 @@ def test_a_loop_that_wakes_nobody_stays_on_its_host(way: str, pools: str) -> Non
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_loop_that_wakes_a_thread_seldom_leaves_seldom(way: str, pools: str) -> None:
+def test_a_loop_that_seldom_wakes_a_thread_seldom_leaves_its_host(
+    way: str, pools: str
+) -> None:
     found = counted(way, pools, "seldom")
     assert found["departures"] <= 2 * (TURNS / SELDOM + 1), found
     assert found["natively"] > TURNS / 8, found
@@ -205,8 +215,8 @@ def test_a_loop_beside_threads_that_compute_stays_on_its_host(
 def test_a_hand_over_takes_no_system_call(way: str, kind: str, pools: str) -> None:
     found = counted(way, pools, kind, PASSES)
     assert found["futex_waits"] >= PASSES / 2, found
-    # While the kernel runs others on a carrier's processor, another carrier takes one of
-    # the two, and they meet again after some calls.
+    # While the kernel runs another program on a carrier's processor, another carrier
+    # takes one of the two threads. They are on one carrier again after some calls.
     most = OWN + 10 * found["preemptions"]
     assert found["calls"] - found["avoided"] < most, found
 
@@ -215,7 +225,7 @@ def test_a_hand_over_takes_no_system_call(way: str, kind: str, pools: str) -> No
 def test_a_time_limit_takes_no_memory_when_its_wait_is_over(
     way: str, pools: str
 ) -> None:
-    """Though the limit itself is an hour away, and its timer another carrier's."""
+    """The time limit is an hour away, and its timer belongs to another carrier."""
     with begun(way, [pools, "timed", str(PASSES)]) as pool:
         before = pool.resident()
         pool.turn()
@@ -226,7 +236,7 @@ def test_a_time_limit_takes_no_memory_when_its_wait_is_over(
 def test_a_request_takes_fewer_mode_switches_than_natively(
     pools: str, tmp_path: Path
 ) -> None:
-    """By strace: besides its receive, its send and its epoll_ctl(), hardly any."""
+    """strace shows hardly any call except the request's receive, send and epoll_ctl()."""
     calls = {}
     for way in ("native", "uring-1"):
         with begun(way, [pools, "epoll", str(TURNS)]) as pool:

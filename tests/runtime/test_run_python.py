@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Python's threads under flexsc run: a web server, and threads among themselves."""
+"""Python's threads under flexsc run: a web server, and threads that work together."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ print(*base.execute("select count(*), sum(a) from t").fetchone())
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_database_in_a_file(way: str, tmp_path: Path) -> None:
-    """Record locks among threads, fsync() and shared mappings."""
+    """SQLite uses record locks between threads, fsync() and shared mappings."""
     total = sum(i * 100 + j for i in range(6) for j in range(20))
     argv = [sys.executable, "-c", FILES, str(tmp_path / "base")]
     argv = [*launcher(way), *argv]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Which carrier runs whom: taking from others, and looking around for work."""
+"""Which carrier runs which threads: stealing from other carriers, and spinning for
+work.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ from programs import Program, launcher, started
 from test_command import flexsc
 from test_run_counters import Report
 
-SPIN = 20e-6  # seconds that one carrier looks around
+SPIN = 20e-6  # seconds for which one carrier spins before it sleeps
 
-# Main makes many threads runnable where it runs, and keeps that carrier until
-# they have run. Meanwhile another keeps one, too, if that is asked for, until
-# all are runnable. /proc/thread-self is the kernel thread that reads it: a round
-# in which main was moved doesn't count. It says how many rounds did, of those
-# that it made in so many seconds.
+# Main makes many threads runnable on its carrier, and keeps that carrier until they
+# have run. If asked to, another thread keeps a second carrier until all are runnable.
+# /proc/thread-self names the kernel thread that reads it: a round in which main was
+# moved doesn't count. The program prints how many rounds counted, of the rounds that it
+# made within some seconds.
 SHARES = r"""
 #include <linux/futex.h>
 #include <pthread.h>
@@ -92,7 +94,7 @@ static void make_runnable(int last)
 	syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, THREADS);
 }
 
-/* Without a call: the carrier has nobody else meanwhile. */
+/* Makes no call, so the carrier runs no other thread meanwhile. */
 static int see_them_run(void)
 {
 	double end = now() + 5;
@@ -137,7 +139,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Each thread sleeps for longer than a carrier looks around, again and again.
+# Each thread repeatedly sleeps for longer than a carrier spins.
 SLEEPS = r"""
 #include <pthread.h>
 #include <stdio.h>
@@ -172,7 +174,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Some that have run, and wait for good.
+# Threads that have run, and then wait forever.
 WAITS = r"""
 #include <pthread.h>
 #include <stdio.h>
@@ -225,7 +227,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 def counted(
     way: str, argv: list[str], cores: set[int] | None = None
 ) -> tuple[str, Report]:
-    """What it says, and what was counted."""
+    """Return the program's output, and the counters."""
     done = subprocess.run(
         [*launcher(way), "--stats", *argv],
         capture_output=True,
@@ -246,7 +248,7 @@ def two_cores() -> None:
 
 
 @pytest.mark.parametrize("way", ["uring-2", "uring-4", "threads-2"])
-def test_what_one_carrier_cannot_run_others_take(
+def test_carriers_steal_what_another_cannot_run(
     way: str, built: Callable[[str], str]
 ) -> None:
     said, report = counted(way, [built(SHARES), "30"])
@@ -255,8 +257,8 @@ def test_what_one_carrier_cannot_run_others_take(
 
 
 @pytest.mark.parametrize("way", ["uring-2", "threads-2"])
-def test_a_carrier_takes_half_at_a_time(way: str, built: Callable[[str], str]) -> None:
-    """Of 64: 32, 16, 8, 4, 2, 1 and 1."""
+def test_a_carrier_steals_half_at_a_time(way: str, built: Callable[[str], str]) -> None:
+    """Of 64 threads the carriers steal 32, 16, 8, 4, 2, 1 and 1."""
     two_cores()
     said, report = counted(way, [built(SHARES), "30", "keeper"])
 
@@ -266,17 +268,17 @@ def test_a_carrier_takes_half_at_a_time(way: str, built: Callable[[str], str]) -
     assert report["steals"] >= 5 * int(said)
 
 
-def test_one_carrier_takes_nothing(built: Callable[[str], str]) -> None:
+def test_a_single_carrier_steals_nothing(built: Callable[[str], str]) -> None:
     said, report = counted("uring-1", [built(SHARES), "1"])
     assert said == "0\n"
     assert (report["steals"], report["stolen"], report["wakes"]) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("way", ["uring-4", "uring-16", "threads-4"])
-def test_one_carrier_at_a_time_looks_around(
-    way: str, built: Callable[[str], str]
-) -> None:
-    """Meanwhile others sleep at once; and in any time there are only so many."""
+def test_one_carrier_at_a_time_spins(way: str, built: Callable[[str], str]) -> None:
+    """Other carriers without work sleep at once. The number of spins per time is
+    limited.
+    """
     two_cores()
     said, report = counted(way, [built(SLEEPS), way.partition("-")[2]])
     for_nothing = report["spins"] - report["found"]
@@ -284,7 +286,7 @@ def test_one_carrier_at_a_time_looks_around(
     assert for_nothing * SPIN <= float(said)
 
 
-def test_where_cores_are_scarce_none_looks_around(built: Callable[[str], str]) -> None:
+def test_no_carrier_spins_if_cores_are_scarce(built: Callable[[str], str]) -> None:
     program = built(SLEEPS)
     one = {min(os.sched_getaffinity(0))}
     for way, cores in (("uring-1", None), ("uring-4", one), ("threads-4", one)):
@@ -297,7 +299,7 @@ def test_where_cores_are_scarce_none_looks_around(built: Callable[[str], str]) -
 def test_carriers_without_work_sleep(
     way: str, built: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Looking around ends."""
+    """Spinning ends."""
     with started(Program(way, [built(WAITS)], tmp_path / "log")) as program:
         program.wait_until(lambda: "ready" in program.said())
         folder = Path(f"/proc/{program.process.pid}/task")
@@ -320,7 +322,8 @@ def test_carriers_without_work_sleep(
             awake += not asleep()
             time.sleep(0.01)
         after = seen()
-        # Hardly ever: threads of the engine that end, for instance, wake one.
+        # There are few wake-ups: for example, an ending thread of the engine wakes a
+        # carrier.
         assert awake < 10
         assert after["sleeps"] - before["sleeps"] < 10
         assert after["spins"] - before["spins"] < 10

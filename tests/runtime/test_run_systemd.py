@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The systemd drop-ins: are they well-formed, and does what they start run?
+"""The systemd drop-ins: they are well-formed, and their commands work.
 
-systemd itself isn't needed: the very command lines are run, with what the unit
-would put into their environment, on configurations of the tests' own.
+The tests don't need systemd. They execute the same command lines, with the
+environment that the unit would set, and with their own configurations.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from test_run_mariadb import SETTINGS, as_user, new_folder
 PACKAGING = Path(__file__).resolve().parents[2] / "packaging/systemd"
 UNITS = Path("/lib/systemd/system")
 NAMES = ("apache2", "mariadb", "tomcat10")
-# Every carrier's ring, in the way that programs.py calls it.
+# The number of carriers by default, as part of a way of programs.py.
 CARRIERS = len(os.sched_getaffinity(0))
 
 
 def drop_in(name: str) -> str:
-    """As installed, for the flexsc to test."""
+    """Return the drop-in as installed, with the command of the flexsc under test."""
     template = PACKAGING / f"{name}.service.d/flexsc.conf.in"
     return template.read_text().replace("@FLEXSC@", command())
 
 
 def settings(text: str, key: str) -> list[str]:
-    """The values of a key; an empty one takes back those before."""
+    """Return the values of a key. An empty value removes the earlier ones."""
     values: list[str] = []
     for line in text.replace("\\\n", " ").splitlines():
         name, equals, value = line.partition("=")
@@ -57,7 +57,9 @@ def unit(name: str) -> str:
 
 
 def argv(name: str, env: dict[str, str]) -> list[str]:
-    """What systemd would execute: the unit's own command is taken back."""
+    """Return the command that systemd would execute: the drop-in has removed the unit's
+    own.
+    """
     (line,) = settings(unit(name) + drop_in(name), "ExecStart")
     words = []
     for word in shlex.split(line):
@@ -70,7 +72,7 @@ def argv(name: str, env: dict[str, str]) -> list[str]:
 
 
 def way() -> str:
-    """As which way of programs.py it has to run here."""
+    """Return the way of programs.py in which flexsc run works on this machine."""
     probe = subprocess.run(
         [command(), "run", "true"], capture_output=True, timeout=PATIENCE
     )
@@ -86,7 +88,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_the_start_is_changed(name: str) -> None:
+def test_only_the_start_command_is_changed(name: str) -> None:
     text = drop_in(name)
     lines = [line for line in text.splitlines() if line and line[0] != "#"]
     assert lines[:2] == ["[Service]", "ExecStart="]
@@ -96,14 +98,14 @@ def test_only_the_start_is_changed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_systemd_understands_it(name: str, folder: Path) -> None:
+def test_systemd_accepts_the_drop_in(name: str, folder: Path) -> None:
     tool = installed("systemd-analyze", "systemd")
     (folder / f"{name}.service").write_text(unit(name))
     (folder / f"{name}.service.d").mkdir()
     place = folder / f"{name}.service.d/flexsc.conf"
 
     def complaints(text: str) -> list[str]:
-        """About this drop-in, or the command in it."""
+        """Return systemd's complaints about this drop-in, or about the command in it."""
         place.write_text(text)
         done = subprocess.run(
             [tool, "verify", "--man=no", str(folder / f"{name}.service")],
@@ -118,7 +120,7 @@ def test_systemd_understands_it(name: str, folder: Path) -> None:
             if "flexsc" in line or f"{name}.service:" in line
         ]
 
-    # The oracle: what is wrong is told.
+    # The oracle: systemd-analyze finds an error.
     wrong = drop_in(name).replace(command(), "/none/flexsc")
     if not complaints(wrong):
         pytest.skip("systemd-analyze doesn't work here")
@@ -167,7 +169,7 @@ def test_apache_starts_reloads_and_stops(folder: Path) -> None:
     env["APACHE_CONFDIR"] = str(folder)
 
     def run(words: list[str]) -> None:
-        """As systemd runs what is to fork."""
+        """Execute a command as systemd executes one that forks."""
         done = subprocess.run(
             words, env=env, capture_output=True, text=True, timeout=PATIENCE
         )
@@ -179,7 +181,7 @@ def test_apache_starts_reloads_and_stops(folder: Path) -> None:
         return False
 
     def pid_file() -> int:
-        """The daemon writes it when who started it may have ended."""
+        """The daemon may write the file after its parent has ended."""
         with contextlib.suppress(OSError, ValueError):
             return int((folder / "pid").read_text())
         return 0
@@ -189,7 +191,7 @@ def test_apache_starts_reloads_and_stops(folder: Path) -> None:
     pid = pid_file()
     try:
         assert eventually(serves)
-        # A child makes its carriers when it makes its threads.
+        # A child creates its carriers when it creates its threads.
         assert eventually(lambda: carried_by(way(), children(pid)))
         before = children(pid)
         (reload,) = settings(unit("apache2"), "ExecReload")
@@ -209,7 +211,7 @@ def test_apache_starts_reloads_and_stops(folder: Path) -> None:
             os.killpg(pid, signal.SIGKILL)
 
 
-def test_mariadb_tells_systemd_that_it_is_ready() -> None:
+def test_mariadb_notifies_systemd_when_ready() -> None:
     installed("mariadbd", "mariadb-server")
     base = new_folder()
     port = free_port()
@@ -237,7 +239,7 @@ def test_mariadb_tells_systemd_that_it_is_ready() -> None:
                     assert process.poll() is None, (base / "log").read_text()
 
             wait_for("READY=1")
-            # It is the server itself, as the unit's main process has to be.
+            # The process is the server itself, as the unit's main process has to be.
             exe = os.readlink(f"/proc/{process.pid}/exe")
             assert Path(exe).name == "mariadbd"
             assert carried_by(way(), [process.pid])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Waits of every kind under flexsc run, told by what was counted.
+"""Waits of every kind under flexsc run, checked by counters.
 
-A wait that needs a kernel thread of its own brings a user thread home, and what
-is posted takes it away again. A thread that does both in turn has to stay there:
-two hand-overs for each wait would make it several times slower than natively.
+A wait that needs its own kernel thread returns a user thread to its host. A posted
+call moves it to a carrier again. A thread that makes both in turn has to stay on its
+host: two hand-overs for each wait would make it several times slower than natively.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from test_run_counters import Report, counted
 ROUNDS = 400
 WAYS = ("uring-1", "uring-4", "threads-1")
 
-# Main tells the other thread, in the way to be tried, and waits for a byte.
+# Main wakes the other thread in the way under test, and waits for a byte.
 SOURCE = """
 #define _GNU_SOURCE
 #include <linux/aio_abi.h>
@@ -114,7 +114,7 @@ static void by_aio(void)
 	read_from(0);
 }
 
-/* A library may have system calls of its own. */
+/* Makes a system call that the runtime can't see, as a library may. */
 static void by_itself(void)
 {
 	char byte;
@@ -185,7 +185,7 @@ static void by_signal(void)
 	check(!sigwait(&user, &signo), "sigwait");
 }
 
-/* Nobody else wants it. */
+/* A lock that no other thread wants. */
 static void by_lock(void)
 {
 	struct flock whole = { .l_type = F_WRLCK };
@@ -287,7 +287,7 @@ def told(way: str, program: str, kind: str) -> Report:
 
 
 @pytest.mark.parametrize("kind", (*KINDS, "lock", "itself"))
-def test_the_waits_are_what_they_are_natively(waits: str, kind: str) -> None:
+def test_the_waits_work_as_natively(waits: str, kind: str) -> None:
     done = subprocess.run(
         [*launcher("native"), waits, kind],
         cwd=Path(waits).parent,
@@ -301,13 +301,13 @@ def test_the_waits_are_what_they_are_natively(waits: str, kind: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_who_needs_its_kernel_thread_often_stays_there(
+def test_a_thread_that_often_needs_its_host_stays_there(
     way: str, kind: str, waits: str
 ) -> None:
-    """Each thread returns to its host several times, twice as long each time.
+    """Each thread returns to its host several times, and stays twice as long each time.
 
-    There it makes its other calls, too, and no syscall thread waits in its place.
-    Main may have a read and a write to post for each round.
+    On its host it also makes its other calls there, so no syscall thread waits for
+    it. In each round main may post a read and a write.
     """
     report = told(way, waits, kind)
     assert report["returns"] < ROUNDS / 8
@@ -321,14 +321,14 @@ def test_a_lock_that_is_free_needs_no_thread(way: str, waits: str) -> None:
     assert report["returns"] < 20
     # A thread begins on its host, and makes its first round there.
     assert report["exposed"] >= 4 * (ROUNDS - 1)
-    # The pipes' bytes alone.
+    # Only the calls for the pipes' bytes.
     assert report["posted"] <= 4 * ROUNDS + 20
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_wait_that_nobody_sees_keeps_a_carrier_a_few_times(
-    way: str, waits: str
-) -> None:
-    """The monitor finds it, after 10 ms at least; then it stays on its host."""
+def test_an_unseen_wait_keeps_a_carrier_a_few_times(way: str, waits: str) -> None:
+    """The monitor finds such a wait after at least 10 ms. Then the thread stays on its
+    host.
+    """
     report = told(way, waits, "itself")
     assert report.causes.get("(preempted)", 0) < 20

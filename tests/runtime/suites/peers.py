@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Run others' test suites natively and under a command, and compare.
+"""Run test suites of other projects natively and under a command, and compare.
 
     peers.py [OPTION...] -- PREFIX...
 
-Suites are the Open POSIX Test Suite ("posix") and libuv's tests ("libuv"); both come
-from Debian's source packages, and are built in the work folder. Each test is run
-natively, which is remembered there, then as "PREFIX... TEST". One that passes natively
-and not so is run again both ways, to tell what fails from what is flaky.
+The suites are the Open POSIX Test Suite ("posix") and libuv's tests ("libuv"). Both
+come from Debian's source packages, and are built in the work folder. Each test runs
+natively, and the work folder keeps the result. Then it runs as "PREFIX... TEST". A
+test that passes only natively runs again in both ways, to distinguish failing tests
+from flaky ones.
 
 A name is SUITE/TEST, such as posix/fork/4-1 or libuv/tcp_ping_pong. A file of known
-failures has one a line: the name, and the reason.
+failures has one per line: the name, and the reason.
 
-The last line is "N passed, N failed": of the tests that pass natively, how many pass
-under the PREFIX, if only now and then, and how many don't, other than the known. The
-status is 0 if none failed, 1 if some did, 2 if there was an error, 3 if the suites can't
-be fetched.
+The last line is "N passed, N failed". It counts the tests that pass natively: how
+many of them pass under the PREFIX, even if only sometimes, and how many fail and
+aren't known failures. The status is 0 if none failed, 1 if some failed, 2 if there
+was an error, 3 if the suites can't be fetched.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from runner import Outcome, PeersError, Runner, SourceError, settle
 from suites import SUITES, Suite, Test
 
 WORK = Path(__file__).resolve().parents[3] / "build-test" / "peers"
-AGAIN = 15  # more runs, of a test that seems to fail
+AGAIN = 15  # more runs of a test that seems to fail
 PASS = "PASS"
 
 
 class Peers:
-    """One suite, natively and under the prefix."""
+    """One suite, run natively and under the prefix."""
 
     def __init__(self, suite: Suite, runner: Runner, timeout: float) -> None:
         self.suite = suite
@@ -53,7 +54,7 @@ class Peers:
         return self.suite.result(outcome) == PASS
 
     def fails(self, test: Test, prefix: Sequence[str]) -> str:
-        """Why a test that failed once does fail: "" if it is flaky, here or natively."""
+        """Return why a failed test isn't flaky; "" if it is, here or natively."""
         natively = 0
         for _ in range(AGAIN):
             if self.passes(test, *prefix):
@@ -70,7 +71,7 @@ class Peers:
         prefix: Sequence[str],
         known: dict[str, str],
     ) -> tuple[int, int]:
-        """How many pass and fail. "native" gets the native results that it lacks."""
+        """Return how many tests pass and fail. Adds missing native results to "native"."""
         new = self.results([test for test in tests if test.name not in native])
         native |= {name: self.suite.result(outcome) for name, outcome in new.items()}
         tests = [test for test in tests if native[test.name] == PASS]
@@ -117,7 +118,7 @@ def options(words: list[str]) -> argparse.Namespace:
     path = shutil.which(found.prefix[0]) if found.prefix else None
     if path is None:
         parser.error("after --, give a command that runs a program")
-    # Tests run in folders of their own, so a relative path must not be.
+    # Tests run in folders of their own, so make a relative path absolute.
     found.prefix[0] = os.path.abspath(path)
     return found
 

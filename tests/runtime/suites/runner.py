@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Runs commands side by side, each with a limit of time, and leaves nothing of them.
+"""Run commands in parallel, each with a time limit, and leave none of their processes.
 
-Each command leads a session of its own, whose process group is killed when the command
-ends or is out of time. What left the group becomes a child of this process, which is a
-subreaper. Its environment names the command that it came from; it is killed when that
-one has ended.
+Each command leads a session of its own. The runner kills its process group when the
+command ends or exceeds its limit. A process that left the group becomes a child of
+this process, which is a subreaper. A variable in its environment names the command
+that started it. The runner kills the process when that command has ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import IO
 
 TAG = "PEERS_RUN"
 TICK = 0.05  # seconds
-LOUD = 64 << 20  # bytes of output: a command that writes more is in a loop
+LOUD = 64 << 20  # a command that prints more bytes is in a loop
 TAIL = 4000  # bytes of output that are kept
 
 PR_CAPBSET_DROP = 24
@@ -36,16 +36,16 @@ CAP_SYS_TIME = 25
 
 
 class PeersError(Exception):
-    """What ends the run, for its user to read."""
+    """An error that ends the run. Its text is for the user."""
 
 
 class SourceError(PeersError):
-    """The tests themselves can't be had."""
+    """The suite can't be fetched."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """Commands of one group never overlap."""
+    """A command. Commands of one group never overlap."""
 
     name: str
     argv: Sequence[str]
@@ -57,19 +57,19 @@ class Command:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended: status is as subprocess has it, None if killed."""
+    """The end of a command: status as in subprocess, None if the command was killed."""
 
     status: int | None
     output: str
 
 
 def settle() -> None:
-    """Have all commands start alike: with no signal ignored or blocked. None may set the
-    machine's clock, which some tests would, or write core files.
+    """Give all commands the same start: with no signal ignored or blocked. They can't
+    set the machine's clock, as some tests try to, and write no core files.
     """
     for number in signal.valid_signals():
         if signal.getsignal(number) is signal.SIG_IGN:
-            # Unlike SIG_IGN, a handler is reset by exec.
+            # exec() resets a handler, but keeps SIG_IGN.
             signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
@@ -96,7 +96,7 @@ def tag_of(pid: int) -> str:
 
 
 def end_orphans(tag: str) -> None:
-    """Kill and reap what a command that has ended left behind."""
+    """Kill and reap the processes that a command has left."""
     for pid in children():
         if tag_of(pid) == tag:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -145,7 +145,7 @@ class Runner:
         return Outcome(status if ended else None, text)
 
     def all(self, commands: Sequence[Command]) -> dict[str, Outcome]:
-        """By name."""
+        """Run the commands. Return their outcomes by name."""
         groups: dict[str, list[Command]] = {}
         for command in commands:
             groups.setdefault(command.group, []).append(command)

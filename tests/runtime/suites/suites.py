@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Whose tests these are: where they come from, how they are built, how each is
-run, and what its end means.
+"""The test suites: where they come from, how they are built, how each test runs, and
+what its result means.
 
-Sources are Debian's, by apt with lists and configuration of its own in the work
-folder: nothing of the machine's is touched. What is there already is kept.
+The sources are Debian's, fetched by apt with its own lists and configuration in the
+work folder. Nothing on the machine changes. Existing files are kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BUILD_LIMIT = 900.0
 COMPILE_LIMIT = 60.0
 LIST_LIMIT = 60.0
 
-# Debian's packages, by program.
+# The Debian package of each program.
 PACKAGES = {
     "apt-get": "apt",
     "cc": "gcc",
@@ -40,7 +40,7 @@ Words = Sequence[str | Path]
 
 @dataclass(frozen=True)
 class Test:
-    """Tests of one group never overlap."""
+    """A test. Tests of one group never overlap."""
 
     name: str
     argv: Sequence[str]
@@ -63,7 +63,7 @@ def need(program: str) -> None:
 
 
 def mirror(release: str) -> str:
-    """Where this machine has its packages of the release from."""
+    """Return the address from which this machine gets the packages of the release."""
     fields = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
     argv = ["apt-get", "indextargets", "--format", fields, "Created-By: Packages"]
     listing = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -112,7 +112,7 @@ class Suite(ABC):
         return self.build(runner, wanted)
 
     def apt(self) -> list[str | Path]:
-        """apt-get, made to keep to the work folder."""
+        """Return an apt-get command that uses the work folder only."""
         folder = self.work / "apt"
         for name in ("lists/partial", "cache/archives/partial"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ class Suite(ABC):
         return words
 
     def fetch(self, runner: Runner) -> None:
-        """The source is either there in full or not at all."""
+        """A rename at the end makes the source either complete or absent."""
         need("apt-get")
         need("dpkg-source")
         apt = self.apt()
@@ -152,12 +152,12 @@ class Suite(ABC):
 
 
 class Posix(Suite):
-    """The Open POSIX Test Suite, as far as it tests what a runtime for threads
-    may change: threads, semaphores, signals, processes, time, and waiting.
+    """The Open POSIX Test Suite: the parts that a runtime for threads may affect, which
+    are threads, semaphores, signals, processes, time, and waits.
 
     A test is a program N-M.c, or a script that runs a program with a number.
-    Programs find their files, and each other, from the suite's top folder.
-    Those of an interface share names of files and semaphores.
+    Programs find their files, and each other, from the suite's top folder. Tests of
+    one interface use the same names of files and semaphores.
     """
 
     name = "posix"
@@ -200,7 +200,7 @@ class Posix(Suite):
     def result(self, outcome: Outcome) -> str:
         if outcome.status is None:
             return "TIMEOUT"
-        # A prefix may tell of a signal as shells do.
+        # A prefix may report a signal as shells do.
         if outcome.status < 0 or outcome.status > 128 and outcome.status != 255:
             return "CRASH"
         return self.RESULTS.get(outcome.status, "FAIL")
@@ -213,7 +213,7 @@ class Posix(Suite):
         for path in missing:
             if compiled[str(path)].status == 0:
                 Path(f"{path}.new").rename(path)
-        # Some of them can't be built.
+        # Some tests can't be built.
         return [test for test in tests if Path(test.argv[0]).exists()]
 
     def _listed(self) -> list[Test]:
@@ -230,7 +230,7 @@ class Posix(Suite):
     def _test(self, name: str, path: Path, interface: str) -> list[Test]:
         argv = [str(path.with_suffix(self.SUFFIX))]
         if path.suffix == ".sh":
-            # The other scripts say that there is nothing to run.
+            # The other scripts only print that there is nothing to run.
             script = self.SCRIPTED.search(path.read_text(errors="replace"))
             if not script:
                 return []
@@ -252,17 +252,17 @@ class Posix(Suite):
 
 
 class Libuv(Suite):
-    """libuv's own tests. Its runner starts, for one test, the servers that it
-    needs, and the test. Ports and files are the same for all of them, so one
-    runs at a time, on the whole machine.
+    """libuv's own tests. For one test, its runner starts the test and the servers that
+    it needs. All tests use the same ports and files, so only one runs at a time, on
+    the whole machine.
     """
 
     name = "libuv"
     package = "libuv1"
     programs = ("cc", "cmake", "make")
 
-    # The runner ends most tests after five seconds, times what Debian's build
-    # has here, too.
+    # The runner ends most tests after five seconds, times this factor, which Debian's
+    # build sets, too.
     ENV = {"UV_RUN_AS_ROOT": "1", "UV_TEST_TIMEOUT_MULTIPLIER": "2"}
     RESULTS = {0: "PASS", 7: "SKIP"}
 
@@ -287,7 +287,7 @@ class Libuv(Suite):
         return [t for t in self._listed(runner, program) if wanted.search(t.name)]
 
     def _alone(self) -> None:
-        """Ends with this process, and is nowhere in the file system."""
+        """Take an abstract socket as a lock, which ends with this process."""
         self.lock = socket.socket(socket.AF_UNIX)
         try:
             self.lock.bind("\0flexsc-peers-libuv")
@@ -295,7 +295,7 @@ class Libuv(Suite):
             raise PeersError("another process is running libuv's tests here") from None
 
     def _listed(self, runner: Runner, program: Path) -> list[Test]:
-        # Longer than what is kept of a command's output.
+        # A command's output is cut to a size below that of this list, so use a file.
         listing = self.work / "libuv-tests.txt"
         argv: Words = ["sh", "-c", 'exec "$0" --list > "$1"', program, listing]
         check(runner, argv, self.source, LIST_LIMIT, self.ENV)
