@@ -69,7 +69,7 @@ static void read_from(int i)
 	check(read(pipes[i][0], &byte, 1) == 1, "read");
 }
 
-static void tell(void)
+static void wake_other(void)
 {
 	write_to(0);
 }
@@ -199,18 +199,18 @@ static void by_lock(void)
 
 static const struct wait {
 	const char *name;
-	void (*tell)(void), (*wait)(void);
+	void (*wake_other)(void), (*wait)(void);
 } waits[] = {
-	{ "select", tell, by_select },
-	{ "poll", tell, by_poll },
-	{ "epoll_pwait2", tell, by_epoll },
-	{ "io_getevents", tell, by_aio },
+	{ "select", wake_other, by_select },
+	{ "poll", wake_other, by_poll },
+	{ "epoll_pwait2", wake_other, by_epoll },
+	{ "io_getevents", wake_other, by_aio },
 	{ "semtimedop", post_semaphore, by_semaphore },
 	{ "msgrcv", send_message, by_message },
 	{ "futex", post_shared, by_shared },
 	{ "sigwait", send_signal, by_signal },
-	{ "lock", tell, by_lock },
-	{ "itself", tell, by_itself },
+	{ "lock", wake_other, by_lock },
+	{ "itself", wake_other, by_itself },
 };
 
 static const struct wait *chosen;
@@ -249,13 +249,13 @@ int main(int argc, char **argv)
 	alarm(60);
 	pthread_create(&other, NULL, answer, NULL);
 	for (int i = 0; i < ROUNDS; i++) {
-		chosen->tell();
+		chosen->wake_other();
 		read_from(1);
 	}
 	pthread_join(other, NULL);
 	msgctl(queue, IPC_RMID, NULL);
 	semctl(semaphores, 0, IPC_RMID);
-	puts("told");
+	puts("done");
 	return 0;
 }
 """
@@ -278,9 +278,9 @@ def waits(tmp_path_factory: pytest.TempPathFactory) -> str:
     return compiled(folder, SOURCE, f"-DROUNDS={ROUNDS}", "-pthread")
 
 
-def told(way: str, program: str, kind: str) -> Report:
+def measured(way: str, program: str, kind: str) -> Report:
     done = counted(way, [program, kind], cwd=Path(program).parent)
-    assert (done.returncode, done.stdout) == (0, "told\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     report = Report(done.stderr)
     report.check()
     return report
@@ -296,7 +296,7 @@ def test_the_waits_work_as_natively(waits: str, kind: str) -> None:
         timeout=PATIENCE,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "told\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -309,7 +309,7 @@ def test_a_thread_that_often_needs_its_host_stays_there(
     On its host it also makes its other calls there, so no syscall thread waits for
     it. In each round main may post a read and a write.
     """
-    report = told(way, waits, kind)
+    report = measured(way, waits, kind)
     assert report["returns"] < ROUNDS / 8
     assert report["departures"] < ROUNDS / 8
     assert report["posted"] < 3 * ROUNDS
@@ -317,7 +317,7 @@ def test_a_thread_that_often_needs_its_host_stays_there(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lock_that_is_free_needs_no_thread(way: str, waits: str) -> None:
-    report = told(way, waits, "lock")
+    report = measured(way, waits, "lock")
     assert report["returns"] < 20
     # A thread begins on its host, and makes its first round there.
     assert report["exposed"] >= 4 * (ROUNDS - 1)
@@ -330,5 +330,5 @@ def test_an_unseen_wait_keeps_a_carrier_a_few_times(way: str, waits: str) -> Non
     """The monitor finds such a wait after at least 10 ms. Then the thread stays on its
     host.
     """
-    report = told(way, waits, "itself")
+    report = measured(way, waits, "itself")
     assert report.causes.get("(preempted)", 0) < 20
