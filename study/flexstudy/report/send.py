@@ -173,7 +173,7 @@ FIGURES = [
         State.MEASURED,
         differs="Events are delivered by io_uring or by the kernel module; epoll, "
         "edge-triggered, stands for /dev/poll. The server has 100 us of work for a "
-        "request. docs/explanation/measuring.md has the command of each figure.",
+        "request. study/docs/benches.md has the command of each figure.",
         benches=[EVENTS, OVERLOAD],
         rows=rows,
         draws=[
