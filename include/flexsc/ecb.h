@@ -67,8 +67,9 @@ int flexsc_ecb_probe(const char *backend, char *why, size_t size);
 struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb);
 
 /*
- * Set the groups whose events are delivered, or also notify the owner, and handle the
- * events that were held. Posts by threads are delivered regardless of "deliver".
+ * Set the groups whose events are delivered, and the groups that also notify the owner;
+ * handle the events that were held. Posts by threads are delivered regardless of
+ * "deliver".
  */
 int flexsc_ecb_deliver(struct flexsc_ecb *ecb, uint32_t groups);
 int flexsc_ecb_notify(struct flexsc_ecb *ecb, uint32_t groups);
@@ -120,7 +121,8 @@ int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word);
 
 /*
  * Create sources whose descriptors belong to the library. Taking their events needs a
- * system call. The first: signals of the set, which are blocked for the calling thread.
+ * system call. flexsc_ecb_signal(): signals of the set, which the function blocks for
+ * the calling thread.
  */
 int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 		      void *data);
@@ -140,8 +142,8 @@ int flexsc_ecb_file(struct flexsc_ecb *ecb, const char *path, uint32_t mask,
 		    int group, void *data);
 
 /*
- * Report that calls of a loop are complete. Then dispatch and prepare the loop, as an
- * outer loop does.
+ * An event reports that calls of the loop are complete. The program then dispatches and
+ * prepares the loop, as for flexsc_loop_fd().
  */
 int flexsc_ecb_loop(struct flexsc_ecb *ecb, struct flexsc_loop *loop, int group,
 		    void *data);

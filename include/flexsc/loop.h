@@ -119,7 +119,8 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
 int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
 /*
- * Returns the engine's name; and one line about why a better one isn't used, or NULL.
+ * Return the engine's name, and one line about why a better engine isn't used (or
+ * NULL).
  */
 const char *flexsc_loop_engine(const struct flexsc_loop *loop);
 const char *flexsc_loop_why(const struct flexsc_loop *loop);

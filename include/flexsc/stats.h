@@ -21,7 +21,7 @@ struct flexsc_stats {
 	uint64_t cancelled;	/* ended early on request */
 	uint64_t waited;	/* calls that had to wait for an entry */
 	uint64_t batches;	/* batches submitted to the engine */
-	uint64_t batched;	/* calls in them; mean = batched / batches */
+	uint64_t batched;	/* calls in these batches; mean = batched / batches */
 	uint64_t mode_switches;	/* system calls made by the library and its threads */
 	uint64_t by_inline;	/* calls made inline by the owner */
 	uint64_t by_uring;	/* calls executed by io_uring */

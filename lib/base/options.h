@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options that a program passes begin with their size, a size_t, because later releases
- * append fields. A program of an older release passes fewer, and one of a newer release
- * may pass more if they are zero, their default.
+ * A struct of options that a program passes begins with the struct's size, a size_t,
+ * because later releases append fields. A program that was compiled for an older
+ * release passes a shorter struct. One compiled for a newer release may pass a longer
+ * struct if the bytes that this library doesn't know are zero, their default.
  */
 #ifndef FLEXSC_OPTIONS_H
 #define FLEXSC_OPTIONS_H

@@ -59,7 +59,7 @@ static inline long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2,
 }
 
 #else
-#error "FlexSC knows x86-64 and aarch64"
+#error "FlexSC supports only x86-64 and aarch64"
 #endif
 
 #define PTR(p)	((uint64_t)(uintptr_t)(p))

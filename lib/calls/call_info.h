@@ -89,7 +89,7 @@ enum call_closes {
 	CLOSES_NOTHING = 0,
 	CLOSES_ONE,	/* argument 0 */
 	CLOSES_OTHER,	/* argument 1, unless it equals argument 0 */
-	CLOSES_RANGE,	/* from argument 0 to 1; argument 2 has flags */
+	CLOSES_RANGE,	/* argument 0 to argument 1; argument 2 has flags */
 	CLOSES_SHUT,	/* shutdown(): nothing, but calls on argument 0 stop waiting */
 };
 

@@ -17,7 +17,7 @@ struct partial {
 };
 
 enum kind {
-	WHOLE,		/* a write that isn't split; a read is as BUFFER */
+	WHOLE,		/* not transferred in parts */
 	BUFFER,		/* args[1] is the address of the data, args[2] the length */
 	VECTOR,		/* args[1] is an array of args[2] struct iovec */
 	MESSAGE,	/* args[1] is a struct msghdr */

@@ -18,9 +18,9 @@ extern const struct engine flexsc__engine_uring_failed;
 int flexsc__engine_open(struct flexsc_loop *loop);
 
 /*
- * Owner only. Called before the program installs a seccomp filter that may forbid their
- * system calls: make the loop work without io_uring and without an epoll set from now
- * on. Both still work during the call, so no call is lost.
+ * Owner only: make the loop work without io_uring and without an epoll set from now on.
+ * Called before the program installs a seccomp filter that may forbid the system calls
+ * of both. Both still work during this function, so no call is lost.
  */
 void flexsc__engine_retire(struct flexsc_loop *loop);
 /*

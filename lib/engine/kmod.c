@@ -103,7 +103,7 @@ static COLD int kmod_make_room(struct kmod *kmod)
 	return err;
 }
 
-/* Submit an entry, or refuse its call. */
+/* Submit an entry. If the submission ring stays full, end the call with an error. */
 static inline void kmod_push(struct flexsc_loop *loop, uint32_t index)
 {
 	struct kmod *kmod = kmod_of(loop);
@@ -143,9 +143,9 @@ static bool needs_kick(const struct kmod *kmod)
 }
 
 /*
- * Is the submission ring empty, and no thread polling it? If then a single call that
- * can't block was posted, the owner makes it as a plain system call, because entering
- * the module costs more than the call.
+ * Is the submission ring empty, and no thread polling it? In that case the owner makes
+ * a single posted call that can't block as a plain system call, because entering the
+ * module costs more than the call.
  */
 static bool is_lone(const struct kmod *kmod)
 {
@@ -185,8 +185,8 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 	case CLASS_WORK:
 		call_of(loop, index)->route = BY_KERNEL;
 		/*
-		 * The module makes no calls of these two classes. If no syscall thread
-		 * of a pool can be created, the call fails.
+		 * The module makes neither CLASS_ADMIN calls nor work. If no syscall
+		 * thread of a pool can be created, the call fails.
 		 */
 		if (!flexsc__kmod_to_pool(loop, index))
 			call_refuse(loop, index, loop->no_thread);
@@ -219,8 +219,8 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 
 		if (entry_status(entry) != FLEXSC_SUBMITTED) {
 			/*
-			 * Cancelled. A part may have been transferred before: that is
-			 * the result then.
+			 * The call was cancelled. If it had transferred a part before,
+			 * its result is that part's length.
 			 */
 			call_refuse(loop, index,
 				    flexsc__kmod_finish(loop, index,
@@ -273,8 +273,9 @@ static void kmod_submit(struct flexsc_loop *loop)
 }
 
 /*
- * The owner's credentials have changed since its last ioctl(), so the module refused
- * lseek(). Enter through ioctl(), which security modules check.
+ * Enter the module by ioctl(), because it has refused the cheaper lseek(): the owner's
+ * credentials have changed since its last ioctl(). Linux security modules (LSM) check
+ * an ioctl().
  */
 static COLD long kmod_enter_asked(struct kmod *kmod)
 {
@@ -311,8 +312,8 @@ static int kmod_enter(struct kmod *kmod, uint64_t ns)
 }
 
 /*
- * Has the kernel made a syscall thread return since the last check? Then the module
- * must check which entries were left to that thread, and the owner has to enter it.
+ * Has the kernel made a syscall thread return since the last check? If so, the owner
+ * has to enter the module, which then checks which entries that thread has left.
  */
 static bool kmod_take_deserted(struct kmod *kmod)
 {
@@ -486,8 +487,9 @@ static int kmod_open(struct flexsc_loop *loop)
 		flexsc__private_fd_close(kmod->fd);
 	free(kmod);
 	/*
-	 * If the loop has no entries left, it can't try another engine: return an
-	 * error that doesn't cause that.
+	 * flexsc__kmod_why() may return -EOPNOTSUPP, after which the loop tries another
+	 * engine. That needs the loop's own entries: without them, return the original
+	 * error.
 	 */
 	return loop->entries.count ?
 		       flexsc__kmod_why(err, loop->why, sizeof(loop->why)) :

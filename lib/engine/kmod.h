@@ -23,8 +23,8 @@
 /* How an entry is executed; call->route. */
 enum route {
 	BY_KERNEL,
-	BY_KERNEL_IN_PARTS,	/* its remainder may need another entry into the
-				 * kernel; guarded */
+	BY_KERNEL_IN_PARTS,	/* as BY_KERNEL; guarded, because its remainder may
+				 * enter the kernel again */
 	BY_KERNEL_CLOSING,	/* closes a descriptor that calls may be waiting for */
 	BY_POOL,	/* the pool makes the call */
 };
@@ -69,8 +69,10 @@ struct kmod {
 	struct bouncing bouncing;
 
 	struct lock lock;	/* guards the fields below */
-	struct call_list strays;	/* entries of syscall threads that a filter
-					 * keeps from entering the kernel */
+	struct call_list strays;	/* Entries that syscall threads have taken
+					 * and can't continue, because a seccomp
+					 * filter keeps these threads from entering
+					 * the module. */
 	struct server *servers;
 	uint32_t count, max;
 	bool ending;
@@ -116,10 +118,14 @@ int flexsc__kmod_area_map(struct kmod *kmod);
 int flexsc__kmod_area_unmap(struct kmod *kmod, const struct arena *was);
 
 /*
- * kmod_threads.c: the module's syscall threads, and the pool to use when none is left.
+ * kmod_threads.c: the module's syscall threads, and the pool that replaces them when no
+ * more can be created.
  */
 
-/* The maximum number of syscall threads; the rest is for a pool. */
+/*
+ * The maximum number of the module's syscall threads. The rest of options.max_threads
+ * is left for a pool.
+ */
 uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop);
 
 /* Any thread: create one more; false if that is impossible. */
@@ -160,15 +166,12 @@ bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
 
 /* kmod_reap.c: entries that the module returns, complete or INTERRUPTED. */
 
-/*
- * Guard the call's descriptors, because its remainder may need another entry into the
- * kernel.
- */
+/* Guard the call's descriptors, because its remainder may enter the kernel again. */
 COLD void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * Called when the kernel has completed the call with ret: end a close or a partial
- * transfer of the call. Returns the call's result.
+ * Called when the kernel has completed the call with ret: report the close of a
+ * descriptor, or add up the parts of a partial transfer. Returns the call's result.
  */
 int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 			    int64_t ret);
@@ -177,8 +180,8 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 bool flexsc__kmod_collect(struct flexsc_loop *loop);
 
 /*
- * Collect the entries whose syscall thread can't return them, because a filter keeps it
- * from entering the kernel.
+ * Collect the entries that syscall threads can't return, because a filter keeps these
+ * threads from entering the kernel.
  */
 COLD void flexsc__kmod_collect_strays(struct flexsc_loop *loop);
 

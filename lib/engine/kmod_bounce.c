@@ -70,16 +70,16 @@ static bool tracepoint(const char *path)
  */
 static void say_why(struct flexsc_loop *loop)
 {
-	const char *why = "auditing, or a tracepoint on system calls, watches "
-			  "them";
+	const char *why = "auditing or a tracepoint watches this thread's "
+			  "system calls";
 	int saved = errno, pid = tracer();
 	char text[64];
 
 	if (pid) {
-		snprintf(text, sizeof(text), "tracer %d watches them", pid);
+		snprintf(text, sizeof(text), "process %d traces this thread", pid);
 		why = text;
 	} else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2) {
-		why = "a seccomp filter watches them";
+		why = "this thread has a seccomp filter";
 	} else if (tracepoint(TRACEPOINTS "raw_syscalls/enable") ||
 		   tracepoint(TRACEPOINTS "syscalls/enable")) {
 		why = "a tracepoint on system calls is enabled";

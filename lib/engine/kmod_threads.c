@@ -314,7 +314,7 @@ void flexsc__kmod_threads_forked(struct kmod *kmod)
 
 /* The pool. */
 
-/* The number of the loop's max_threads that the pool may create. */
+/* The part of options.max_threads that is reserved for the pool. */
 static uint32_t pool_share(const struct flexsc_loop *loop)
 {
 	uint32_t half = loop->options.max_threads / 2;

@@ -183,7 +183,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	ring->enter_fd = (unsigned int)ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
-	/* Ignore errors: the ring works without these two. */
+	/* Ignore errors of both functions: the ring works without what they do. */
 	io_uring_ring_dontfork(&ring->uring);
 	ring_register(ring);
 	return 0;

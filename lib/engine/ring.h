@@ -30,7 +30,8 @@
 struct ring {
 	struct io_uring_sqe *sqes;
 	uint32_t tail;		/* index of the next request to fill */
-	uint32_t head;		/* the kernel has consumed the requests before it */
+	uint32_t head;		/* the kernel has consumed the requests before this
+				 * index */
 	uint32_t mask;
 	bool polled;		/* SQPOLL: a kernel thread polls, on kernel_cores */
 	unsigned int enter_fd;	/* the descriptor, or the registered index */
@@ -87,7 +88,7 @@ static inline struct io_uring_sqe *ring_request(struct ring *ring)
 	return &ring->sqes[ring->tail++ & ring->mask];
 }
 
-/* Return the request that was taken last. */
+/* Give back the request that was taken last, because no call uses it. */
 static inline void ring_return(struct ring *ring)
 {
 	ring->tail--;
@@ -106,8 +107,8 @@ static inline uint32_t ring_unseen(const struct ring *ring)
 static inline bool ring_poller_sleeps(const struct ring *ring)
 {
 	/*
-	 * Sequentially consistent, to be ordered with R1. Otherwise the poller
-	 * might fall asleep and miss requests.
+	 * A sequentially consistent load, ordered after R1. Otherwise the poller might
+	 * fall asleep after this check and miss requests.
 	 */
 	return __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) &
 	       IORING_SQ_NEED_WAKEUP;

@@ -74,7 +74,7 @@ bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
 	 * Another thread may have made its work visible and not yet have called
 	 * loop_notify(): make the next turn collect.
 	 */
-	atomic_store_explicit(&loop->told, true, memory_order_relaxed);
+	atomic_store_explicit(&loop->notified, true, memory_order_relaxed);
 	return false;
 }
 

@@ -21,9 +21,10 @@ void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index);
 bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * Call these two before and after every sleep, once submitted entries have been handed
- * over. "begin" returns whether to sleep at all, and shortens *ns if the pool must be
- * checked sooner. Between the two, other threads call wake().
+ * Call "begin" before every sleep, and "end" after it, once submitted entries have been
+ * handed over. "begin" returns whether to sleep at all, and shortens *ns if the pool
+ * must be checked sooner. From "begin" to "end", other threads wake the owner through
+ * engine->wake().
  */
 bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns);
 void flexsc__sleep_end(struct flexsc_loop *loop);

@@ -88,8 +88,8 @@ static inline void uring_make_way(struct uring *uring)
 }
 
 /*
- * The kernel didn't consume the requests: take results, for which there may be no room,
- * or give up the ring if it has failed.
+ * The kernel didn't consume the requests. If the ring has failed, give it up. Otherwise
+ * the kernel may lack room for results, so take results from the ring.
  */
 static COLD void uring_refused(struct flexsc_loop *loop)
 {

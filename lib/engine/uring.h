@@ -53,8 +53,8 @@ struct uring {
 	bool eager;		/* this batch has an eager read (uring_eager.h) */
 	bool parts;		/* this batch has a long write (BY_RING_IN_PARTS) */
 	uint64_t kinds;		/* bit n: a direct call has operation n */
-	struct guard_watcher watcher;	/* registered if "watches"; guarded by the
-					 * watchers' lock */
+	struct guard_watcher watcher;	/* the subscription to closes, if "watches"
+					 * is set; guarded by the watchers' lock */
 	bool watches;
 	struct fixed *fixed;	/* fixed descriptors; NULL: never used */
 	struct io_uring_sqe *sorted;	/* see uring_route.c; may be NULL */
@@ -78,7 +78,10 @@ static inline struct uring *uring_of(const struct flexsc_loop *loop)
 	return loop->engine_data;
 }
 
-/* Names one use of an entry: a late result of an earlier use has another name. */
+/*
+ * Returns the name of this use of the entry. An earlier use has another name, so a late
+ * result can't be mistaken for one of this use.
+ */
 static inline uint64_t name_of(const struct flexsc_loop *loop, uint32_t index)
 {
 	return call_of(loop, index)->name;

@@ -40,7 +40,7 @@ static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 	return &ring->sqes[ring->tail++ & ring->mask];
 }
 
-/* The macros' arguments are function names and lists. */
+/* The macros' arguments are function names and lists, which can't be in parentheses. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 
 /*

@@ -34,8 +34,8 @@ struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 					  uint64_t name);
 
 /*
- * Called when the batch has a long write: a direct close() in the same batch may be of
- * the write's descriptor. Let uring_follow() handle such a close.
+ * Called when the batch has a long write. The same batch may have a direct close() of
+ * the descriptor that is written to: let uring_follow() handle such a close.
  */
 void flexsc__uring_direct_closing(struct flexsc_loop *loop);
 

@@ -19,9 +19,9 @@
 #define CURRENT		((uint64_t)-1)	/* as an offset: the file's position */
 
 /*
- * io_uring doesn't make the call if its count doesn't fit an int, or is 0: with 0, a
- * plain call fails or waits on some files. Nor if the offset is negative, for which
- * io_uring lacks the plain call's error.
+ * io_uring doesn't make a call whose count doesn't fit an int. It doesn't make a read()
+ * or write() of 0 bytes, because some files make the plain call fail or wait. It doesn't
+ * make a call with a negative offset, because its error would be another one.
  *
  *			fits			fd	addr	len	off flags
  */

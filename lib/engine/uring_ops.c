@@ -250,9 +250,10 @@ static int64_t result_poll(args_t a, int32_t res)
 }
 
 /*
- * Is this the address of a valid time in readable memory? The kernel checks a futex's
- * time limit before it compares the futex word, so -EAGAIN means that the time is
- * valid. The check costs a mode switch, which is little for a call that sleeps.
+ * Is this the address of a valid time limit in readable memory? To check, wait on a
+ * futex word with a wrong expected value. The kernel checks the time limit before it
+ * compares the word, so -EAGAIN means that the time limit is valid. The check costs a
+ * mode switch, which is little for a call that sleeps.
  */
 static bool sqe_check_time(uint64_t when)
 {
@@ -370,12 +371,12 @@ unsigned int flexsc__uring_known(uint64_t operations)
 	unsigned int known = 0;
 
 	/*
-	 * Linux 6.0 added this operation together with addresses for sends, and
+	 * Linux 6.0 added IORING_OP_SEND_ZC together with addresses for sends, and with
 	 * multishot requests.
 	 */
 	if (operations >> IORING_OP_SEND_ZC & 1)
 		known |= URING_SENDS_TO | URING_MULTISHOT;
-	/* Linux 5.19 added this operation together with MSG_WAITALL for sends. */
+	/* Linux 5.19 added IORING_OP_SOCKET together with MSG_WAITALL for sends. */
 	if (operations >> IORING_OP_SOCKET & 1)
 		known |= URING_SENDS_WHOLE;
 	return known;

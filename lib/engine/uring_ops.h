@@ -9,13 +9,14 @@
 
 #include "lib/calls/call_info.h"
 
-/* Properties of the kernel, or of the call, that aren't in the entry. */
+/* What a shape's function must consider, besides the entry. */
 enum uring_known {
 	URING_SENDS_TO = 1,	/* the send operation takes an address */
 	URING_POLL_WAITS = 2,	/* flexsc__call_poll() posted the call: don't query
-				 * first */
+				 * first whether the descriptor is ready */
 	URING_SENDS_WHOLE = 4,	/* send operations obey MSG_WAITALL */
-	URING_MULTISHOT = 8,	/* multishot accept and receive, and rings of buffers */
+	URING_MULTISHOT = 8,	/* the kernel has multishot accept and receive, and
+				 * provided-buffer rings */
 };
 
 /*
@@ -46,7 +47,7 @@ static inline bool uring_prepare(struct io_uring_sqe *sqe, unsigned int op,
 				 const struct flexsc_entry *entry,
 				 unsigned int known)
 {
-	/* flexsc__calls has this index: posting has checked the number. */
+	/* Posting has checked that flexsc__calls has this index. */
 	unsigned int shape = flexsc__calls[entry->nr].shape;
 
 	return flexsc__uring_prepare[shape](sqe, (uint8_t)op, entry, known);

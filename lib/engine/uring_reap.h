@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The uring engine's results, and requests to fill, for which results may have to be
- * taken. Owner only.
+ * Taking results from the uring engine's ring, and taking requests to fill. Taking a
+ * request may need results to be taken first, to make room. Owner only.
  */
 #ifndef FLEXSC_URING_REAP_H
 #define FLEXSC_URING_REAP_H
@@ -46,7 +46,7 @@ static inline struct io_uring_sqe *uring_request(struct flexsc_loop *loop)
 	return sqe;
 }
 
-/* Return the request that was taken last. */
+/* Give back the request that was taken last, because no call uses it. */
 static inline void uring_return(struct flexsc_loop *loop)
 {
 	ring_return(&uring_of(loop)->ring);

@@ -29,8 +29,8 @@ static bool dup_fails(const struct call_info *row, const __u64 *args)
 }
 
 /*
- * Nothing is closed with CLOSE_RANGE_UNSHARE for other threads, or with
- * CLOSE_RANGE_CLOEXEC for now: report only a close_range() without flags.
+ * Report only a close_range() without flags. With CLOSE_RANGE_UNSHARE, other threads'
+ * descriptors stay open. With CLOSE_RANGE_CLOEXEC, all stay open until exec.
  */
 static void closing_range(const __u64 *args, void (*each)(uint32_t fd))
 {

@@ -58,9 +58,9 @@ void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t re
 	else if (fds_known(fd) & FD_NO_LIMITS)
 		fds_learn(fd, FD_WAITS);
 	/*
-	 * The fact was recorded before this subtraction. So a call that sets flags
-	 * and begins afterwards drops the fact itself; one that began earlier is
-	 * noticed here.
+	 * FD_WAITS was recorded before this subtraction. If another call that sets
+	 * flags began earlier, the result differs, and the fact is dropped here. If it
+	 * begins later, that call drops the fact itself.
 	 */
 	if (atomic_fetch_sub(&flexsc__fds_setters, 1) != begun)
 		fds_keep(fd, ~(uint32_t)FLAGS);
@@ -146,7 +146,8 @@ static int64_t flags_given(const struct call_info *row,
 		return (int)flags;
 	case MADE_FLAGS_AT_ARG:
 		/*
-		 * Readable: the call succeeded, so the kernel has read the structure.
+		 * The call has succeeded, so the kernel has read the structure at this
+		 * address.
 		 */
 		return (int)*(const uint64_t *)(uintptr_t)flags;
 	case MADE_FLAGS_NONE:

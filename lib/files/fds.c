@@ -26,7 +26,10 @@ void flexsc__fds_init(void)
 {
 	void *page;
 
-	/* A forked child inherits the mapping, and counts in it, too. */
+	/*
+	 * The mapping is shared: a forked child counts the options that it sets in the
+	 * same counter.
+	 */
 	if (flexsc__fds_options)
 		return;
 	page = mmap(NULL, sizeof(*flexsc__fds_options), PROT_READ | PROT_WRITE,

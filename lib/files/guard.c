@@ -254,10 +254,7 @@ static void set_nameless(struct bucket *bucket, struct guard *guard)
 	atomic_store_explicit(&guard->named, NAMELESS, memory_order_relaxed);
 }
 
-/*
- * With the lock held: make guards that have a duplicate nameless, if this number is
- * their name.
- */
+/* With the lock held: if guards of this number have a duplicate, make them nameless. */
 static void unname_copied(struct bucket *bucket, uint32_t fd)
 {
 	struct guard *next;
@@ -321,8 +318,8 @@ void flexsc__guard_closing(uint32_t fd)
 		w->closing(w, fd, guard);
 	lock(&bucket->lock);
 	/*
-	 * Guards may have been duplicated since: they refer to the file that is
-	 * about to be closed, too.
+	 * Calls may have begun guards of this number while the bucket was unlocked. A
+	 * duplicate that they have refers to the file that is about to be closed.
 	 */
 	unname_copied(bucket, fd);
 	if (!find(bucket, fd))

@@ -41,8 +41,9 @@
 
 struct guard {
 	struct guard *next;	/* in the bucket's list, or in the free list */
-	_Atomic uint32_t named;	/* number by which the program refers to the file;
-				 * NAMELESS */
+	_Atomic uint32_t named;	/* The number by which the program refers to the
+				 * file. NAMELESS: the program has closed that
+				 * descriptor. */
 	_Atomic int fd;		/* the descriptor that calls use: the program's, or a
 				 * duplicate */
 	uint32_t users;

@@ -117,7 +117,10 @@ static enum reply ask_terminal(uint32_t fd)
 	return !ret || ret == -EIO ? TERMINAL_REPLY : NO_REPLY;
 }
 
-/* Makes a system call only if the attributes are those of a queue. */
+/*
+ * Is the file a POSIX message queue? Makes the system call only if the attributes could
+ * be those of one.
+ */
 static enum reply ask_queue(uint32_t fd, const struct statx *file)
 {
 	return !file->stx_dev_major && file->stx_size == QUEUE_SIZE &&

@@ -12,9 +12,10 @@
 
 #define PAGE	4096U
 #define HUGE	(2U << 20)
-#define LIMITED	128U		/* with RLIMIT_AS: divisor of the rest, of which an
-				 * arena gets a part */
-#define LEAST	(256U << 10)	/* bytes that are attempted even so */
+#define LIMITED	128U		/* with RLIMIT_AS, an arena reserves at most
+				 * 1/LIMITED of the unused address space */
+#define LEAST	(256U << 10)	/* bytes that are reserved even if that share is
+				 * smaller */
 
 static size_t round_up(size_t bytes)
 {

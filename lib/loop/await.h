@@ -2,8 +2,9 @@
 /*
  * Awaiting a descriptor: an entry whose number isn't that of a system call. It
  * completes with 1 when its descriptor is readable, has a connection to accept, or has
- * an error. An engine that has no operation for it passes it to a pool, which parks it.
- * If a syscall thread has to wait for it, the thread calls ppoll() with the record.
+ * an error. An engine without an operation for such an entry passes it to a pool, which
+ * parks it. If the pool can't park the entry, a syscall thread waits in ppoll(), with
+ * the struct pollfd that the entry names.
  */
 #ifndef FLEXSC_LOOP_AWAIT_H
 #define FLEXSC_LOOP_AWAIT_H

@@ -18,7 +18,7 @@
 
 /* Posting. */
 
-/* Posts a call whose number can't be posted: returns the error. */
+/* Returns the error for a call whose number can't be posted. */
 static COLD int call_refuse_number(struct flexsc_loop *loop, unsigned int nr)
 {
 	loop_assert_owner(loop);
@@ -211,7 +211,7 @@ static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 	enum cancel_cause cause = call->cancel;
 
 	call->cancel = CANCEL_NOT;
-	if ((ret != -EINTR && ret != -ECANCELED) || cause == CANCEL_TOLD)
+	if ((ret != -EINTR && ret != -ECANCELED) || cause == CANCEL_REPORTED)
 		return ret;
 	count(&loop->stats->cancelled, 1);
 	return cause == CANCEL_DEADLINE ? -ETIME : ret;
@@ -234,7 +234,7 @@ void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 	call->cb = NULL;
 	loop->events++;
 	flexsc__ready(loop, cb, call_cancel_result(loop, call, -ECANCELED));
-	call->cancel = CANCEL_TOLD;
+	call->cancel = CANCEL_REPORTED;
 }
 
 static inline void call_free_entry(struct flexsc_loop *loop, uint32_t index)
@@ -263,7 +263,7 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	unsigned int chain = chained != NO_STAGED ?
 				     staged_of(loop, chained)->chain :
 				     0;
-	bool told = call->cancel == CANCEL_TOLD;
+	bool reported = call->cancel == CANCEL_REPORTED;
 	int64_t outcome;
 
 	wheel_clear(&loop->wheel, &call->deadline);
@@ -286,8 +286,8 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 		flexsc__staged_next(loop);
 	if (cb)
 		return cb_complete(cb, ret);
-	if (!told)
-		flexsc__stats_untold(loop, ret);
+	if (!reported)
+		flexsc__stats_unreported(loop, ret);
 	return NULL;
 }
 
@@ -319,7 +319,7 @@ void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 	if (cb)
 		callback(cb, ret);
 	else
-		flexsc__stats_untold(loop, ret);
+		flexsc__stats_unreported(loop, ret);
 }
 
 struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,

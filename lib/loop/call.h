@@ -32,7 +32,7 @@ enum cancel_cause {
 	CANCEL_NOT = 0,
 	CANCEL_ASKED,
 	CANCEL_DEADLINE,
-	CANCEL_TOLD,	/* its callback has run, or is in the ready list */
+	CANCEL_REPORTED,	/* its callback has run, or is in the ready list */
 };
 
 /* The maximum number of descriptors that a call names. */
@@ -72,7 +72,7 @@ struct call {
 				uint16_t nr;	/* a direct call's number */
 				/*
 				 * Set by flexsc__call_poll(): the engine needn't query
-				 * the kernel first.
+				 * first whether the descriptor is ready.
 				 */
 				bool poll_waits;
 			};
@@ -90,8 +90,9 @@ struct call {
 		} by_entry;
 	};
 	/* Owned by the pool, and guarded by its lock. */
-	uint32_t place;		/* index of the entry before it, or number of its
-				 * thread */
+	uint32_t place;		/* POOL_RUNNING: the number of its thread. In a
+				 * list of the pool: the index of the previous
+				 * entry. */
 	uint8_t where;		/* enum pool_where */
 	bool woken;		/* was parked, and has been woken */
 	/*

@@ -47,7 +47,9 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	 * and completes it without executing it.
 	 */
 	if (entry_cancel_submitted(entry)) {
-		/* "part" is still correct: no engine has had the entry in between. */
+		/*
+		 * "part" is still correct: no engine has executed the entry meanwhile.
+		 */
 		if (!part)
 			flexsc__call_unstarted(loop, index);
 		return;

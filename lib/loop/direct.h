@@ -79,7 +79,7 @@ static inline void direct_retire(struct flexsc_loop *loop, struct call *call,
 	if (cb)
 		callback(cb, ret);
 	else
-		flexsc__stats_untold(loop, ret);
+		flexsc__stats_unreported(loop, ret);
 }
 
 /*

@@ -86,7 +86,8 @@ struct flexsc_loop {
 			uint32_t waiting;	/* number of staged calls that wait
 						 * for an entry */
 			bool closing;
-			bool stale;	/* belongs to the parent process */
+			bool stale;	/* a forked child's copy; the loop is the
+					 * parent's */
 		};
 		uint64_t unusual;	/* all flags in one word: nonzero if any is
 					 * set */
@@ -124,7 +125,7 @@ struct flexsc_loop {
 	struct wakes wakes;
 	_Atomic uint32_t bell;		/* futex word on which some engines sleep */
 	_Atomic uint8_t sleeping;	/* enum sleep: see loop_notify() */
-	atomic_bool told;		/* set by loop_notify(), cleared by run_collect() */
+	atomic_bool notified;		/* set by loop_notify(), cleared by run_collect() */
 	atomic_bool stop;
 	atomic_bool nudged;		/* set by flexsc_loop_wake() without a cb */
 	_Atomic uint32_t visitors;	/* threads between loop_visit() and
@@ -285,16 +286,16 @@ enum sleep {
  * store, and no wake-up is lost. The thread that clears the flag wakes the owner, so
  * this happens once.
  *
- * "told" spares an awake owner the checks for other threads' work. The owner clears
- * "told" before it checks, so the same argument applies.
+ * "notified" spares an awake owner the checks for other threads' work. The owner clears
+ * "notified" before it checks, so the same argument applies.
  */
 static inline void loop_notify(struct flexsc_loop *loop)
 {
 	struct flexsc_loop *heir;
 	uint8_t was;
 
-	if (!atomic_load(&loop->told))
-		atomic_store(&loop->told, true);
+	if (!atomic_load(&loop->notified))
+		atomic_store(&loop->notified, true);
 	/*
 	 * E2: reads "heir" after the result was made visible; pairs with E1 in
 	 * run/handover.c. "nudged" ends the heir's wait; the heir then checks the
@@ -302,7 +303,7 @@ static inline void loop_notify(struct flexsc_loop *loop)
 	 */
 	while ((heir = atomic_load(&loop->heir))) {
 		loop = heir;
-		atomic_store(&loop->told, true);
+		atomic_store(&loop->notified, true);
 		atomic_store(&loop->nudged, true);
 	}
 	if (!atomic_load(&loop->sleeping))
@@ -340,7 +341,7 @@ static inline void loop_leave(struct flexsc_loop *loop)
  */
 static inline bool loop_is_quiet(struct flexsc_loop *loop)
 {
-	return !atomic_load_explicit(&loop->told, memory_order_relaxed) &&
+	return !atomic_load_explicit(&loop->notified, memory_order_relaxed) &&
 	       __atomic_load_n(&loop->completions.head, __ATOMIC_RELAXED) ==
 		       FLEXSC_NO_ENTRY &&
 	       !loop->wheel.armed && !loop->signals;

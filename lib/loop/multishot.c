@@ -27,7 +27,7 @@ struct shot {
 };
 
 static void multishot_over(struct flexsc_cb *own);
-static void multishot_told(struct flexsc_cb *cb);
+static void multishot_report(struct flexsc_cb *cb);
 
 static struct multishot *multishot_at(const struct flexsc_loop *loop,
 				      uint32_t index)
@@ -244,7 +244,7 @@ static struct flexsc_cb *multishot_end(struct multishot *multishot)
 				      !multishot->how->next(multishot, ret));
 }
 
-/* The shots before it come first: they are in the ready list already. */
+/* The end comes behind the call's shots, which are in the ready list already. */
 void flexsc__multishot_postpone(struct multishot *multishot)
 {
 	struct flexsc_loop *loop = multishot_loop(multishot);
@@ -280,7 +280,7 @@ static struct flexsc_cb *shot_take(struct flexsc_cb *cb)
 	return multishot_tell(multishot, ret, which, true);
 }
 
-static void multishot_told(struct flexsc_cb *cb)
+static void multishot_report(struct flexsc_cb *cb)
 {
 	cb = shot_take(cb);
 	if (cb->callback)
@@ -322,7 +322,7 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 		multishot_fail(multishot, ret);
 		return;
 	}
-	shot->cb.callback = multishot_told;
+	shot->cb.callback = multishot_report;
 	shot->cb.arg = multishot;
 	multishot->shots++;
 	loop->events++;
@@ -333,7 +333,7 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 
 static struct multishot *multishot_behind(const struct flexsc_cb *cb)
 {
-	if (cb->callback == multishot_told)
+	if (cb->callback == multishot_report)
 		return cb->arg;
 	if (cb->callback == multishot_over)
 		return multishot_of((struct flexsc_cb *)cb);

@@ -76,11 +76,14 @@ struct multishot_how {
 	int (*begin)(struct multishot *multishot);
 	/* Post the call that finds a result. */
 	int (*try)(struct multishot *multishot);
-	/* Called after a success "ret": continue. */
+	/* The posted call has succeeded with ret: continue the multishot call. */
 	int (*next)(struct multishot *multishot, int64_t ret);
-	/* Called when the posted call returned -EAGAIN. */
+	/* The posted call has returned -EAGAIN: wait for data or a connection. */
 	int (*again)(struct multishot *multishot);
-	/* Called before a connection, or an error, is reported. */
+	/*
+	 * Called before a new connection (ret), or an error, is reported: record the
+	 * connection's facts.
+	 */
 	void (*accepted)(const struct multishot *multishot, int64_t ret);
 	void (*end)(struct multishot *multishot);
 };

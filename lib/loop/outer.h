@@ -12,7 +12,8 @@ struct flexsc_loop;
 
 struct outer {
 	int fd;			/* -1: not created */
-	bool held;		/* made readable by the owner, and not silenced since */
+	bool held;		/* The owner has called flexsc__outer_hold(), and
+				 * not flexsc__outer_silence() since. */
 };
 
 /* Any thread, any signal handler: make the descriptor readable. */

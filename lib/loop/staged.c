@@ -151,7 +151,7 @@ static void staged_complete(struct flexsc_loop *loop, uint32_t index,
 		loop->events++;
 		flexsc__ready(loop, cb, ret);
 	} else {
-		flexsc__stats_untold(loop, ret);
+		flexsc__stats_unreported(loop, ret);
 	}
 }
 

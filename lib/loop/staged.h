@@ -45,9 +45,9 @@ enum staged_state {
 int flexsc__staged_init(struct flexsc_loop *loop);
 
 /*
- * Post a call. It gets an entry, if one is free and no other call waits for one. Or it
- * is chained to "before", the handle of a pending call (0: not chained). -EBUSY:
- * another call is chained to "before" already.
+ * Post a call. If "before" isn't 0, it is the handle of a pending call: chain the call
+ * to that one. Otherwise the call gets an entry if one is free and no other call waits
+ * for one; if not, it waits. -EBUSY: another call is chained to "before" already.
  */
 int flexsc__staged_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			const struct staged *call, uint64_t before);

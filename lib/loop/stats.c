@@ -132,7 +132,7 @@ int flexsc_loop_stats(const struct flexsc_loop *loop,
 	return 0;
 }
 
-COLD void flexsc__stats_untold(struct flexsc_loop *loop, int64_t ret)
+COLD void flexsc__stats_unreported(struct flexsc_loop *loop, int64_t ret)
 {
 	if (ret < 0)
 		count(&loop->stats->failed_unseen, 1);

@@ -12,7 +12,7 @@ void flexsc__stats_fini(struct flexsc_loop *loop);
 void flexsc__stats_publish(const struct flexsc_loop *loop);
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls);
 /* Called when a call without a cb has ended with ret: count it if it failed. */
-void flexsc__stats_untold(struct flexsc_loop *loop, int64_t ret);
+void flexsc__stats_unreported(struct flexsc_loop *loop, int64_t ret);
 
 static inline void stats_set(uint64_t *where, uint64_t value)
 {

@@ -11,8 +11,8 @@ void flexsc__wakes_init(struct wakes *wakes)
 	static _Atomic uint64_t loops;
 
 	/*
-	 * Multiplied by an odd constant, so that the numbers of different loops
-	 * differ, and don't look like addresses.
+	 * The multiplication by an odd constant makes the numbers of different loops
+	 * differ, and look unlike addresses.
 	 */
 	wakes->number = 0x9e3779b97f4a7c15 * ++loops;
 }

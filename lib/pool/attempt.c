@@ -23,7 +23,9 @@
 
 /* Result of an attempt that failed because the call would have to wait. */
 #define WOULD	(-EAGAIN)
-/* Result: the call can't be attempted without waiting, or not in this process. */
+/*
+ * Result: no attempt is possible: it might wait, or the kernel or a filter refuses it.
+ */
 #define NO_WAY	INT64_MIN
 /* Result: the call's descriptor is ready, so the call may be made. */
 #define RUNS	(INT64_MIN + 1)
@@ -181,9 +183,10 @@ static bool accepts(const struct flexsc_entry *entry,
 }
 
 /*
- * Decide how to wait if the descriptor isn't ready, and the call can't be attempted.
- * The call may be waiting for something that an epoll set doesn't report. But threads
- * are few, so most such calls are ATTEMPT_LATE.
+ * Decide how to wait if the descriptor isn't ready and the call can't be attempted. The
+ * call may wait for something that an epoll set doesn't report, so it should wait on a
+ * thread. ATTEMPT_LATE permits parking it if threads are scarce. Calls on a terminal
+ * are never parked.
  */
 static enum attempt judge_kind(uint32_t fd)
 {

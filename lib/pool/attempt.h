@@ -21,7 +21,8 @@ enum attempt {
 	ATTEMPT_PART,	/* *ret is the result, or only that of a first part */
 	ATTEMPT_RUNS,	/* make the call: it won't wait */
 	ATTEMPT_WAITS,	/* the call would wait until its descriptor is ready */
-	ATTEMPT_LATE,	/* the call would wait, unless it fails at once */
+	ATTEMPT_LATE,	/* the call would wait, unless it fails at once: park it
+			 * only if threads are scarce */
 	ATTEMPT_UNKNOWN,	/* the call may wait for something that poll(2)
 				 * doesn't report */
 };

@@ -16,7 +16,7 @@
 #include "lib/base/sigaction.h"
 
 _Static_assert(FLEXSC_CANCEL == 4 && ECANCELED == 125,
-	       "cancelpoint.S knows these");
+	       "cancelpoint.S uses these values");
 
 extern const char flexsc__cancelpoint_begin[], flexsc__cancelpoint_end[],
 	flexsc__cancelpoint_cancelled[];

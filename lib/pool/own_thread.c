@@ -101,8 +101,8 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 }
 
 /*
- * Create the thread at once: if one of the program's threads holds libc's lock, it is a
- * kernel thread here, which continues and releases the lock.
+ * Create the thread at once. Outside flexsc run, a thread of the program that holds
+ * libc's lock is a kernel thread: it continues, and releases the lock.
  */
 int flexsc__own_thread_later(struct own_birth *birth)
 {

@@ -111,9 +111,9 @@ static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
 /* The epoll set. */
 
 /*
- * Register the events that the descriptor's entries wait for, without "except". Called
- * at each parking: if the file was closed and its number reused, the old registration
- * would never fire.
+ * Register the events that the descriptor's entries wait for, but not those in
+ * "except". Called at each parking: if the file was closed and its number reused, the
+ * old registration would never fire.
  */
 static int parking_register(struct parking *parking, int fd, int op,
 			    uint32_t except)

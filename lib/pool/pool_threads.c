@@ -251,7 +251,10 @@ int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 	struct call *call = call_of(pool->loop, index);
 
 	call->where = POOL_NOT;
-	/* No thread has cleared this flag if the call was cancelled. */
+	/*
+	 * A syscall thread clears "plainly" when it executes the call. If the call was
+	 * cancelled before, the flag is still set.
+	 */
 	call->plainly = false;
 	if (call->woken) {
 		call->woken = false;

@@ -193,9 +193,9 @@ static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * With the lock held: wake the next entry of the descriptor, because this one will wait
- * on a thread. The descriptor is ready for another event, which the next entry may be
- * waiting for.
+ * With the lock held: wake the next entry that waits for the descriptor, because this
+ * one will wait on a thread. The event that woke this entry wasn't the one that it
+ * needs, but may be the one that the next entry waits for.
  */
 static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 {

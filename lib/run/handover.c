@@ -31,8 +31,8 @@ void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner)
 {
 	loop->owner = owner;
-	/* Make the owner collect: of some results, only the heir was notified. */
-	atomic_store(&loop->told, true);
+	/* Of some results only the heir was notified: make the owner collect them. */
+	atomic_store(&loop->notified, true);
 	atomic_store(&loop->heir, NULL);
 }
 
@@ -157,9 +157,9 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 	    loop->engine->withdraw(loop, index)) {
 		call_done(loop, index, -ECANCELED);
 	} else if (call->cancel == CANCEL_NOT) {
-		flexsc__cancel_call(loop, index, CANCEL_TOLD);
+		flexsc__cancel_call(loop, index, CANCEL_REPORTED);
 	} else {
-		call->cancel = CANCEL_TOLD;
+		call->cancel = CANCEL_REPORTED;
 		/*
 		 * Cancel again, because the first cancellation may have missed the
 		 * request.

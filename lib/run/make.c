@@ -116,8 +116,8 @@ static void fork_parent(void)
 {
 	flexsc__private_fds_thaw(FREEZE_FORK);
 	/*
-	 * Once more, because other threads may have made descriptors since
-	 * fork_begin().
+	 * Drop FD_ALONE once more, because other threads may have made descriptors
+	 * since fork_begin().
 	 */
 	flexsc__fds_share();
 	flexsc__all_unlock();

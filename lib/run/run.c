@@ -75,11 +75,11 @@ static __attribute__((noinline)) void
 run_collect_all(struct flexsc_loop *loop)
 {
 	/*
-	 * Cleared before the checks, in sequentially consistent order: see
+	 * "notified" is cleared before the checks, in sequentially consistent order: see
 	 * loop_notify().
 	 */
-	if (atomic_load_explicit(&loop->told, memory_order_relaxed)) {
-		atomic_store(&loop->told, false);
+	if (atomic_load_explicit(&loop->notified, memory_order_relaxed)) {
+		atomic_store(&loop->notified, false);
 		atomic_thread_fence(memory_order_seq_cst);
 	}
 	run_collect_completions(loop);
@@ -227,7 +227,7 @@ run_dispatch(struct flexsc_loop *loop, bool until_stop)
 	return n;
 }
 
-/* Is nothing left to do but what the engine may have? False if unsure. */
+/* Has the loop no work, apart from results in the engine? False if unsure. */
 static inline bool run_is_idle(struct flexsc_loop *loop)
 {
 	return loop_is_quiet(loop) && queue_empty(&loop->done) &&
@@ -252,7 +252,7 @@ static int run_step(struct flexsc_loop *loop, uint64_t ns)
 	if (ns && !run_is_idle(loop) && flexsc__loop_ready(loop))
 		ns = 0;
 	stats_publish(loop);
-	/* Check here, too, because an owner that never sleeps has no other check. */
+	/* An owner that never sleeps checks the pool's progress only here. */
 	if (loop_pool(loop))
 		flexsc__pool_check(loop);
 	return loop->engine->wait(loop, ns);
@@ -449,8 +449,9 @@ static bool run_has_work(struct flexsc_loop *loop)
 
 /*
  * Prepare the outer loop's sleep. False: there is work. The protocol is that of
- * flexsc__sleep_begin(), see loop_notify(). If a thread rings before the descriptor is
- * silenced, the second check finds its work, which it made visible before.
+ * flexsc__sleep_begin(), see loop_notify(). A thread may make the descriptor readable
+ * just before this function silences it. The second check finds that thread's work,
+ * which was visible before.
  */
 static bool run_sleep_outside(struct flexsc_loop *loop)
 {

@@ -133,7 +133,7 @@ int call_raise(struct call *call, int err)
 	return -1;
 }
 
-/* Make the exception that was raised the call's. */
+/* Make the raised exception the call's error. */
 static void call_fail(struct call *call)
 {
 	PyObject *type, *trace;
@@ -174,8 +174,8 @@ bool call_complete(struct call *call)
 		state = call->finish(call, ret);
 	else if (!call->cancelled)
 		/*
-		 * -EINTR means cancelled here: only file_end_calls() interrupts
-		 * such a call.
+		 * Here -EINTR means that the call was cancelled: only
+		 * file_end_calls() interrupts it.
 		 */
 		state = call_raise(call, ret == -EINTR ? ECANCELED : (int)-ret);
 	if (state > 0)

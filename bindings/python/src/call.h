@@ -41,7 +41,8 @@ struct call {
 	void (*ended)(PyObject *file);	/* updates the file's count of calls, or NULL */
 	PyObject *bytes;		/* the bytes object that it fills, or NULL */
 	Py_buffer buffer;		/* obj == NULL: no buffer */
-	void *memory;			/* memory of its own, or NULL */
+	void *memory;			/* other memory that the kernel or work()
+					 * uses, or NULL */
 	void (*free)(void *memory);	/* frees what memory points to, or NULL */
 
 	PyObject *callback, *context;	/* the first callback */
@@ -53,7 +54,7 @@ struct call {
 	bool cancelled;			/* cancellation was requested; when done: it
 					 * was cancelled */
 	bool retrieved;			/* the program has retrieved the error */
-	bool stays;			/* it continues even if cancelled */
+	bool stays;			/* a cancellation doesn't stop the call */
 	bool blocking;			/* asyncio's flag: a task is about to wait */
 };
 
@@ -70,22 +71,28 @@ PyObject *call_post(struct call *call);
 /* Post the rest of a call; used by finish(). Returns 1, or -1: raised. */
 int call_post_rest(struct call *call);
 
-/* Count a call as pending that call_post_late() will post later. */
+/* Count a call as pending before it is posted; call_post_late() posts it. */
 PyObject *call_wait(struct call *call);
 
-/* Post such a call. If that fails, complete it with -ECANCELED. */
+/*
+ * Post a call for which call_wait() was called. On failure, complete it with
+ * -ECANCELED.
+ */
 void call_post_late(struct call *call);
 
 /* Complete a call. True: it has a result; false: its rest was posted. */
 bool call_complete(struct call *call);
 
 /*
- * Run its callbacks. Returns 0; -1: an exception that ends the program was
- * raised.
+ * Run the call's callbacks. Returns 0; -1: an exception that ends the program
+ * was raised.
  */
 int call_wake(struct call *call);
 
-/* Let the outer loop run its callbacks; drop them if that loop is closed. */
+/*
+ * Let the outer loop run the call's callbacks; drop them if the outer loop is
+ * closed.
+ */
 void call_wake_later(struct call *call);
 
 /* Let the outer loop call callback soon. */
@@ -97,7 +104,7 @@ void call_run_later(struct call *call, PyObject *callback, PyObject *context);
  */
 void call_report_lost(struct call *call);
 
-/* Free the memory that the kernel used. */
+/* Free the call's buffers and names, which the kernel no longer uses. */
 void call_let_go(struct call *call);
 
 /* Raise an OSError with the call's names. Returns -1. */

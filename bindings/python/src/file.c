@@ -26,8 +26,9 @@ struct file {
 	bool busy;			/* a call is using the position */
 	unsigned int calls;		/* pending calls, without the close */
 	struct call *closing;		/* the close that waits for these calls, or NULL */
-	int64_t position;		/* -1: the kernel keeps it, or the file has
-					 * no position */
+	int64_t position;		/* of the next read or write; -1: the
+					 * kernel keeps the position, or the file
+					 * has none */
 };
 
 /*
@@ -73,8 +74,8 @@ static struct call *file_call(struct file *file, unsigned int nr,
 }
 
 /*
- * Make a call at the file's position, if the position is kept here; else call
- * nr.
+ * Make a call at the file's position. If this struct keeps the position, the
+ * call is nr_at, otherwise nr.
  */
 static struct call *file_call_on(struct file *file, unsigned int nr,
 				 unsigned int nr_at,
@@ -145,7 +146,7 @@ static int file_read_end(struct call *call, int64_t ret)
 /*
  * Post a call again for the rest. The descriptor stays open until the call has
  * ended. After the program has closed a pipe, its call isn't continued, because
- * it might wait for ever, and the close with it.
+ * the call, and so the close, might wait forever.
  */
 static int file_post_rest(struct call *call)
 {
@@ -401,7 +402,7 @@ static int file_close_end(struct call *call, int64_t ret)
 }
 
 /*
- * Cancel the calls of a pipe or a terminal, which may wait for ever. Calls of a
+ * Cancel the calls of a pipe or a terminal, which may wait forever. Calls of a
  * regular file end by themselves, and its posted writes are made.
  */
 static void file_end_calls(struct file *file)
@@ -610,8 +611,8 @@ PyTypeObject file_type = {
 };
 
 /*
- * Determine the file's kind, without a request to a server, and pass it to the
- * library, which would have to find out otherwise.
+ * Determine the file's kind, without a request to a server, and pass the kind
+ * to the library, which otherwise would query the kernel.
  */
 static void file_look(struct file *file, uint64_t flags)
 {

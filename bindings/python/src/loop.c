@@ -204,7 +204,8 @@ static PyObject *loop_raise_engine(int err, const char *engine)
 	char why[256] = "";
 
 	if (err == -EINVAL && engine)
-		return PyErr_Format(PyExc_ValueError, "no engine %s", engine);
+		return PyErr_Format(PyExc_ValueError, "no such engine: %s",
+				    engine);
 	if (err != -EOPNOTSUPP)
 		return loop_raise(err);
 	flexsc_engine_probe(engine, why, sizeof(why));
@@ -389,7 +390,10 @@ static void loop_dealloc(PyObject *self)
 
 	PyObject_GC_UnTrack(self);
 	if (loop->flexsc) {
-		/* It never had a reader, and so no calls. */
+		/*
+		 * Nothing was posted to the loop, because it never had a
+		 * reader.
+		 */
 		loop_unlink(loop);
 		flexsc_loop_destroy(loop->flexsc);
 	}

@@ -50,7 +50,7 @@ def test_the_license_is_in_the_package() -> None:
 
 def test_options_are_looked_at() -> None:
     async def main() -> None:
-        with pytest.raises(ValueError, match="no engine steam"):
+        with pytest.raises(ValueError, match="no such engine: steam"):
             flexsc.Loop(engine="steam")
         with pytest.raises(OSError):
             flexsc.Loop(max_threads=1 << 20)

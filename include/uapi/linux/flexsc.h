@@ -22,7 +22,7 @@
  *	BUSY		SUBMITTED	engine	left to another thread
  *	BUSY		DONE		engine	it has a result
  *	CANCEL		DONE		both	it has a result; see "ret"
- *	DONE		SUBMITTED	owner	returned before its end
+ *	DONE		SUBMITTED	owner	returned incomplete: posted again
  *	DONE		FREE		owner	the result was consumed
  *
  * The arrows from SUBMITTED to BUSY or CANCEL, and from BUSY to CANCEL or
@@ -164,8 +164,8 @@ struct flexsc_completions {
  */
 #define FLEXSC_MAY_SLEEP	0x08	/* may block: have another thread ready first */
 #define FLEXSC_DEFER		0x10	/* not on the owner */
-#define FLEXSC_IF_READABLE	0x20	/* on the owner if args[0] has POLLIN */
-#define FLEXSC_IF_WRITABLE	0x40	/* on the owner if args[0] has POLLOUT */
+#define FLEXSC_IF_READABLE	0x20	/* the owner only if args[0] has POLLIN */
+#define FLEXSC_IF_WRITABLE	0x40	/* the owner only if args[0] has POLLOUT */
 /*
  * Flag in flexsc_entry.nargs, set by the kernel together with DONE: the call
  * ended early. It wasn't cancelled, but its thread was needed elsewhere or may

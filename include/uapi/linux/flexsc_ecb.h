@@ -39,7 +39,7 @@
  *	"type", "group", "time" and "payload", if they change, then "next". Then
  *	it makes the slot the list's head by a compare-and-swap (a full barrier),
  *	and ORs the group into "pending" unless the bit is set. If the bit is
- *	set, the source that set it does the rest.
+ *	set, this source is done: the source that set it continues with S3.
  *  U1  The owner takes a whole list by an acquiring exchange of its head. It
  *	copies a slot's fields and "next", and only then exchanges "state" for
  *	zero (acquire, release): from then on the slot may be pushed again. No

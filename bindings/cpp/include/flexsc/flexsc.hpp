@@ -477,7 +477,7 @@ public:
 	auto operator co_await() { return wait(); }
 
 private:
-	/* Only the owner's thread uses it, except for "woken". */
+	/* Only the owner's thread uses this struct, except for "woken". */
 	struct shared : flexsc_cb {
 		flexsc_loop *loop = nullptr;
 		flexsc_cb *waits = nullptr;	/* the waiting coroutine's timer */

@@ -131,8 +131,8 @@ public:
 	}
 
 	/*
-	 * Cancel it when stop is requested. It ends with the true result if it
-	 * completed before that, else with EINTR or ECANCELED, as described for
+	 * Cancel the operation when stop is requested. It ends with the true result if
+	 * it completed before that, else with EINTR or ECANCELED, as described for
 	 * flexsc_loop_cancel(). Must come after within().
 	 */
 	stoppable<Post, deadlines> until(std::stop_token stop) &&
@@ -187,10 +187,9 @@ private:
 };
 
 /*
- * The same with a stop token. Any thread may request the stop, but only the
- * owner may cancel. So the request wakes the loop, and the wake-up's callback
- * cancels. If both callbacks are to come, the coroutine continues after the
- * second one.
+ * An operation with a stop token. Any thread may request the stop, but only the owner
+ * may cancel. So the request wakes the loop, and the wake-up's callback cancels. If
+ * both callbacks are to come, the coroutine continues after the second one.
  */
 template <class Post, bool deadlines>
 class [[nodiscard]] stoppable : public pending<Post, deadlines> {
@@ -208,7 +207,7 @@ public:
 	{
 	}
 
-	/* Deleted, because it would lose the token. */
+	/* Deleted, because the result would have no stop token. */
 	void within() = delete;
 	void until() = delete;
 
@@ -261,7 +260,8 @@ private:
 	std::stop_token stop;
 	std::optional<std::stop_callback<wake>> on_stop;
 	flexsc_cb waker{ was_woken, this, 0, 0, 0, 0, 0 };
-	bool woken = false;	/* the stopping thread writes it */
+	bool woken = false;	/* a stop was requested; written by the requesting
+				 * thread */
 	bool told = false;	/* the wake-up's callback has run */
 	bool over = false;	/* the call's callback has run */
 };

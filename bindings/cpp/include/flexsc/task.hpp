@@ -286,7 +286,7 @@ template <class... Awaitable> auto when_all(Awaitable... parts)
 	return detail::all_of(detail::as_task(std::move(parts))...);
 }
 
-/* The same for a vector of tasks; returns a vector. */
+/* As when_all() above, for a vector of tasks; returns a vector. */
 template <class T>
 task<std::vector<detail::or_unit<T>>> when_all(std::vector<task<T>> parts)
 {

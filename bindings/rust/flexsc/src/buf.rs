@@ -58,7 +58,7 @@ unsafe impl IoBufMut for Vec<u8> {
         self.capacity()
     }
     unsafe fn filled(&mut self, n: usize) {
-        // SAFETY: The caller guarantees it.
+        // SAFETY: The caller upholds the contract.
         unsafe { self.set_len(n) }
     }
 }

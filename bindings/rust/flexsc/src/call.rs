@@ -71,8 +71,9 @@ impl<K: Kind> Call<K> {
         kind: K,
         function: impl FnOnce(*mut sys::flexsc_loop, *mut sys::flexsc_cb, *mut Room) -> c_int,
     ) -> Call<K> {
-        // SAFETY: The caller guarantees it. The kind is dropped or returned only after
-        // the call's end: see finish(), and drop(). A forgotten kind is never dropped.
+        // SAFETY: The caller upholds the contract. The kind is dropped or returned only
+        // after the call's end: see finish(), and drop(). A forgotten kind is never
+        // dropped.
         let stage = match unsafe { driver.post(function) } {
             Ok(ticket) => Stage::Posted(ticket),
             Err(error) => Stage::Refused(driver.clone(), error),

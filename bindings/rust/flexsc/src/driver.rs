@@ -174,7 +174,7 @@ impl Driver {
     ///
     /// The slot is done, or was never posted, and isn't used any more.
     unsafe fn free_slot(&self, slot: *mut Slot) {
-        // SAFETY: The caller guarantees it.
+        // SAFETY: The caller upholds the contract.
         unsafe {
             (*slot).state = State::Free;
             (*slot).next = self.free.replace(slot);
@@ -269,8 +269,8 @@ impl Driver {
     ///
     /// The slot is pending or abandoned, and the library doesn't use it any more.
     unsafe fn end_slot(self: &Rc<Self>, slot: *mut Slot) {
-        // SAFETY: The caller guarantees it. The slot isn't used after foreign code has
-        // begun to run.
+        // SAFETY: The caller upholds the contract. The slot isn't used after foreign code
+        // has begun to run.
         unsafe {
             let ret = (*slot).cb.ret;
             match mem::replace(&mut (*slot).state, State::Done) {

@@ -93,7 +93,7 @@ impl Kind for Close {
 
     fn finish(self, ret: i64, _: &Room, _: &Rc<Driver>) -> io::Result<()> {
         if ret == -i64::from(ECANCELED) {
-            // It never started, because the loop ended or no thread could be made.
+            // The close() never started, because the loop ended or no thread could be made.
             close_plainly(self.raw);
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl AsRawFd for File {
 
 impl AsFd for File {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: It stays open while the file is borrowed.
+        // SAFETY: The descriptor stays open while the file is borrowed.
         unsafe { BorrowedFd::borrow_raw(self.fd.raw.get()) }
     }
 }
@@ -207,7 +207,7 @@ impl File {
     unsafe fn call<K: Kind>(&self, kind: K, number: c_uint, rest: [u64; 5]) -> Call<K> {
         let raw = self.raw();
         let [b, c, d, e, f] = rest;
-        // SAFETY: The caller guarantees it.
+        // SAFETY: The caller upholds the contract.
         unsafe {
             Call::post(&self.fd.driver, kind, |raw_loop, cb, _| {
                 sys::flexsc_loop_call(raw_loop, cb, number, raw, b, c, d, e, f)
@@ -348,7 +348,7 @@ impl File {
     pub fn into_fd(self) -> Result<OwnedFd, File> {
         let fd = Rc::try_unwrap(self.fd).map_err(|fd| File { fd })?;
         let raw = fd.raw.replace(GIVEN_AWAY);
-        // SAFETY: It is open, and this object gave up its ownership.
+        // SAFETY: The descriptor is open, and this object gave up its ownership.
         Ok(unsafe { OwnedFd::from_raw_fd(raw) })
     }
 }

@@ -283,7 +283,7 @@ impl Handle {
         keep: T,
     ) -> Call<Syscall<T>> {
         let [a, b, c, d, e, f] = arguments;
-        // SAFETY: The caller guarantees it.
+        // SAFETY: The caller upholds the contract.
         unsafe {
             Call::post(&self.driver, Syscall(keep), |raw, cb, _| {
                 sys::flexsc_loop_call(raw, cb, number, a, b, c, d, e, f)

@@ -92,7 +92,7 @@ impl Shared {
     ///
     /// Must be called by the owner.
     pub unsafe fn push_own(&self, key: Key) {
-        // SAFETY: The caller guarantees it, and no foreign code is called here.
+        // SAFETY: The caller upholds the contract, and no foreign code is called here.
         unsafe { (*self.own.get()).push_back(key) };
     }
 
