@@ -49,8 +49,8 @@ static const struct option options[] = {
 
 struct settings {
 	bool batch;
-	unsigned long number;	/* of updates; 0: unlimited */
-	unsigned long delay;	/* between updates, in seconds */
+	unsigned long number;	/* number of updates; 0: unlimited */
+	unsigned long delay;	/* seconds between updates */
 };
 
 /* A process at the time of an update. */

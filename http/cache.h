@@ -31,9 +31,9 @@ struct cache {
 struct file *cache_find(struct cache *cache, const char *name, size_t length);
 
 /*
- * Keep file, which was just opened and described, in place of any older file of
- * that name. Takes over the descriptor. Returns the kept file, as cache_find()
- * does. NULL: it can't be kept, and file remains the caller's.
+ * Keep "file", which was just opened and described, in place of any older file
+ * of that name. Takes over the descriptor. Returns the kept file, as
+ * cache_find() does. NULL: it can't be kept, and the caller still owns "file".
  */
 struct file *cache_insert(struct cache *cache, const char *name, size_t length,
 			  const struct file *file);

@@ -38,7 +38,8 @@ bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
 
 /*
  * The status that the request's conditions result in: 412, 304, or 200 to
- * answer it. file is NULL for a resource that has neither tag nor date.
+ * answer the request. "file" is NULL for a resource that has neither tag nor
+ * date.
  */
 int condition_check(const struct request *request, const char *head,
 		    const struct file *file);

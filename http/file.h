@@ -56,7 +56,7 @@ struct file_more {
 	char text[FILE_MORE_MAX];
 };
 
-/* Set all fields but fd and cached from stx. more may be NULL. */
+/* Set all fields except "fd" and "cached" from stx. "more" may be NULL. */
 void file_describe(struct file *file, const struct statx *stx,
 		   struct mime mime, const struct file_more *more);
 

@@ -90,10 +90,7 @@ static bool set_extension(struct row *row, const char *from, size_t length)
 	return true;
 }
 
-/*
- * Add a row. If this returns true, the table refers to type, which must not be
- * freed.
- */
+/* Add a row. True: the table refers to "type", which must not be freed. */
 static bool add(const char *extension, const char *type)
 {
 	struct row row = { .type = type };

@@ -70,7 +70,10 @@ static char *put_end(char *p, const struct response *r)
 	return TEXT_PUT(p, "\r\n");
 }
 
-/* Move the head from scratch so that it ends at body; p is its beginning. */
+/*
+ * Move the head, which begins at "p", from "scratch", so that it ends at
+ * "body".
+ */
 static char *place(char *body, const char *scratch, const char *p)
 {
 	size_t length = p - scratch;

@@ -35,7 +35,7 @@ uint64_t loop_counter_value(const struct loop_counter *counter,
 const char *exposition_family(FILE *out, const char *name, const char *meaning,
 			      bool gauge);
 
-/* Write name="text", escaped; text ends after max bytes or at a zero. */
+/* Write name="text", escaped. "text" ends after "max" bytes or at a zero. */
 void exposition_label(FILE *out, const char *name, const char *text,
 		      size_t max);
 

@@ -71,7 +71,10 @@ static const struct option options[] = {
 	{ }
 };
 
-/* Parse a number from min to max; name is the option's name for messages. */
+/*
+ * Parse a number from "min" to "max". "name" is the option's name, for
+ * messages.
+ */
 static bool number(const char *name, const char *text, uint64_t min,
 		   uint64_t max, uint64_t *value)
 {

@@ -27,10 +27,10 @@ void transfer_load(struct exchange *x);
 /* Send the file's head and its first part, which was loaded; then the rest. */
 void transfer_file(struct exchange *x);
 
-/* Send the head and length bytes of the file's mapped contents. */
+/* Send the head and "length" bytes of the file's mapped contents. */
 void transfer_mapped(struct exchange *x, uint64_t length);
 
-/* Send only the head of a file whose body would have length bytes. */
+/* Send only the head of a file whose body would have "length" bytes. */
 void transfer_head(struct exchange *x, uint64_t length);
 
 /*

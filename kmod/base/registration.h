@@ -116,7 +116,10 @@ enum permit_counter {
 /* A right to take and execute entries. */
 struct permit {
 	struct registration *reg;
-	/* The thread that has it; NULL: free. Changed by compare-and-swap. */
+	/*
+	 * The thread that has the permit; NULL: it is free. Changed by
+	 * compare-and-swap.
+	 */
 	struct thread *active;
 	int core;		/* the core that its thread must run on; -1: any */
 	bool spins;		/* its thread polls for work, and executes no entry */
@@ -127,7 +130,8 @@ struct permit {
 struct registration {
 	/* Constant once registered. */
 	struct mm_struct *mm;	/* holds mm_count; only compared, never dereferenced */
-	struct file *file;	/* no reference: each thread in an ioctl holds one */
+	/* not a counted reference: each thread in an ioctl holds one */
+	struct file *file;
 	struct area area;
 	struct flexsc_shared *shared;
 	u32 *ring;
@@ -158,7 +162,8 @@ struct registration {
 	wait_queue_head_t wait;
 	bool handover;		/* the current wait has FLEXSC_WAIT_HANDOVER */
 	bool owner_filtered;	/* some owner was under a seccomp filter */
-	const struct cred *cred;	/* the owner's; counted reference; only compared */
+	/* the owner's credentials; counted reference; only compared */
+	const struct cred *cred;
 	int unfit_threads;		/* consecutive new threads that were unfit */
 	bool woken;		/* FLEXSC_IOC_WAKE was called; the next wait clears this */
 	u64 seen;		/* the wait ends when "completed" exceeds this */
@@ -172,7 +177,9 @@ struct registration {
 	u64 idle_since;
 	struct hrtimer progress;	/* detects calls that delay other entries */
 	u32 progress_head;	/* the ring's head at the last check */
-	/* Nonzero while the timer runs. Changed by compare-and-swap. */
+	/*
+	 * Nonzero while the timer "progress" runs. Changed by compare-and-swap.
+	 */
 	int progress_checks;
 	struct thread *records;	/* unused records; guarded by the lock */
 	struct llist_head dead;	/* records of tasks that died in a call */

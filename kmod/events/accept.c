@@ -329,8 +329,8 @@ void accept_run(struct ecb *ecb)
 		}
 		clear_bit(WATCH_ACCEPTS, &listener->lists);
 		/*
-		 * A full barrier: a connection whose callback found the bit
-		 * still set is accepted here.
+		 * A full barrier: if a callback found the bit still set, its
+		 * connection is accepted now.
 		 */
 		smp_mb__after_atomic();
 		accept_turn(listener);

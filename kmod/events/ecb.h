@@ -98,7 +98,7 @@ struct ecb {
 	 */
 	spinlock_t lock ____cacheline_aligned;
 	bool closed;
-	u32 free_first, free_last;	/* index + 1; 0: none */
+	u32 free_first, free_last;	/* free watches: index + 1; 0: none */
 	u32 free_count;
 	u32 frees;			/* total number of watches that became free */
 	refcount_t refs;

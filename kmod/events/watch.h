@@ -91,7 +91,7 @@ struct watch {
 	 */
 	bool overflowed;
 	refcount_t refs;
-	u32 next_free;		/* index + 1; under ecb.lock */
+	u32 next_free;		/* next free watch: index + 1; under ecb.lock */
 	atomic_t kept;
 	unsigned long lists;
 	struct llist_node held, accepts;

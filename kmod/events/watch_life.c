@@ -89,8 +89,8 @@ bool watch_stop(struct watch *watch)
 	if (watch->file) {
 		fput(watch->file);
 		/*
-		 * Must be last: a probe that finds the bucket empty relies on
-		 * the fput() before this.
+		 * Remove the watch from the bucket last: a probe that finds the
+		 * bucket empty relies on the fput() before this.
 		 */
 		hook_clear(watch);
 	}
