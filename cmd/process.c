@@ -59,7 +59,7 @@ static void read_run(int fd, struct process *process)
 		free(page);
 }
 
-/* Examine the target of one descriptor, which is a link in /proc. */
+/* Examine one descriptor: where does its link in /proc lead? */
 static void try(int dir, const char *link, struct process *process)
 {
 	char target[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The counters of a live process. Its loops and the runtime of flexsc run
- * publish them in memfds, which this finds among the process's descriptors. The
- * process isn't disturbed.
+ * publish them in memfds. This file finds these among the process's
+ * descriptors, without disturbing the process.
  */
 #ifndef FLEXSC_PROCESS_H
 #define FLEXSC_PROCESS_H

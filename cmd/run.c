@@ -81,10 +81,7 @@ static bool set_number(const char *name, const char *option, const char *value,
 	return set(name, value);
 }
 
-/*
- * Is it an engine that user threads can run on? Two of the library's engines
- * are.
- */
+/* Can user threads run on this engine of the library? */
 static bool is_known_engine(const char *option, const char *name)
 {
 	if (!strcmp(name, "uring") || !strcmp(name, "threads"))
@@ -185,8 +182,8 @@ static bool find_library(char *path, size_t size)
 }
 
 /*
- * Prepend the library to LD_PRELOAD, because functions are looked up in that
- * order.
+ * Prepend the library to LD_PRELOAD, because the first library that defines a
+ * function provides it.
  */
 static bool preload(const char *library)
 {

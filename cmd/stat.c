@@ -198,7 +198,7 @@ int command_stat(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	/* Process numbers fit in an int. */
+	/* No process has a number above INT_MAX. */
 	if (pid > INT_MAX)
 		pid = INT_MAX;
 	return stat_process(argv[1], (pid_t)pid, show);

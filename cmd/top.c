@@ -56,8 +56,8 @@ struct settings {
 /* A process at the time of an update. */
 struct row {
 	pid_t pid;
-	uint64_t begin;		/* start of the runtime; distinguishes a successor
-				 * with the same id */
+	/* start of the runtime; another process with the same id has another one */
+	uint64_t begin;
 	uint64_t time;
 	char program[16];
 	bool run;		/* it is under flexsc run */

@@ -91,8 +91,8 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		int err;
 
 		/*
-		 * Call the handler first, because it may take time, and may
-		 * itself wait.
+		 * Call the handler before the checks below, because it may take
+		 * time, and may itself wait.
 		 */
 		deliver_others(ecb, groups);
 		/* The handler may have forked, too. */

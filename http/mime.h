@@ -15,8 +15,8 @@ struct mime {
 };
 
 /*
- * Call once, before there are threads. It is optional: without it fewer types
- * are known.
+ * Call this once, before there are threads. Without this call, fewer types are
+ * known.
  */
 void mime_load(void);
 

@@ -14,7 +14,7 @@ struct path {
 	char *name;		/* "a/b", without leading or trailing "/"; "." is the root */
 	size_t length;
 	bool directory;		/* the target ends in "/" */
-	const char *query;	/* within the target, "?..." or empty */
+	const char *query;	/* the query within the target: "?..." or empty */
 	size_t query_length;
 };
 

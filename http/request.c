@@ -244,7 +244,10 @@ static int status_of(const struct request *r, llhttp_errno_t error)
 		 */
 		return isalpha((unsigned char)*r->parser.error_pos) ? 501 : 400;
 	case HPE_INVALID_TRANSFER_ENCODING:
-		/* llhttp 9 reports this for a Content-Length before it, too. */
+		/*
+		 * llhttp 9 also reports this if a Content-Length precedes the
+		 * Transfer-Encoding.
+		 */
 		return r->parser.flags & F_CONTENT_LENGTH ? 400 : 501;
 	case HPE_INVALID_VERSION:
 	case HPE_PAUSED_H2_UPGRADE:

@@ -22,7 +22,7 @@ struct file {
 	struct flexsc_cb cb;
 	ngx_http_request_t *request;
 	ngx_str_t path;
-	struct stat st;		/* set if the module made the fstat() itself */
+	struct stat st;		/* not set if nginx' own cache opened the file */
 	u_char *contents;	/* NULL: not read */
 	struct kept *kept;	/* the entry of keep.c's table, if it keeps the file */
 	off_t size;
@@ -114,8 +114,8 @@ static void on_read(struct flexsc_cb *cb)
 }
 
 /*
- * Read the file if needed. True: a call is pending. The kernel waits for blocks
- * that aren't in memory.
+ * Read the file: at once if its blocks are in memory. Otherwise post the read,
+ * which waits for them. True: a call is pending.
  */
 static bool file_load(struct file *f)
 {

@@ -22,8 +22,9 @@ static ngx_int_t (*wait_for_events)(ngx_cycle_t *cycle, ngx_msec_t timer,
 
 /*
  * A timer that keeps a worker alive while calls are pending: a worker that
- * quits waits for timers that aren't cancelable. nginx checks its timers before
- * process_events() submits calls.
+ * quits waits for timers that aren't cancelable. The timer is set when a call
+ * is posted, because nginx checks its timers before process_events() submits
+ * calls.
  */
 static ngx_event_t exists;
 static ngx_connection_t nowhere = { .fd = (ngx_socket_t)-1 };
@@ -189,8 +190,8 @@ ngx_int_t turn_init(ngx_cycle_t *cycle)
 void turn_fini(void)
 {
 	/*
-	 * The loop is destroyed with the process, so callbacks don't run any
-	 * more.
+	 * Submit what was posted. The process ends with the loop, so callbacks
+	 * don't run any more.
 	 */
 	if (turn.loop)
 		flexsc_loop_submit(turn.loop);

@@ -44,8 +44,8 @@
 #include "http/request.h"
 
 /*
- * Attempts of openat2(), which returns EAGAIN when the tree changes during a
- * lookup.
+ * How often openat2() is tried: it returns EAGAIN when the tree changes during
+ * a lookup.
  */
 #define RETRIES		8
 

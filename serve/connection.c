@@ -162,7 +162,7 @@ static bool enlarge_input(struct connection *c)
 	return true;
 }
 
-/* Make room for the rest of the request that begins at start. */
+/* Make room for the rest of the request that begins at "start". */
 static bool make_room(struct connection *c)
 {
 	const struct request *r = &c->request;

@@ -72,8 +72,7 @@ struct connection {
 	uint64_t begun;		/* when the first byte of the request came, or 0 */
 	uint64_t accepted;	/* time of the accept */
 	uint64_t waits;		/* value of clients->waits when it became fresh or idle */
-	uint64_t discarded;	/* bytes discarded while lingering, towards
-				 * its limit */
+	uint64_t discarded;	/* while lingering, up to LINGER_BYTES */
 	struct flexsc_cb receive;
 	struct flexsc_cb shutdown;
 	struct request request;

@@ -171,8 +171,8 @@ static inline bool exchange_begun(struct exchange *x)
 }
 
 /*
- * Each callback calls this last. It calls done() if the exchange is over; x may
- * have been freed after it.
+ * Each callback calls this last. If the exchange is over, done() is called here,
+ * and x may have been freed after that.
  */
 static inline void exchange_settle(struct exchange *x)
 {

@@ -93,7 +93,8 @@ static inline bool log_has_name(const struct log_file *file)
 void log_reopen(struct log *log);
 
 /*
- * Write the collected lines, within a second. Nothing may be posted after this.
+ * Post the write of the collected lines, which takes at most a second. Post
+ * nothing else after this, so that the loop ends.
  */
 void log_close(struct log *log);
 

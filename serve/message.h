@@ -10,7 +10,7 @@ void message_send(struct exchange *x, int status);
 void message_send_with(struct exchange *x, int status,
 		       const struct response_detail *detail);
 
-/* Send 503, without a buffer. */
+/* Send 503 when there is no memory for a buffer. */
 void message_send_busy(struct exchange *x);
 
 /* Send the status for a file's call that failed with this errno. */

@@ -34,7 +34,7 @@
 static const int signals[WORKER_SIGNALS] = { SIGTERM, SIGINT, SIGUSR1, SIGHUP };
 
 /*
- * Without a named log SIGHUP keeps its default action, so a closed terminal
+ * Without a named log, SIGHUP keeps its default action, so a closed terminal
  * ends the process.
  */
 static unsigned int signals_of(const struct worker *w)

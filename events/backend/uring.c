@@ -117,14 +117,14 @@ static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
 		flexsc__evring_accepted(ecb, index, res, more);
 }
 
-/* Returns the next completion; NULL: there is none. */
+/* Returns the next completion, or NULL. */
 static struct io_uring_cqe *evring_peek(struct evring *evring)
 {
 	struct io_uring_cqe *cqe;
 
 	/*
-	 * When the queue is empty, the kernel moves the overflowed completions to
-	 * it.
+	 * When the queue is empty, the kernel moves overflowed completions to it.
+	 * Then a full queue is the only trace of the overflow.
 	 */
 	evring->crowded |=
 		io_uring_cq_has_overflow(&evring->ring) ||

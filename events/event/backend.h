@@ -28,8 +28,8 @@ struct backend {
 	 */
 	int (*forget)(struct flexsc_ecb *ecb, uint32_t index, bool close);
 	/*
-	 * Called when the owner has taken a REVOKED slot off its list, so that the
-	 * slot is free.
+	 * Called when the owner has taken a REVOKED slot off its list: the slot is
+	 * free now.
 	 */
 	void (*dropped)(struct flexsc_ecb *ecb, uint32_t index);
 	/*

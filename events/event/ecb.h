@@ -37,7 +37,7 @@ struct source {
 	uint8_t later;		/* of an accepted connection: its group after the
 				 * first event */
 	uint8_t flags;		/* SOURCE_* */
-	uint32_t held;		/* state of an event that may not be delivered */
+	uint32_t held;		/* state bits of the held event */
 	uint32_t link;		/* the next free slot, or the next held event */
 	int32_t error;		/* -errno from the kernel, or 0 */
 	uint8_t ends;		/* consecutive polls that ended by themselves (no
@@ -74,8 +74,8 @@ struct flexsc_ecb {
 	bool stale;		/* in a forked child */
 	bool owns;		/* SOURCE_OWN was ever set */
 
-	uint32_t first[FLEXSC_ECB_GROUPS];	/* per group: the oldest slot taken
-						 * off its list */
+	uint32_t first[FLEXSC_ECB_GROUPS];	/* per group: the oldest slot of the
+						 * list that take.c reversed */
 	uint32_t free;		/* first free slot + 1; 0: none */
 	uint32_t fresh;		/* slots from this index on were never used */
 	uint32_t held;		/* oldest held event + 1; 0: none */

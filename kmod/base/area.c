@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory shared by the kernel and one process, for a registration or an event
- * control block. It is allocated once and mapped by the process. It is freed
- * when the last reference to its file is dropped; a mapping holds one.
+ * control block. The memory is allocated once and mapped by the process. Each
+ * mapping holds a reference to the file. Dropping the last reference frees the
+ * memory.
  *
  * Every page is charged to the memory cgroup and to the user's RLIMIT_MEMLOCK.
  * The limit counts per user, not per process, because a file can outlive its

@@ -60,9 +60,9 @@
  * Locks
  *
  * registration.lock guards the idle list, the deferred list and the unused
- * records. It is taken with interrupts off, because irq_works and timers take
- * it as well. No other lock of the module is taken inside it or around it. A
- * thread is woken inside it, which takes the run queue's lock, so
+ * records. Interrupts are off while it is held, because irq_works and timers
+ * take it as well. No other lock of the module is taken inside it or around it.
+ * Threads are woken inside it, which takes the run queue's lock, so
  * block_sched_out() must never take it.
  */
 #ifndef FLEXSC_KMOD_BASE_REGISTRATION_H

@@ -16,9 +16,10 @@
  *				accepting watch reports it
  *	starved	 -> accepts	a watch ended, or the owner waits or flushes
  *
- * A task work, queued after a watch is put on "accepts", accepts from it; or
- * the owner does, before it sleeps or stops waiting. Each time there is one
- * round. A later round accepts what is left, or arrives meanwhile (ecb_work.c).
+ * Connections are accepted in rounds: in a task work, which is queued when a
+ * watch is put on "accepts", and by the owner before it sleeps or stops waiting.
+ * What a round leaves, or what arrives meanwhile, is accepted in a later round
+ * (ecb_work.c).
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>

@@ -19,8 +19,8 @@ void ecb_get(struct ecb *ecb)
 void ecb_attend_later(struct ecb *ecb)
 {
 	/*
-	 * If the attendance is queued already, the queued one has a reference
-	 * of its own. It may run before this returns.
+	 * If the attendance is queued already, it has a reference of its own,
+	 * and may run before this function returns.
 	 */
 	while (!queue_work(ecb_queue, &ecb->attendance))
 		if (refcount_dec_not_one(&ecb->refs))

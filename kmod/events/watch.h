@@ -25,7 +25,7 @@
  * isn't. The owner is in the kernel until then, so it can't have taken the event.
  *
  * A watch is on up to two lists of the ECB, once each; "kept" and "lists" show on which.
- * It may end, and even get another source, while it is on a list. So a list's reader
+ * While on a list, a watch may end, and even get another source. So a list's reader
  * skips a watch that has nothing to do there.
  */
 #ifndef FLEXSC_KMOD_WATCH_H

@@ -40,7 +40,7 @@ struct thread {
 	struct preempt_notifier notifier;
 	/* written by the record's own task only; see block_sched_out() */
 	struct permit *permit;
-	/* the core to which the thread reported to have moved; -1: any */
+	/* the core to which the thread has moved, as it reported; -1: any */
 	int core;
 	/* nr_cpus_allowed when the thread reported that it can't move */
 	int stays;
