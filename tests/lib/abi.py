@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The library's binary interface: one line for each fact that programs compile in.
+"""Print the library's binary interface: one line for each fact that a program compiles
+in.
 
     python3 tests/lib/abi.py BUILD >lib/libflexsc.abi
 
-BUILD is a build tree. A release writes the file; test_abi.py compares every later build
-with it. Layouts and types come from debug information: gdb runs this file, too.
+BUILD is a build tree. A release writes the file, and test_abi.py compares every
+later build with it. Layouts and types come from debug information, which this file
+reads when gdb executes it.
 """
 
 from __future__ import annotations
@@ -23,19 +25,19 @@ HEADERS = (
     *("flexsc/flexsc.h", "flexsc/default.h", "flexsc/ecb.h", "flexsc/netdb.h"),
     *("linux/flexsc.h", "linux/flexsc_ecb.h"),
 )
-# Programs state the size of these, so fields may be appended.
+# Programs pass the size of these structures, so fields may be appended.
 GROWING = (
     *("flexsc_options", "flexsc_ecb_options"),
     *("flexsc_stats", "flexsc_stats_page"),
 )
-# Macros that no program compiles in, or that change with a structure's size. The
-# kernel's numbers of calls are not the library's.
+# Macros that no program compiles in, or that change with a structure's size.
+# FLEXSC_NR_* are the kernel's numbers of calls.
 OTHER_MACROS = re.compile(r"FLEXSC_(VERSION|NR_)|.*_INIT$")
 Facts = dict[str, str]
 
 
 def versions() -> dict[str, str]:
-    """The version of each function in the linker's map."""
+    """Return the version of each function in the linker's map."""
     found: dict[str, str] = {}
     version = ""
     for line in (ROOT / "lib" / "libflexsc.map").read_text().splitlines():
@@ -47,7 +49,7 @@ def versions() -> dict[str, str]:
 
 
 def types(keyword: str) -> list[str]:
-    """The public structures or enumerations."""
+    """Return the names of the public structures or enumerations."""
     text = "".join(p.read_text() for folder in FOLDERS for p in folder.glob("*/*.h"))
     return sorted(re.findall(rf"^{keyword} (flexsc_\w+) \{{", text, re.MULTILINE))
 
@@ -62,7 +64,7 @@ def fields(kind: Any, prefix: str, offset: int = 0) -> Iterator[str]:
 
 
 def described(gdb: Any) -> Iterator[str]:
-    """What the debug information says."""
+    """Yield the facts that the debug information contains."""
     for name, version in sorted(versions().items()):
         function = gdb.lookup_global_symbol(f"abi_{name}").type.target()
         yield f"function {name} {version} {function}"
@@ -94,7 +96,7 @@ def soname(build: Path) -> str:
 
 
 def current(build: Path) -> str:
-    """The interface of these sources."""
+    """Return the interface of these sources."""
     with tempfile.TemporaryDirectory() as name:
         source, probe = Path(name) / "probe.c", Path(name) / "probe.o"
         includes = [f"-I{folder}" for folder in (*FOLDERS, build / "include")]
@@ -114,14 +116,16 @@ def parsed(text: str) -> Facts:
 
 
 def may_change(name: str, old: str, new: str | None) -> bool:
-    """A structure that states its size has grown, or reserved room is used."""
+    """Has a structure that states its size grown, or is a reserved field used?"""
     if name.split(" ")[1] in GROWING:
         return new is not None and int(new) > int(old)
     return bool(re.search(r"\.reserved\w*$", name))
 
 
 def broken(old: Facts, new: Facts) -> list[str]:
-    """What a program that was built with the old interface can't rely on any more."""
+    """Return the facts that a program built with the old interface can't rely on any
+    more.
+    """
     functions = [name for name in new if name.startswith("function ")]
     released = {
         value.split()[0] for value in old.values() if value.startswith("FLEXSC_")

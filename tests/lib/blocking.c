@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that wait delay nothing: not each other, not calls posted later,
- * however many they are and however few syscall threads or entries there are.
+ * Waiting calls delay neither each other nor calls posted later, for any number of
+ * them, and with few syscall threads or entries.
  */
 #include "tests/harness/harness.h"
 #include "readers.h"
@@ -30,7 +30,7 @@ WAITING_TEST(blocked_reads_dont_delay_later_calls)
 		check_fed(i);
 }
 
-/* Each completes when its own pipe is fed, long before the others are. */
+/* Each read completes when its own pipe has data, long before the others do. */
 WAITING_TEST(more_reads_block_than_there_are_threads, .max_threads = 4)
 {
 	unsigned int order[PIPES];
@@ -46,7 +46,10 @@ WAITING_TEST(more_reads_block_than_there_are_threads, .max_threads = 4)
 	CHECK(stats_of(loop).threads <= 4);
 }
 
-/* The waker itself is a call of the loop in which everything is blocked. */
+/*
+ * The call that wakes the others is posted to the same loop, in which all others
+ * wait.
+ */
 WAITING_TEST(a_call_wakes_calls_of_its_own_loop, .max_threads = 4)
 {
 	unsigned int order[PIPES];
@@ -63,8 +66,8 @@ WAITING_TEST(a_call_wakes_calls_of_its_own_loop, .max_threads = 4)
 }
 
 /*
- * Calls that no descriptor can be polled for each take a syscall thread. With
- * four threads, four of them run; the rest start as those end.
+ * Calls that poll() can't wait for occupy a syscall thread each. With four threads,
+ * four of them run. The others start when these end.
  */
 WAITING_TEST(calls_that_cant_be_polled_alternate, .max_threads = 4)
 {
@@ -87,7 +90,7 @@ WAITING_TEST(calls_that_cant_be_polled_alternate, .max_threads = 4)
 	}
 }
 
-/* While syscall threads are all taken, calls that needn't wait still run. */
+/* Calls that needn't wait still run while waiting calls occupy all syscall threads. */
 WAITING_TEST(ready_calls_run_while_all_threads_are_taken, .max_threads = 4)
 {
 	struct call calls[8];
@@ -111,7 +114,7 @@ WAITING_TEST(ready_calls_run_while_all_threads_are_taken, .max_threads = 4)
 	}
 }
 
-/* A lock's holder and its waiter on the same loop. */
+/* The holder of a lock and the waiter for it are calls of the same loop. */
 WAITING_TEST(a_lock_is_handed_on)
 {
 	struct call waiter = CALL_INIT;
@@ -129,8 +132,8 @@ WAITING_TEST(a_lock_is_handed_on)
 }
 
 /*
- * io_uring tries an open with O_NONBLOCK first, and at a FIFO that succeeds,
- * or fails, without waiting for the other end.
+ * io_uring first tries to open with O_NONBLOCK. At a FIFO that succeeds, or fails,
+ * without waiting for the other end.
  */
 static void fifo_does_not_wait(void)
 {
@@ -151,8 +154,8 @@ static void count_looked(struct flexsc_cb *cb)
 }
 
 /*
- * A thread that goes on to an open() which waits has told of what it did before,
- * though more calls are queued behind; and so has the next thread.
+ * Before a syscall thread waits in open(), it reports the results of its earlier
+ * calls, even if more calls are queued. The next thread does the same.
  */
 WAITING_TEST(results_before_an_open_that_waits_arrive, .max_threads = 2)
 {
@@ -173,14 +176,14 @@ WAITING_TEST(results_before_an_open_that_waits_arrive, .max_threads = 2)
 		     i == 2 ? O_RDONLY : O_RDONLY | O_CLOEXEC, 0);
 	}
 	CHECK(run_until(loop, &looked, 6, 5000));
-	/* Opens by io_uring don't wait, and have ended. */
+	/* io_uring's opens don't wait, and have completed. */
 	flexsc_loop_cancel(loop, &opens[0].cb);
 	flexsc_loop_cancel(loop, &opens[1].cb);
 	CHECK(run_until(loop, &looked, 9, 5000));
 	test_end_loop();
 }
 
-/* Both ends of a FIFO wait for each other in open(). */
+/* Each end of a FIFO waits in open() for the other end. */
 WAITING_TEST(opening_both_ends_of_a_fifo_meets)
 {
 	struct call reader = CALL_INIT, writer = CALL_INIT;
@@ -223,14 +226,14 @@ static void write_much(struct flexsc_loop *loop)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-/* A write larger than a pipe waits in its middle for the reader. */
+/* A write that is larger than the pipe waits in the middle, for the reader. */
 TEST(a_large_write_is_whole)
 {
 	NEEDS_WAITING_ENGINE();
 	write_much(test_loop());
 }
 
-/* One thread is active, and waits where it wasn't expected to. */
+/* A single active thread waits where the engine doesn't expect it to. */
 TEST(one_core_is_enough)
 {
 	char list[16];
@@ -243,7 +246,7 @@ TEST(one_core_is_enough)
 #define FILES		32
 #define FILE_SIZE	(1 << 20)
 
-/* A file that is sent to a reader who takes his time. */
+/* A file that is sent to a slow reader. */
 struct sending {
 	struct call call;	/* first: count_call() finds it here */
 	int pair[2];
@@ -259,7 +262,7 @@ static int file_of(const char *content)
 	return fd;
 }
 
-/* What has arrived by now, up to all; it's compared with the file. */
+/* Receives what has arrived, up to the whole file, and compares it with the file. */
 static size_t receive_some(struct sending *s, const char *content, size_t at)
 {
 	static char in[FILE_SIZE];
@@ -271,7 +274,7 @@ static size_t receive_some(struct sending *s, const char *content, size_t at)
 	return (size_t)n;
 }
 
-/* More of them than threads; and each is whole. */
+/* More files are sent than there are threads. Each arrives whole. */
 WAITING_TEST(files_are_sent_without_a_thread_each, .max_threads = 4)
 {
 	static const struct timespec brief = { 0, 1000000 };
@@ -304,7 +307,7 @@ WAITING_TEST(files_are_sent_without_a_thread_each, .max_threads = 4)
 	}
 }
 
-WAITING_TEST(a_file_whose_sending_is_cancelled_says_how_much)
+WAITING_TEST(a_cancelled_sendfile_returns_the_sent_bytes)
 {
 	static char content[FILE_SIZE];
 	static struct sending s;
@@ -326,7 +329,7 @@ WAITING_TEST(a_file_whose_sending_is_cancelled_says_how_much)
 	CHECK_EQ(s.offset, sum);
 }
 
-/* Several calls wait for the same descriptor; each byte goes to one of them. */
+/* Several calls wait for the same descriptor. Each byte goes to one of them. */
 WAITING_TEST(calls_share_a_descriptor, .max_threads = 4)
 {
 	static struct reader many[100];
@@ -350,8 +353,7 @@ WAITING_TEST(calls_share_a_descriptor, .max_threads = 4)
 	CHECK_EQ(sum, 99 * 100 / 2);
 }
 
-/* After flexsc_cancel_fd() the number may come to mean another file. */
-/* What one of them is woken for costs the others nothing. */
+/* An event that wakes one waiter costs few mode switches, however many others wait. */
 WAITING_TEST(waiting_in_line_is_cheap)
 {
 	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
@@ -374,7 +376,7 @@ WAITING_TEST(waiting_in_line_is_cheap)
 	CHECK(run_until(loop, &done, 2000, 5000));
 }
 
-/* Readers of one eventfd that are posted again and again. */
+/* Readers of one eventfd, each of which is posted again when it ends. */
 static struct {
 	struct flexsc_loop *loop;
 	int fd;
@@ -402,7 +404,7 @@ static void line_done(struct flexsc_cb *cb)
 		stand_in_line((struct call *)cb);
 }
 
-/* Whoever leaves the line passes on what he was woken for. */
+/* A reader that is cancelled passes its wake-up on to the next one. */
 TEST(a_line_moves_on_when_readers_leave_it)
 {
 	unsigned int written = 0;
@@ -436,7 +438,7 @@ TEST(a_line_moves_on_when_readers_leave_it)
 	CHECK_EQ(line.pending, 0);
 }
 
-WAITING_TEST(a_number_is_free_once_its_calls_are_cancelled)
+WAITING_TEST(a_number_can_be_reused_once_its_calls_are_cancelled)
 {
 	struct call reader = CALL_INIT;
 	int p[2], q[2];
@@ -454,7 +456,10 @@ WAITING_TEST(a_number_is_free_once_its_calls_are_cancelled)
 	CHECK_EQ(c, 'q');
 }
 
-/* Reads could wait elsewhere; a sleep needs one of the threads they are in. */
+/*
+ * The reads could wait without a thread. A sleep needs one of the threads that they
+ * occupy.
+ */
 WAITING_TEST(blocked_reads_leave_threads_to_calls_that_need_one,
 		.max_threads = 4)
 {
@@ -474,8 +479,8 @@ WAITING_TEST(blocked_reads_leave_threads_to_calls_that_need_one,
 	CHECK(run_until(loop, &done, PIPES, 5000));
 }
 
-/* It isn't like other descriptors: it has a time limit that poll() ignores. */
-LOOP_TEST(a_terminal_says_when_a_read_ends, .max_threads = 2)
+/* A terminal has a time limit for reads, which poll() ignores. */
+LOOP_TEST(a_terminal_s_settings_end_a_read, .max_threads = 2)
 {
 	struct termios mode;
 	int master, terminal;

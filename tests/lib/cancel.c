@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancellation: the callback runs once, with what really happened. A call
- * that ends with -ECANCELED had no effect; one that had an effect says so.
+ * Cancellation: the callback runs once, with the actual result. A call that ends
+ * with -ECANCELED had no effect. A call that had an effect returns its result.
  */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
@@ -22,7 +22,7 @@ LOOP_TEST(a_call_cancelled_before_it_starts_has_no_effect)
 	CHECK_EQ(stats_of(loop).cancelled, 1);
 }
 
-/* Nobody has to see that first. */
+/* The callback runs without another turn of the kernel. */
 LOOP_TEST(a_call_cancelled_before_it_starts_ends_at_once)
 {
 	struct call first = CALL_INIT, second = CALL_INIT;
@@ -34,7 +34,7 @@ LOOP_TEST(a_call_cancelled_before_it_starts_ends_at_once)
 	CHECK_EQ(second.runs, 1);
 	CHECK_EQ(second.cb.ret, -ECANCELED);
 	CHECK_EQ(stats_of(loop).cancelled, 1);
-	/* It may be used anew, though its entry is still there. */
+	/* The cb may be posted again, although its old entry still exists. */
 	CHECK_EQ(flexsc_loop_cancel(loop, &second.cb), -ENOENT);
 	second = (struct call)CALL_INIT;
 	POST(loop, &second, SYS_getppid);
@@ -71,12 +71,12 @@ LOOP_TEST(cancelling_what_is_not_pending_is_enoent)
 	POST(loop, &call, SYS_getppid);
 	CHECK_EQ(await_call(loop, &call), getppid());
 	CHECK_EQ(flexsc_loop_cancel(loop, &call.cb), -ENOENT);
-	/* Its entry serves another call now, which must not be hit. */
+	/* The entry serves another call now, which the cancellation must not affect. */
 	POST(loop, &other, SYS_getppid);
 	CHECK_EQ(flexsc_loop_cancel(loop, &call.cb), -ENOENT);
 	CHECK_EQ(await_call(loop, &other), getppid());
 	CHECK_EQ(call.runs, 1);
-	/* A cb that never was posted may hold any bytes. */
+	/* A cb that was never posted may contain any bytes. */
 	for (unsigned int i = 0; i < 100000; i++) {
 		other.cb.handle = test_random() >> (i % 64);
 		CHECK_EQ(flexsc_loop_cancel(loop, &other.cb), -ENOENT);
@@ -121,8 +121,8 @@ WAITING_TEST(a_callback_cancels_others_and_itself)
 	CHECK(fast.cb.ret == getppid() || fast.cb.ret == -ECANCELED);
 }
 
-/* Which of the two happened is open; that both agree isn't. */
-LOOP_TEST(fast_calls_tell_the_truth)
+/* The call may run or be cancelled. Its result has to match its effect. */
+LOOP_TEST(fast_calls_return_what_happened)
 {
 	unsigned int early = 0;
 	struct stat st;
@@ -150,7 +150,7 @@ LOOP_TEST(fast_calls_tell_the_truth)
 	CHECK(early > 0);
 }
 
-/* Reads of one byte against bytes that arrive while they are cancelled. */
+/* Reads of one byte are cancelled while bytes arrive. */
 struct race {
 	struct call call;	/* first: count_call() finds it here */
 	int p[2];
@@ -178,7 +178,7 @@ static void race_post(struct race *r)
 	POST(loop, &r->call, SYS_read, r->p[0], &r->c, 1);
 }
 
-/* The byte is with the reader or in the pipe, and nowhere twice. */
+/* The byte is either in the reader's buffer or in the pipe, never in both. */
 static void race_check(struct race *r, unsigned int *won, unsigned int *lost)
 {
 	int bytes = 0;
@@ -237,7 +237,7 @@ WAITING_TEST_LIMIT(a_cancelled_read_loses_no_data, 40)
 static atomic_bool feeder_stop;
 static _Atomic(unsigned int) feeder_round;
 
-/* Writes to one pipe per round, while the owner cancels its read. */
+/* Writes one byte per round, while the owner cancels its read. */
 static void *feeder(void *arg)
 {
 	unsigned int round = 0;
@@ -348,8 +348,8 @@ WAITING_TEST(cancelling_by_descriptor_ends_the_calls_that_name_it)
 	test_end_loop();
 }
 
-/* The program closed the descriptor, so the call has no number to be found by. */
-WAITING_TEST(no_number_means_a_descriptor_that_was_closed)
+/* The descriptor is closed, so the call can't be found by its number. */
+WAITING_TEST(no_number_refers_to_a_closed_descriptor)
 {
 	struct call waiting = CALL_INIT;
 	int pair[2];

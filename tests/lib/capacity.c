@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Many calls at once: more than there are entries, and a hundred thousand.
- */
+/* Many calls at the same time: more than there are entries, and a hundred thousand. */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
 
 static struct reader blocked[64];
 
-/* A loop of 64 entries, and a blocked read in each of them. */
+/* A test whose loop has 64 entries, with a blocked read in each of them. */
 #define EXHAUSTED_TEST(id)						\
 	WAITING_TEST(id, .max_entries = 64, .max_threads = 4)
 
@@ -54,7 +52,7 @@ EXHAUSTED_TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
 	CHECK_EQ(stats.waited, 50);
 	CHECK_EQ(stats.outstanding, 114);
 	CHECK_EQ(stats.entries, 64);
-	/* One entry is free from here on: they run one after the other. */
+	/* From here on one entry is free, so the calls run one after the other. */
 	free_entry(17);
 	CHECK(run_until(loop, &done, 50, 10000));
 	CHECK_EQ(blocked[17].call.cb.ret, 1);
@@ -66,7 +64,7 @@ EXHAUSTED_TEST(calls_wait_for_an_entry_and_start_in_the_order_posted)
 	test_end_loop();
 }
 
-/* Posted to be forgotten, it happens even if the loop ends before its turn. */
+/* A posted close without a cb is made even if the loop ends before its turn. */
 EXHAUSTED_TEST(a_close_that_waits_for_an_entry_outlives_the_loop)
 {
 	int fd;
@@ -79,7 +77,10 @@ EXHAUSTED_TEST(a_close_that_waits_for_an_entry_outlives_the_loop)
 	CHECK_EQ(fcntl(fd, F_GETFD), -1);
 }
 
-/* What waits can be cancelled, can be late, and leaves the others their turn. */
+/*
+ * A call that waits for an entry can be cancelled and can time out. The others keep
+ * their order.
+ */
 EXHAUSTED_TEST(calls_that_wait_for_an_entry_end_early)
 {
 	struct call calls[3];
@@ -122,8 +123,8 @@ EXHAUSTED_TEST(calls_that_wait_are_cancelled_by_descriptor)
 	CHECK_EQ(calls[1].runs + calls[3].runs, 2);
 }
 
-/* The blocked calls' data arrives while others wait behind them. */
-EXHAUSTED_TEST(nothing_stands_still_when_entries_are_short)
+/* Data for the blocked calls arrives while other calls wait for an entry. */
+EXHAUSTED_TEST(calls_complete_when_entries_are_short)
 {
 	static struct reader many[500];
 
@@ -143,8 +144,8 @@ EXHAUSTED_TEST(nothing_stands_still_when_entries_are_short)
 	}
 }
 
-/* Opens that find no descriptor say so; the loop itself goes on. */
-LOOP_TEST(descriptors_that_run_out_are_the_calls_error)
+/* An open without a free descriptor fails. The loop continues to work. */
+LOOP_TEST(lack_of_descriptors_fails_the_call)
 {
 	unsigned int opened = 0, refused = 0;
 	struct rlimit limit;
@@ -165,7 +166,7 @@ LOOP_TEST(descriptors_that_run_out_are_the_calls_error)
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
 }
 
-/* A hundred thousand. */
+/* A hundred thousand calls. */
 
 #define TOTAL		MANY(100000)
 
@@ -190,8 +191,8 @@ static void *touched(size_t count, size_t size)
 }
 
 /*
- * As many eventfds as descriptors are permitted, up to one for each read;
- * EFD_SEMAPHORE, so that reads that share one take turns.
+ * Creates one eventfd per read, up to the limit on descriptors. Because of
+ * EFD_SEMAPHORE, reads that share one take turns.
  */
 static uint32_t make_eventfds(int *fds)
 {
@@ -204,7 +205,7 @@ static uint32_t make_eventfds(int *fds)
 			break;
 		n++;
 	}
-	/* Some are needed besides. */
+	/* The test needs some descriptors for other purposes. */
 	for (unsigned int i = 0; n < TOTAL && i < 20; i++)
 		close(fds[--n]);
 	CHECK(n >= 100);
@@ -219,7 +220,7 @@ static void check_bytes(size_t resident)
 	test_note("%llu bytes per outstanding call, %zu resident",
 		  (unsigned long long)stats.bytes / TOTAL, resident / TOTAL);
 	CHECK(stats.bytes > 0 && stats.bytes / TOTAL <= 256);
-	/* The figure is honest: nothing much is used besides. */
+	/* The reported size is realistic: the loop uses little other memory. */
 	if (!SANITIZED)
 		CHECK(resident < 256 * (size_t)TOTAL + (8 << 20));
 }
@@ -264,7 +265,7 @@ WAITING_TEST_LIMIT(a_hundred_thousand_reads_complete_once_each_in_any_order, 60)
 	free(fds);
 }
 
-/* The kernel searches for each of them; more take it several seconds. */
+/* The kernel searches for each read to cancel, so more would take several seconds. */
 #define CANCELLED	MANY(30000)
 
 WAITING_TEST_LIMIT(tens_of_thousands_of_reads_are_cancelled, 60)

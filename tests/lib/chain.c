@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chains: the second call waits for the first, may take its result, and does
- * not run if the first failed.
+ * Chains: the second call waits for the first, can take its result as an argument,
+ * and doesn't run if the first failed.
  */
 #include "tests/harness/harness.h"
 
@@ -12,7 +12,7 @@ static bool exists(const char *path)
 	return stat(path, &st) == 0;
 }
 
-/* Appends to a file; without a chain the order would be open. */
+/* Appends to a file. Without the chain, their order would be undefined. */
 LOOP_TEST(a_chain_of_a_thousand_runs_in_order)
 {
 	static struct call calls[1000];
@@ -62,7 +62,7 @@ LOOP_TEST(a_result_becomes_an_argument)
 	CHECK_EQ(close((int)open_call.cb.ret), 0);
 }
 
-/* What a call returns when its argument n is replaced by value. */
+/* Returns the result of a call whose argument n is replaced by the value. */
 static int64_t with_argument(int fd, unsigned int n, int64_t value,
 			     unsigned int nr, uint64_t a, uint64_t b,
 			     uint64_t c, uint64_t d, uint64_t e, uint64_t f)
@@ -79,7 +79,7 @@ static int64_t with_argument(int fd, unsigned int n, int64_t value,
 
 #define WITH(n, value, ...)	with_argument(fd, n, value, ARGS(__VA_ARGS__))
 
-/* Without the replacement each of the six calls would fail. */
+/* Without the replacement, each of the six calls would fail. */
 LOOP_TEST(any_argument_can_be_a_result)
 {
 	int fd = (int)PLAIN(SYS_memfd_create, "chain", 0);
@@ -165,7 +165,7 @@ LOOP_TEST(a_chain_may_go_on_after_a_failure)
 	CHECK_EQ(calls[4].cb.ret, -EBADF);
 }
 
-/* With both flags the next call gets the error as its argument. */
+/* With both flags, the next call gets the error as its argument. */
 LOOP_TEST(an_error_can_be_an_argument)
 {
 	struct call first = CALL_INIT, second = CALL_INIT;
@@ -197,7 +197,7 @@ WAITING_TEST(a_blocked_chain_delays_nothing_else)
 	CHECK_EQ(await_call(loop, &second), getppid());
 }
 
-/* A chain whose first call waits; cancel one of its calls. */
+/* Posts a chain whose first call waits, and cancels one of its calls. */
 static void cancel_in_chain(unsigned int which)
 {
 	struct call calls[4];
@@ -306,7 +306,7 @@ WAITING_TEST(chains_run_in_order_when_entries_are_short, .max_entries = 64)
 
 /* Short transfers. */
 
-/* A call whose result is its length, or less; and one chained to it. */
+/* Makes a call whose result is its length or less, and another call chained to it. */
 static void transfer(int64_t want, bool full, unsigned int nr, uint64_t a,
 		     uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
@@ -329,7 +329,7 @@ static char text[] = "0123456789", more[64];
 static struct iovec two[2] = { { text, 4 }, { text + 4, 6 } };
 static struct iovec room[2] = { { more, 6 }, { more + 6, 10 } };
 
-/* An emulator may lack them. */
+/* An emulator may lack preadv2(). */
 static bool has_flagged_calls(void)
 {
 	return PLAIN(SYS_preadv2, -1, two, 1, 0, 0, 0) != -ENOSYS;
@@ -366,7 +366,7 @@ LOOP_TEST(a_short_read_ends_a_full_chain)
 	SHORT(10, SYS_readv, fd, room, 2);
 }
 
-/* A file may grow to 16 bytes and no further. */
+/* The limit on a file's size is 16 bytes. */
 LOOP_TEST(a_short_write_ends_a_full_chain)
 {
 	const struct rlimit limit = { 16, RLIM_INFINITY };
@@ -438,7 +438,7 @@ LOOP_TEST(calls_without_a_length_are_full)
 	SHORT(-EBADF, SYS_fcntl, -1, F_GETFD);
 }
 
-/* What is asked for is known when the argument has been replaced. */
+/* The requested length is the replaced argument. */
 LOOP_TEST(a_replaced_length_is_what_was_asked_for)
 {
 	struct call calls[4] = { CALL_INIT, CALL_INIT, CALL_INIT, CALL_INIT };
@@ -459,7 +459,7 @@ LOOP_TEST(a_replaced_length_is_what_was_asked_for)
 	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
 }
 
-/* A write that is larger than the pipe is made in parts by some engines. */
+/* Some engines make a write that is larger than the pipe in several parts. */
 #define LARGE	(1U << 20)
 
 static char large[LARGE];
@@ -535,7 +535,7 @@ IN_PARTS(a_message_in_parts_is_full_in_the_end, LARGE, SYS_sendmsg,
 	 (uintptr_t)&three, 0, 0)
 IN_PARTS(a_file_sent_in_parts_is_full_in_the_end, LARGE, SYS_sendfile,
 	 (uint64_t)large_file(), 0, LARGE)
-/* The signal of a broken pipe is ignored: the result is short. */
+/* SIGPIPE is ignored, so the result is short. */
 IN_PARTS(a_write_that_ends_in_parts_is_short, 300000, SYS_write,
 	 (uintptr_t)large, LARGE, 0)
 IN_PARTS(a_vector_that_ends_in_parts_is_short, 300000, SYS_writev,
@@ -545,7 +545,7 @@ IN_PARTS(a_message_that_ends_in_parts_is_short, 300000, SYS_sendmsg,
 IN_PARTS(a_file_that_ends_in_parts_is_short, 300000, SYS_sendfile,
 	 (uint64_t)large_file(), 0, LARGE)
 
-/* Any pending call as predecessor. */
+/* Any pending call can be the predecessor. */
 
 #define AFTER(call, before, flags, ...)					\
 	post_after(loop, before, flags, call, ARGS(__VA_ARGS__))
@@ -559,7 +559,7 @@ LOOP_TEST(a_call_may_follow_any_pending_call)
 	POST(loop, &other, SYS_close, -1);
 	CHECK_EQ(AFTER(&got, &opened, FLEXSC_CHAIN_ARG(0), SYS_read, -1, more,
 		       sizeof(more)), 0);
-	/* That one has no entry yet. */
+	/* "got" has no entry yet. */
 	CHECK_EQ(AFTER(&closed, &got, FLEXSC_CHAIN_ALWAYS, SYS_getppid), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK(opened.cb.ret >= 0);
@@ -599,7 +599,7 @@ LOOP_TEST(a_call_has_one_successor)
 	POST(loop, &first, SYS_getppid);
 	CHECK_EQ(AFTER(&next, &first, 0, SYS_getppid), 0);
 	CHECK_EQ(AFTER(&other, &first, 0, SYS_getppid), -EBUSY);
-	/* The place is free again when its call is cancelled. */
+	/* After the cancellation another call may follow. */
 	CHECK_EQ(flexsc_loop_cancel(loop, &next.cb), 0);
 	CHECK_EQ(AFTER(&other, &first, 0, SYS_getppid), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
@@ -637,7 +637,7 @@ LOOP_TEST(misused_predecessors_are_refused)
 	CHECK_EQ(AFTER(&next, &first, 0, SYS_getppid), -ENOENT);
 }
 
-/* A chain that is posted between others, and grows at its end. */
+/* A chain that is posted among other calls, and then extended at its end. */
 LOOP_TEST(several_chains_grow_at_the_same_time)
 {
 	static struct call calls[4][100];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors that are closed, or become another file's, while a call that uses
- * them has begun to wait. A call in the kernel holds its files; one that an engine
- * has to make in more than one operation must look as if it did, too. Here the
- * loop's owner is needed (by a timer, by another thread) when a part is done, and
- * the descriptor is closed before the next operation can have begun. The pairs close and
- * replace descriptors of each kind of call by other calls (tests/lib/pairs).
+ * Descriptors that are closed or replaced while a call that uses them is waiting. A
+ * call in the kernel holds its files. A call that an engine makes in several
+ * operations must look as if it did, too. In these tests the owner, woken by a timer
+ * or by another thread, closes the descriptor when a part of the call is done, and
+ * before the next operation can begin. The pairs (tests/lib/pairs) close and replace
+ * descriptors of each kind of call from other calls.
  */
 #include "tests/harness/harness.h"
 
@@ -13,14 +13,15 @@
 
 static char sent[MANY_BYTES], got[MANY_BYTES + 1];
 
-/* A write that waits, and what becomes of its descriptor. */
+/* A write that waits, and the files that its descriptor refers to. */
 struct writing {
 	struct flexsc_loop *loop;
 	struct call call;
 	struct flexsc_cb timer;
 	struct call closing;
 	void (*close)(struct writing *writing);
-	int out, in;		/* where it writes to, and the other end */
+	/* the descriptor that it writes to, and the other end */
+	int out, in;
 	int other[2];		/* a pipe that takes the descriptor's place */
 	pthread_t reader;
 };
@@ -36,13 +37,13 @@ static void *read_all(void *arg)
 	return (void *)n;
 }
 
-/* What was written can go on from now on. */
+/* Starts a reader, so the write can continue. */
 static void let_read(struct writing *writing)
 {
 	writing->reader = test_thread(read_all, writing);
 }
 
-/* The file is full, so the call waits with a part of its bytes written. */
+/* Is the pipe full? Then the call waits, with a part of its bytes written. */
 static bool is_part_done(const struct writing *writing)
 {
 	struct pollfd ends[2] = { { writing->in, POLLIN, 0 },
@@ -73,14 +74,14 @@ static void close_posted(struct writing *writing)
 static void close_plainly(struct writing *writing)
 {
 	CHECK_EQ(close(writing->out), 0);
-	/* The next descriptor that is made is that number. */
+	/* The next new descriptor gets the closed number. */
 	CHECK_EQ(fcntl(writing->other[1], F_DUPFD_CLOEXEC, writing->out),
 		 writing->out);
 }
 
 /*
- * The loop has been used before: the kernel module has a syscall thread then, and
- * without one it makes no call that may wait on the owner's own.
+ * Makes a call first. By it the kernel module gets a syscall thread. Without one,
+ * the module leaves a call that may wait to the owner's own thread.
  */
 static void begin(struct writing *writing, struct flexsc_loop *loop)
 {
@@ -119,8 +120,8 @@ static void run_with_timer(struct writing *writing,
 }
 
 /*
- * All has arrived, nothing elsewhere, and the other end sees that nobody has the
- * file open any more.
+ * All bytes have arrived, none of them in the other pipe, and the reader sees the
+ * end of the file: no descriptor of the write end remains open.
  */
 static void check_written(struct writing *writing)
 {
@@ -135,7 +136,10 @@ static void check_written(struct writing *writing)
 	CHECK_EQ(flexsc_loop_destroy(writing->loop), 0);
 }
 
-/* The threads engine is asked to wait no more before: see flexsc-engines(7). */
+/*
+ * With the threads engine, a program has to cancel the calls before it closes the
+ * descriptor: see flexsc-engines(7).
+ */
 TEST(a_write_with_a_part_done_survives_a_plain_close)
 {
 	struct writing writing;
@@ -148,7 +152,7 @@ TEST(a_write_with_a_part_done_survives_a_plain_close)
 	check_written(&writing);
 }
 
-/* No thread is left that might wait for the rest: another call has the last one. */
+/* No thread remains to wait for the rest: another call occupies the last one. */
 TEST(a_write_with_a_part_done_needs_no_thread)
 {
 	struct writing writing;
@@ -167,7 +171,10 @@ TEST(a_write_with_a_part_done_needs_no_thread)
 	CHECK_EQ(write(p[1], "x", 1), 1);
 	CHECK(run_until(writing.loop, &waits.runs, 1, 5000));
 	CHECK_EQ(waits.cb.ret, 1);
-	/* The module's only thread reads: one of a pool has written. */
+	/*
+	 * The module's only thread is in the read, so a thread of the pool has
+	 * written.
+	 */
 	if (!strcmp(test_engine(), "kmod"))
 		CHECK(stats_of(writing.loop).by_thread > 0);
 	check_written(&writing);
@@ -178,7 +185,10 @@ static void cancel_by_descriptor(struct writing *writing)
 	CHECK_EQ(flexsc_loop_cancel_fd(writing->loop, writing->out), 1);
 }
 
-/* Whatever an engine uses instead of the descriptor. */
+/*
+ * The engine uses a duplicate for the rest. The program still cancels the call by
+ * its own descriptor.
+ */
 TEST(a_write_with_a_part_done_is_cancelled_by_its_descriptor)
 {
 	struct writing writing;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call costs in user mode, in instructions. Optimised builds without
- * checks have to pass.
+ * The instructions that a call takes in user mode. Only optimized builds without
+ * checks have to meet the bounds.
  */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
@@ -23,7 +23,7 @@ static void make_batch(struct flexsc_loop *loop, unsigned int nr, int fd,
 	flexsc_loop_run(loop);
 }
 
-/* In the traced process: between two stops are so many batches. */
+/* Runs in the traced process. This number of batches is made between two stops. */
 static void make_batches(unsigned int nr, int fd, unsigned int batch,
 			 unsigned int batches)
 {
@@ -51,7 +51,7 @@ static uint64_t instructions(unsigned int nr, int fd, unsigned int batch,
 	return steps_of(child);
 }
 
-/* In one try of three, as results may come in two turns. */
+/* One of three tries has to meet the bound, because results may come in two turns. */
 static void takes_at_most(uint64_t most, unsigned int nr, int fd,
 			  unsigned int batch)
 {
@@ -68,7 +68,7 @@ static void takes_at_most(uint64_t most, unsigned int nr, int fd,
 	CHECK(!"few instructions");
 }
 
-/* By io_uring by hand it is 80. */
+/* A program that uses io_uring directly takes 80. */
 TEST_LIMIT(a_close_takes_few_instructions, 60)
 {
 	takes_at_most(140, SYS_close, -1, BATCH);
@@ -82,7 +82,7 @@ TEST_LIMIT(a_read_takes_few_instructions, 60)
 	takes_at_most(150, SYS_read, fd, BATCH);
 }
 
-/* A turn of a loop with a single call in it. */
+/* One turn of a loop, with a single call in it. */
 TEST_LIMIT(a_turn_takes_few_instructions, 60)
 {
 	takes_at_most(640, SYS_close, -1, 1);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Callbacks that are counted, and reads of a byte that wait on a pipe of their own. */
+/* Callbacks that count, and reads of one byte, each of which waits on its own pipe. */
 #ifndef FLEXSC_TESTS_COUNTED_H
 #define FLEXSC_TESTS_COUNTED_H
 
 #include "tests/harness/harness.h"
 
-static unsigned int done;	/* callbacks, of all calls */
+static unsigned int done;	/* how many callbacks have run, of all calls */
 
 static inline void count_done(struct flexsc_cb *cb)
 {
 	done++;
 }
 
-/* Of a struct call. */
+/* The callback of a struct call. */
 static inline void count_call(struct flexsc_cb *cb)
 {
 	call_done(cb);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deadlines: a call that is not complete in time ends with -ETIME, and only
- * then. The pairs end each kind of call so (tests/lib/pairs).
+ * Deadlines: a call that isn't complete in time ends with -ETIME; no other call
+ * does. The pairs (tests/lib/pairs) end each kind of call by a deadline.
  */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
@@ -53,7 +53,7 @@ WAITING_TEST(a_deadline_of_zero_removes_it)
 	CHECK_EQ(await_call(loop, &r.call), 1);
 }
 
-/* The old deadline belongs to the old post, though the cb is the same. */
+/* The old deadline belongs to the earlier post, although the cb is the same. */
 WAITING_TEST(a_deadline_ends_with_its_call)
 {
 	struct reader r;
@@ -83,7 +83,7 @@ LOOP_TEST(a_deadline_needs_a_pending_call)
 	CHECK_EQ(await_call(loop, &timer), 0);
 }
 
-LOOP_TEST(a_call_that_is_in_time_has_its_result)
+LOOP_TEST(a_call_that_is_complete_in_time_has_its_result)
 {
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct call call = CALL_INIT;
@@ -139,7 +139,10 @@ WAITING_TEST(a_call_that_waits_for_another_has_a_deadline)
 	CHECK_EQ(await_call(loop, &r.call), 1);
 }
 
-/* It is the call's, not the wait's: it goes on when the call starts. */
+/*
+ * The deadline applies to the call, not to its wait for a predecessor. It continues
+ * when the call starts.
+ */
 WAITING_TEST(a_deadline_outlives_the_wait_for_another_call)
 {
 	struct reader first, second;
@@ -157,7 +160,7 @@ WAITING_TEST(a_deadline_outlives_the_wait_for_another_call)
 
 #define MANY_READS	2000
 
-WAITING_TEST(many_deadlines_hit_whom_they_should)
+WAITING_TEST(many_deadlines_end_the_right_calls)
 {
 	static struct reader r[MANY_READS];
 

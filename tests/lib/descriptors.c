@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library is told of descriptors that no call of a loop made or closed.
+ * What a program tells the library about descriptors that no call of a loop created
+ * or closed.
  */
 #include "tests/harness/harness.h"
 
@@ -16,8 +17,8 @@ static uint64_t switches(void)
 	return stats.mode_switches;
 }
 
-/* The number of a socket that was used becomes another socket's. */
-LOOP_TEST(a_number_that_was_forgotten_is_looked_at_again)
+/* The number of a used socket becomes the number of another one. */
+LOOP_TEST(a_forgotten_number_is_queried_again)
 {
 	int pair[2], other[2];
 	char byte;
@@ -26,7 +27,7 @@ LOOP_TEST(a_number_that_was_forgotten_is_looked_at_again)
 	CHECK_EQ(write(pair[1], "a", 1), 1);
 	CHECK_EQ(DO(loop, SYS_recvfrom, pair[0], &byte, 1, 0, NULL, NULL), 1);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, other), 0);
-	/* Not by a call of the loop. */
+	/* A plain call, which the loop doesn't see. */
 	CHECK_EQ(dup2(other[0], pair[0]), pair[0]);
 	flexsc_fd_forget(pair[0]);
 	CHECK_EQ(DO(loop, SYS_recvfrom, pair[0], &byte, 1, 0, NULL, NULL),
@@ -40,7 +41,10 @@ static int receive(int fd)
 	return (int)DO(loop, SYS_recvfrom, fd, &byte, 1, 0, NULL, NULL);
 }
 
-/* A socket whose blocking receives the loop knows, and a duplicate of it. */
+/*
+ * Creates a socket about which the loop caches that its receives block, and a
+ * duplicate of it.
+ */
 static void make_known(int pair[2], int *copy)
 {
 	CHECK_EQ(DO(loop, SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -48,7 +52,7 @@ static void make_known(int pair[2], int *copy)
 	CHECK_EQ(receive(pair[0]), 1);
 	*copy = (int)DO(loop, SYS_dup, pair[0]);
 	CHECK(*copy >= 0);
-	/* Facts of both descriptors are known from here on. */
+	/* From here on the library caches facts of both descriptors. */
 	CHECK_EQ(write(pair[1], "bc", 2), 2);
 	CHECK_EQ(receive(pair[0]), 1);
 	CHECK_EQ(receive(*copy), 1);
@@ -61,7 +65,7 @@ static void close_all(const int pair[2], int copy)
 	CHECK_EQ(DO(loop, SYS_close, copy), 0);
 }
 
-/* What one descriptor changes, all descriptors of the same socket have. */
+/* An option belongs to the socket, so it changes for all of the socket's descriptors. */
 LOOP_TEST(an_option_that_a_duplicate_sets_is_noticed)
 {
 	static const int names[] = { SO_RCVTIMEO, SO_RCVTIMEO_NEW };
@@ -85,7 +89,7 @@ LOOP_TEST(an_option_that_a_duplicate_sets_is_noticed)
 	close_all(pair, copy);
 }
 
-WAITING_TEST(a_mark_that_a_duplicate_sets_is_noticed)
+WAITING_TEST(a_low_water_mark_that_a_duplicate_sets_is_noticed)
 {
 	struct call call = CALL_INIT;
 	const int four = 4;
@@ -119,8 +123,8 @@ static void use_pipe(const int pipe[2])
 	CHECK_EQ(DO(loop, SYS_read, pipe[0], &byte, 1), 1);
 }
 
-/* A hint makes the first use as cheap as the second, with io_uring. */
-LOOP_TEST(what_was_said_is_not_asked)
+/* With io_uring, a hint makes the first use as cheap as the second one. */
+LOOP_TEST(a_hinted_fact_is_not_queried)
 {
 	uint64_t first, second, before;
 	int pipes[2][2];
@@ -140,7 +144,7 @@ LOOP_TEST(what_was_said_is_not_asked)
 		CHECK(second < first);
 }
 
-LOOP_TEST(a_file_that_is_said_to_be_regular_is_one)
+LOOP_TEST(a_hint_of_a_regular_file_is_verified)
 {
 	char name[] = "/tmp/flexsc-descriptors-XXXXXX", bytes[4];
 	int fd = mkstemp(name);
@@ -156,7 +160,7 @@ LOOP_TEST(a_file_that_is_said_to_be_regular_is_one)
 
 LOOP_TEST(hints_that_contradict_themselves_are_refused)
 {
-	/* The library's own. */
+	/* The library's own descriptor. */
 	CHECK_EQ(flexsc_fd_hint(flexsc_loop_fd(loop), FLEXSC_FD_STREAM),
 		 -EINVAL);
 	test_end_loop();

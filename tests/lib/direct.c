@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that an engine takes without an entry (lib/loop/direct.h) in each state
- * that they can be in: not submitted, in the kernel, complete and not
- * dispatched. Each engine has to pass, whether it has such calls or not.
+ * Direct calls (lib/loop/direct.h) in each of their states: not submitted, in the
+ * kernel, and complete but not dispatched. Each engine has to pass, with and without
+ * such calls.
  */
 #include "known.h"
-/* The harness has these names, too. */
+/* The harness uses these names, too. */
 #define call loop_call
 #define call_done loop_call_done
 #include "lib/engine/uring.h"
 #undef call
 #undef call_done
 
-/* Cancelling. */
+/* Cancellation. */
 
 LOOP_TEST(a_known_read_cancelled_before_it_starts_reads_nothing)
 {
@@ -52,7 +52,7 @@ LOOP_TEST(a_close_cancelled_before_it_starts_closes_nothing)
 	CHECK_EQ(fcntl(p[1], F_GETFD), -1);
 }
 
-/* The cb is the program's again as soon as its callback has run. */
+/* The program may reuse a cb as soon as its callback has run. */
 LOOP_TEST(a_cb_may_be_posted_anew_right_after_it_was_cancelled)
 {
 	struct call calls[2];
@@ -100,7 +100,7 @@ static void cancel_all(struct flexsc_cb *cb)
 		flexsc_loop_cancel(loop, &the_calls[i].cb);
 }
 
-/* Some of them are complete by then, and nobody has looked at them. */
+/* Some of them are complete by then, but not dispatched. */
 LOOP_TEST(a_callback_cancels_the_rest_of_its_batch)
 {
 	struct call calls[CALLS];
@@ -124,7 +124,7 @@ static void cancel_fd(struct flexsc_cb *cb)
 		cancelled = flexsc_loop_cancel_fd(loop, the_fd);
 }
 
-/* A call that is complete isn't pending: it isn't counted. */
+/* A complete call isn't pending, so flexsc_loop_cancel_fd() doesn't count it. */
 LOOP_TEST(a_callback_cancels_what_is_left_on_a_descriptor)
 {
 	struct call calls[CALLS];
@@ -142,13 +142,16 @@ LOOP_TEST(a_callback_cancels_what_is_left_on_a_descriptor)
 	for (unsigned int i = 0; i < CALLS; i++)
 		ended += is_cancelled(calls[i].cb.ret);
 	CHECK(cancelled >= ended);
-	/* Only calls that raced with this one were counted and had a result. */
+	/*
+	 * With uring, all of the remaining calls are pending. Elsewhere some may
+	 * complete meanwhile.
+	 */
 	if (!strcmp(test_engine(), "uring") && !getenv("FLEXSC_TEST_SQPOLL"))
 		CHECK_EQ(cancelled, CALLS / 2);
 	check_each_once(calls, CALLS);
 }
 
-/* Ends of a loop, and stops. */
+/* The end of a loop, and stops. */
 
 WAITING_TEST(a_loop_is_destroyed_with_calls_in_each_state)
 {
@@ -158,7 +161,7 @@ WAITING_TEST(a_loop_is_destroyed_with_calls_in_each_state)
 	known_pair(p);
 	known_pair(q);
 	init(calls, 3 * CALLS, count_call);
-	/* In the kernel; complete; not submitted. */
+	/* Reads in the kernel, complete reads, and reads that aren't submitted. */
 	post_reads(calls, CALLS, p[0]);
 	feed(q[1], CALLS);
 	post_reads(calls + CALLS, CALLS, q[0]);
@@ -181,7 +184,7 @@ static void stop_at_ten(struct flexsc_cb *cb)
 		CHECK_EQ(flexsc_loop_stop(loop), 0);
 }
 
-LOOP_TEST(what_a_stop_leaves_comes_in_the_next_run)
+LOOP_TEST(calls_that_a_stop_leaves_complete_in_the_next_run)
 {
 	struct call calls[CALLS];
 
@@ -191,7 +194,7 @@ LOOP_TEST(what_a_stop_leaves_comes_in_the_next_run)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(done, 10);
 	CHECK_EQ(stats_of(loop).outstanding, CALLS - 10);
-	/* A wait finds them, too. */
+	/* A wait reports them, too. */
 	CHECK_EQ(flexsc_loop_wait(loop, 3600 * SECOND), 1);
 	CHECK_EQ(done, 10);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
@@ -200,7 +203,7 @@ LOOP_TEST(what_a_stop_leaves_comes_in_the_next_run)
 		CHECK_EQ(calls[i].cb.ret, -EBADF);
 }
 
-WAITING_TEST(a_wait_that_finds_no_call_says_so)
+WAITING_TEST(a_wait_that_finds_no_call_returns_0)
 {
 	struct call calls[1];
 	int p[2];
@@ -240,7 +243,7 @@ LOOP_TEST(a_forked_child_leaves_its_parents_calls_alone)
 	check_bytes(calls, CALLS, p[0], CALLS);
 }
 
-/* Deadlines, chains. */
+/* Deadlines and chains. */
 
 WAITING_TEST(deadlines_end_known_reads)
 {
@@ -277,10 +280,10 @@ LOOP_TEST(chains_follow_known_calls)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	check_each_once(calls, 4);
 	CHECK_EQ(calls[0].cb.ret, 1);
-	CHECK(calls[1].cb.ret > 1);	/* a copy of descriptor 1 */
+	CHECK(calls[1].cb.ret > 1);	/* descriptor 1 was duplicated */
 	CHECK_EQ(calls[2].cb.ret, -EBADF);
 	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
-	/* Completed, it can't be followed. */
+	/* A complete call can't be followed. */
 	CHECK_EQ(flexsc_loop_getppid_after(loop, &calls[3].cb, &calls[0].cb, 0),
 		 -ENOENT);
 }
@@ -289,7 +292,7 @@ LOOP_TEST(chains_follow_known_calls)
 #define IORING_NOP_INJECT_RESULT	1
 #endif
 
-/* Let the kernel return this result instead of executing the newest request. */
+/* Makes the kernel return this result instead of executing the newest request. */
 static void inject(int32_t res)
 {
 	const struct ring *ring = &uring_of(loop)->ring;
@@ -318,7 +321,7 @@ LOOP_TEST(a_code_for_restarting_is_an_interruption)
 		CHECK_EQ(flexsc_loop_run(loop), 0);
 		check_each_once(&call, 1);
 		if (!call.cb.ret)
-			SKIP("Linux before 6.10 injects no results");
+			SKIP("Linux before 6.10 can't inject results");
 		CHECK_EQ(call.cb.ret, code == 511 || code == 517 ? -code : -EINTR);
 	}
 }

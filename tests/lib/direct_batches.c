@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches of calls that an engine takes without an entry (lib/loop/direct.h):
- * more than a ring or a turn takes, mixed with others, and beside calls that
- * change what is known of their descriptors. Each engine has to pass.
+ * Batches of direct calls (lib/loop/direct.h): more calls than a ring or a turn
+ * takes, calls mixed with other ones, and calls beside others that change their
+ * descriptors. Each engine has to pass.
  */
 #include "known.h"
 
 /* Many calls. */
 
-#define MOST	5000U	/* more than a ring takes, or a turn */
+#define MOST	5000U	/* more calls than a ring or a turn takes */
 
 static struct call many[4 * MOST];
 
@@ -35,7 +35,7 @@ LOOP_TEST(more_calls_than_a_ring_takes_are_posted_at_once)
 	CHECK_EQ(stats_of(loop).outstanding, 0);
 }
 
-/* More results come at once than the kernel has room for. */
+/* More results arrive at once than the kernel's completion queue holds. */
 WAITING_TEST_LIMIT(more_reads_wait_than_results_have_room, 60)
 {
 	unsigned int n = 4 * MOST;
@@ -49,7 +49,7 @@ WAITING_TEST_LIMIT(more_reads_wait_than_results_have_room, 60)
 	}
 	for (unsigned int i = 0; i < 16; i++)
 		CHECK_EQ(flexsc_loop_cancel(loop, &many[i * 1000].cb), 0);
-	/* A byte that comes before the cancellation is the read's. */
+	/* A byte that arrives before the cancellation goes to the read. */
 	CHECK(run_until(loop, &done, 16, 10000));
 	feed(p[1], n - 16);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
@@ -68,7 +68,7 @@ static void post_two(struct flexsc_cb *cb)
 		POST(loop, &many[posted], SYS_close, -1);
 		posted++;
 	}
-	/* Some submit in the middle, whether there is room or not. */
+	/* Some callbacks submit, whether there is room in the ring or not. */
 	if (done % 777 == 0)
 		CHECK_EQ(flexsc_loop_submit(loop), 0);
 }
@@ -117,7 +117,7 @@ static void post_again(struct flexsc_cb *cb)
 	POST(loop, (struct call *)cb, SYS_close, -1);
 }
 
-/* Calls that never end to come keep neither timers nor wake-ups waiting. */
+/* An endless series of calls delays neither timers nor wake-ups. */
 LOOP_TEST(a_timer_comes_among_calls_that_never_end)
 {
 	struct flexsc_cb timer = { .callback = tick }, wake = timer;
@@ -138,16 +138,19 @@ LOOP_TEST(a_timer_comes_among_calls_that_never_end)
 	CHECK_EQ(stats_of(loop).outstanding, 0);
 }
 
-/* What io_uring must not get, though it would have got it a moment ago. */
+/* Calls that io_uring must not get because of an earlier call in the batch. */
 
-/* Which order two calls of a batch have is the engine's business; here it is. */
+/*
+ * Each engine may order two calls of a batch as it likes. Does this one keep their
+ * order?
+ */
 static bool keeps_order(void)
 {
 	return !strcmp(test_engine(), "uring") ||
 	       !strcmp(test_engine(), "sync");
 }
 
-/* The uring engine makes this change before the batch's other calls. */
+/* The uring engine makes this change before the other calls of the batch. */
 LOOP_TEST(a_read_posted_after_o_nonblock_does_not_wait)
 {
 	struct call calls[2];
@@ -155,7 +158,7 @@ LOOP_TEST(a_read_posted_after_o_nonblock_does_not_wait)
 	char c;
 
 	if (!keeps_order())
-		SKIP("two calls of a batch run in any order");
+		SKIP("the engine runs two calls of a batch in any order");
 	known_pair(p);
 	init(calls, 2, count_call);
 	CHECK_EQ(flexsc__call3(loop, &calls[0].cb, SYS_fcntl,
@@ -169,7 +172,7 @@ LOOP_TEST(a_read_posted_after_o_nonblock_does_not_wait)
 
 #define LONG	1000000U
 
-/* A write that is going on goes on with a copy, if it began before. */
+/* A write that has begun continues with a duplicate. */
 WAITING_TEST(a_close_in_the_batch_of_a_long_write_takes_nothing_away)
 {
 	static char bytes[LONG];
@@ -179,7 +182,7 @@ WAITING_TEST(a_close_in_the_batch_of_a_long_write_takes_nothing_away)
 	unsigned int got = 0;
 
 	if (!keeps_order())
-		SKIP("two calls of a batch run in any order");
+		SKIP("the engine runs two calls of a batch in any order");
 	known_pair(p);
 	CHECK_EQ(DO(loop, SYS_write, p[1], "w", 1), 1);
 	CHECK_EQ(left(p[0]), 1);
@@ -198,7 +201,7 @@ WAITING_TEST(a_close_in_the_batch_of_a_long_write_takes_nothing_away)
 	CHECK_EQ(fcntl(p[1], F_GETFD), -1);
 }
 
-/* Operations of many kinds are sorted on their way; each keeps its own. */
+/* The engine sorts calls of many kinds. Each call still gets its own result. */
 LOOP_TEST(a_mixed_batch_gives_each_call_its_own_result)
 {
 	char bytes[CALLS];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop inside another one: the outer loop sleeps in epoll or poll, and misses
- * nothing that the inner one has to tell.
+ * A loop inside another one. The outer loop sleeps in epoll or poll, and misses no
+ * event of the inner loop.
  */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
 
-/* No sleep of these tests is as long: one that is has missed something. */
+/* Longer than any sleep of these tests: a sleep of this length has missed an event. */
 #define LOST	(10 * SECOND)
 
 static void embed(void)
@@ -35,7 +35,7 @@ static uint64_t prepare(void)
 	return ns;
 }
 
-/* One turn of the outer loop, which sleeps as long as it may. */
+/* One turn of the outer loop, which sleeps for as long as it may. */
 static int turn(void)
 {
 	const uint64_t limit = LOST * test_slower();
@@ -55,7 +55,7 @@ static void turn_until(unsigned int n)
 	CHECK_EQ(done, n);
 }
 
-LOOP_TEST(the_descriptor_is_one_and_goes_with_the_loop)
+LOOP_TEST(a_loop_has_one_descriptor_until_it_is_destroyed)
 {
 	unsigned int before;
 	uint64_t ns = 7;
@@ -118,13 +118,16 @@ WAITING_TEST(a_call_makes_it_readable_until_dispatched)
 	CHECK_EQ(readable_within(0), 1);
 	CHECK_EQ(prepare(), 0);
 	CHECK_EQ(readable_within(0), 1);
-	/* Linux 6.1 takes two turns: it tells before it has the result. */
+	/*
+	 * Linux 6.1 takes two turns: the descriptor is readable before the result is
+	 * available.
+	 */
 	while (!call.runs)
 		turn();
 	CHECK_EQ(c, 'x');
 }
 
-LOOP_TEST(work_that_is_there_when_prepared_makes_it_readable)
+LOOP_TEST(work_pending_at_prepare_makes_it_readable)
 {
 	struct call calls[3] = { CALL_INIT, CALL_INIT, CALL_INIT };
 
@@ -142,8 +145,8 @@ LOOP_TEST(work_that_is_there_when_prepared_makes_it_readable)
 
 #define ROUNDS	MANY(5000)
 
-/* More at a time than one dispatch takes. */
-LOOP_TEST(what_one_dispatch_leaves_comes_with_the_next)
+/* More calls complete at a time than one dispatch handles. */
+LOOP_TEST(the_next_dispatch_handles_what_one_leaves)
 {
 	static struct flexsc_cb cbs[ROUNDS];
 
@@ -174,7 +177,7 @@ LOOP_TEST(wake_ups_make_it_readable)
 		CHECK_EQ(readable_within(LOST), 1);
 		CHECK_EQ(flexsc_loop_dispatch(loop), !i);
 		pthread_join(thread, NULL);
-		/* A wake-up without a cb ends at most one sleep more. */
+		/* A wake-up without a cb ends at most one more sleep. */
 		prepare();
 		CHECK_EQ(flexsc_loop_dispatch(loop), 0);
 	}
@@ -214,7 +217,7 @@ LOOP_TEST(a_callback_prepares_nothing)
 	turn_until(1);
 }
 
-/* The inner loop's own ways go on beside the outer loop. */
+/* The inner loop can still wait and run by itself. */
 LOOP_TEST(a_loop_that_was_prepared_can_still_wait_and_run)
 {
 	struct flexsc_cb cb = { .callback = count_done };
@@ -257,8 +260,9 @@ LOOP_TEST(a_forked_child_has_no_descriptor)
 }
 
 /*
- * Takes turns with the loop, in each of the ways that something completes: one
- * that is missed stops both. A thread gets a byte for each turn and answers it.
+ * Each of several players takes turns with the loop, in one of the ways in which
+ * something completes. A missed event stops both. A thread gets a byte for each turn
+ * and answers it.
  */
 #define TURNS	MANY(4000)
 #define PLAYERS	4
@@ -266,7 +270,8 @@ LOOP_TEST(a_forked_child_has_no_descriptor)
 struct player {
 	struct flexsc_cb cb;	/* first: player_next() finds it here */
 	unsigned int turns;
-	bool wakes;		/* answers by a wake-up; else a read ends */
+	/* whether the thread answers by a wake-up; otherwise it ends a read */
+	bool wakes;
 	int ask[2], answer[2];
 	char c;
 	struct statx st;
@@ -359,7 +364,7 @@ static void play(unsigned int n, unsigned int wakers)
 		pthread_join(players[i].thread, NULL);
 }
 
-/* One alone: nobody else's turn hides that one was missed. */
+/* A single player: with several, another one's turn would hide a missed event. */
 LOOP_TEST_LIMIT(an_outer_loop_misses_no_call, 60)
 {
 	play(1, 0);
@@ -378,7 +383,7 @@ static void ask_again(struct flexsc_cb *cb)
 	asked++;
 }
 
-/* Wakes the loop soon after it asked: while it falls asleep, now and then. */
+/* Wakes the loop soon after each request. Sometimes the loop is falling asleep then. */
 static void *wake_when_asked(void *arg)
 {
 	static struct flexsc_cb cb = { .callback = ask_again };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an engine needs of the kernel fails for good while its loop has calls: a
- * program that puts itself into a sandbox forbids io_uring, for instance. No call
- * is lost, none completes twice, and the loop can be destroyed.
+ * A system call that an engine needs fails permanently while its loop has calls: for
+ * example, a program enters a sandbox that forbids io_uring. No call is lost or
+ * completes twice, and the loop can be destroyed.
  */
 #include "tests/harness/harness.h"
 
@@ -12,8 +12,8 @@ static bool is_engine(const char *name)
 }
 
 /*
- * Does the ring do nothing once its owner can't enter the kernel? One that a
- * kernel thread polls goes on with the calls that it has.
+ * Does the ring stop working once its owner can't enter the kernel? A ring that a
+ * kernel thread polls continues with the calls that it has.
  */
 static bool ring_dies(void)
 {
@@ -27,7 +27,7 @@ static void forbid_ring(bool register_too, int error)
 	forbid(calls, register_too ? 2 : 1, error);
 }
 
-/* Calls that wait, each on a socket or a pipe of its own. */
+/* Calls that wait, each on its own socket or pipe. */
 struct waiting {
 	struct call recv, read, accept, sleep, many_recv, many_accept;
 	struct flexsc_buffers *buffers;
@@ -85,7 +85,7 @@ static struct call *const *waiting_calls(struct waiting *w)
 	return calls;
 }
 
-/* What comes for calls that were taken back is still to be had. */
+/* Calls that were taken back have consumed no data. */
 static void check_untouched(struct waiting *w)
 {
 	char byte = 0;
@@ -99,7 +99,7 @@ static void check_untouched(struct waiting *w)
 	CHECK(!w->bytes[0]);
 }
 
-/* Calls of all kinds, posted when the kernel can't be entered any more. */
+/* Makes calls of all kinds when the loop can't enter the kernel any more. */
 static void post_and_check(struct flexsc_loop *loop)
 {
 	struct call c[16];
@@ -160,7 +160,7 @@ static void post_and_check(struct flexsc_loop *loop)
 	CHECK_EQ(await_call(loop, &slow), 0);
 	CHECK_EQ(await_call(loop, &chained), 4);
 	CHECK_EQ(await_call(loop, &timer), 0);
-	/* Now by the facts that are known. */
+	/* Again, with the facts that the library caches by now. */
 	CHECK_EQ(DO(loop, SYS_recvmsg, sv[0], &from, 0), 5);
 	CHECK(!memcmp(got[2], "first", 5));
 	CHECK_EQ(DO(loop, SYS_sendmsg, sv[0], &to, 0), 3);
@@ -177,7 +177,10 @@ static void post_and_check(struct flexsc_loop *loop)
 	close(sv[1]);
 }
 
-/* Nothing is in the kernel: nobody notices, and the loop says what happened. */
+/*
+ * No call is in the kernel: all calls complete normally, and flexsc_loop_why() names
+ * the failure.
+ */
 static void unsubmitted(int error, bool register_too)
 {
 	struct flexsc_loop *loop;
@@ -234,7 +237,7 @@ static void post_again(struct waiting *w)
 	CHECK_EQ(await_call(loop, &w->recv), 5);
 }
 
-/* Calls that the kernel has are taken back, and may be made again. */
+/* The loop takes back the calls that are in the kernel. They may be made again. */
 WAITING_TEST(calls_in_the_kernel_are_taken_back)
 {
 	struct waiting w;
@@ -259,8 +262,8 @@ WAITING_TEST(calls_in_the_kernel_are_taken_back)
 }
 
 /*
- * Calls that can't be taken back stay pending, as the kernel may use their
- * memory. Waits return the error instead of sleeping for ever.
+ * Calls that can't be taken back stay pending, because the kernel may use their
+ * memory. Waits return the error instead of sleeping forever.
  */
 TEST(calls_that_stay_in_the_kernel_are_reported)
 {
@@ -274,7 +277,7 @@ TEST(calls_that_stay_in_the_kernel_are_reported)
 	forbid_ring(true, EPERM);
 	if (!ring_dies()) {
 		post_and_check(loop);
-		/* Nor can the calls be cancelled that the polling thread has. */
+		/* Nor can the loop cancel calls that the polling thread has. */
 		CHECK_EQ(flexsc_loop_destroy(loop),
 			 is_engine("uring") ? -EIO : 0);
 		return;
@@ -293,7 +296,7 @@ TEST(calls_that_stay_in_the_kernel_are_reported)
 	CHECK_EQ(recv(w.pair[0], w.bytes, 1, MSG_DONTWAIT), 1);
 }
 
-/* More requests than a ring has room for, and none of them submitted. */
+/* The ring is full of requests, and none of them is submitted. */
 LOOP_TEST(a_full_ring_fails)
 {
 	static struct call calls[5000];
@@ -319,7 +322,7 @@ LOOP_TEST(a_full_ring_fails)
 	}
 }
 
-/* Deadlines, cancellations and wake-ups go on. */
+/* Deadlines, cancellations and wake-ups still work. */
 WAITING_TEST(a_failed_loop_is_a_whole_loop)
 {
 	struct call late = CALL_INIT, cancelled = CALL_INIT;
@@ -328,7 +331,7 @@ WAITING_TEST(a_failed_loop_is_a_whole_loop)
 
 	CHECK_EQ(pipe(p), 0);
 	CHECK_EQ(DO(loop, SYS_getppid), getppid());
-	/* A polling thread's calls are cancelled by io_uring_register() then. */
+	/* Calls of a polling thread are then cancelled by io_uring_register(). */
 	forbid_ring(ring_dies(), ENOSYS);
 	POST(loop, &late, SYS_read, p[0], &byte, 1);
 	CHECK_EQ(flexsc_loop_deadline(loop, &late.cb, 5 * MS), 0);
@@ -341,7 +344,7 @@ WAITING_TEST(a_failed_loop_is_a_whole_loop)
 	CHECK_EQ(flexsc_loop_wait(loop, 3600 * SECOND), 1);
 }
 
-/* Entries that threads wait for in an epoll set, which fails under them. */
+/* The epoll set in which threads wait for entries fails. */
 WAITING_TEST(waiting_for_many_fails)
 {
 	const int epolls[] = { SYS_epoll_pwait, SYS_epoll_pwait2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fixed descriptors: a program notices nothing but its speed, as long as it
- * closes them by the loop or unfixes them first.
+ * Fixed descriptors change nothing but the speed, as long as the program closes them
+ * by the loop or unfixes them first.
  */
 #include "tests/harness/harness.h"
 
@@ -10,13 +10,13 @@ static void pair(int p[2])
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 }
 
-/* Other engines do nothing, nor does a ring that a kernel thread polls. */
+/* In other engines, and in a ring that a kernel thread polls, fixing does nothing. */
 static bool is_fixing(void)
 {
 	return !strcmp(test_engine(), "uring") && !getenv("FLEXSC_TEST_SQPOLL");
 }
 
-LOOP_TEST(calls_do_what_they_did)
+LOOP_TEST(calls_work_as_before)
 {
 	char in[8] = "";
 	int p[2], fd;
@@ -45,7 +45,7 @@ LOOP_TEST(calls_do_what_they_did)
 	CHECK_EQ(DO(loop, SYS_sendto, p[0], "f", 1, 0, 0, 0), 1);
 }
 
-/* The other end sees it at once, not when the loop is woken by something else. */
+/* The other end sees the close at once, without any other event that wakes the loop. */
 WAITING_TEST(a_posted_close_closes)
 {
 	struct call calls[3] = { CALL_INIT, CALL_INIT, CALL_INIT };
@@ -70,7 +70,7 @@ WAITING_TEST(a_posted_close_closes)
 		CHECK_EQ(await_call(loop, &calls[1]), 0);
 		CHECK(calls[0].runs);
 		close(p[1]);
-		/* Its number is another file's. */
+		/* The number now refers to another file. */
 		pair(p);
 		CHECK_EQ(send(p[1], "new", 3, 0), 3);
 		CHECK_EQ(DO(loop, SYS_read, p[0], in, 8), 3);
@@ -81,7 +81,7 @@ WAITING_TEST(a_posted_close_closes)
 	}
 }
 
-/* ... in a batch of more requests than the ring has room for. */
+/* A close in a batch of more requests than the ring has room for. */
 WAITING_TEST(a_close_among_many_closes)
 {
 	static struct call calls[3000];
@@ -125,7 +125,7 @@ WAITING_TEST(an_unfixed_descriptor_is_closed_plainly)
 	}
 }
 
-LOOP_TEST(what_cant_be_fixed_is_said)
+LOOP_TEST(what_cant_be_fixed_is_refused)
 {
 	const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int copy, err = 0;
@@ -150,7 +150,7 @@ LOOP_TEST(what_cant_be_fixed_is_said)
 	}
 }
 
-/* What it is for: the ring itself has the file. */
+/* The benefit of fixing: the ring itself holds the file. */
 LOOP_TEST(the_engine_keeps_hold_of_the_file)
 {
 	int p[2];

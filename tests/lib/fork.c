@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork, exec, threads that end, and loops that come and go: nothing of the
- * library goes where it doesn't belong, and nothing stays behind.
+ * fork, exec, threads that end, and loops that are created and destroyed: nothing of
+ * the library is inherited by mistake, and nothing leaks.
  */
 #include "tests/lib/counted.h"
 
@@ -77,7 +77,10 @@ static void own_loop_works(struct flexsc_loop *loop)
 	CHECK_EQ(c, 'y');
 }
 
-/* Not for TSan after a fork that found threads: it takes theirs for new ones. */
+/*
+ * TSan supports no new threads in a child of a process with threads: it takes the
+ * parent's threads for them.
+ */
 #define NEEDS_THREADS_IN_CHILD()					\
 	do {								\
 		if (UNDER_TSAN && !strcmp(test_engine(), "threads"))	\
@@ -122,7 +125,10 @@ WAITING_TEST(a_fork_while_calls_are_pending_disturbs_neither)
 			if (i & 1)
 				test_end_loop();
 			own_loop_works(test_loop());
-			/* ASan misses the parent's threads and sees leaks. */
+			/*
+			 * In the child, ASan doesn't know the parent's threads, and
+			 * would report leaks.
+			 */
 			if ((i & 2) && !UNDER_ASAN)
 				exit(EXIT_SUCCESS);
 			test_leave();
@@ -134,7 +140,7 @@ WAITING_TEST(a_fork_while_calls_are_pending_disturbs_neither)
 	own_loop_works(loop);
 }
 
-/* Calls that were posted and not yet submitted are the parent's, too. */
+/* Calls that were posted and not yet submitted belong to the parent, too. */
 LOOP_TEST(a_fork_before_the_batch_runs_nothing_twice)
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), pid;
@@ -155,8 +161,11 @@ LOOP_TEST(a_fork_before_the_batch_runs_nothing_twice)
 	CHECK_EQ(sum, 100);
 }
 
-/* The child lives on: what it inherited must not keep the pipes open. */
-WAITING_TEST(a_child_that_lives_on_holds_nothing)
+/*
+ * The child keeps running. The descriptors that it inherited must not keep the pipes
+ * open.
+ */
+WAITING_TEST(a_child_that_keeps_running_holds_nothing)
 {
 	struct call reader = CALL_INIT;
 	int p[2], stay[2], pid;
@@ -190,7 +199,10 @@ WAITING_TEST(a_child_that_lives_on_holds_nothing)
 	test_reap(pid);
 }
 
-/* The program started again by the tests below: how much did it inherit? */
+/*
+ * The tests below execute this program again: it reports how many descriptors it
+ * inherited.
+ */
 __attribute__((constructor)) static void count_inherited(void)
 {
 	if (getenv("FLEXSC_TEST_COUNT_FDS"))
@@ -244,7 +256,7 @@ static void in_a_thread(void *(*run)(void *))
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* own_loop_works() leaves a pipe; the rest is the library's. */
+/* own_loop_works() leaves a pipe in each round. The library may leave nothing. */
 TEST(the_end_of_a_thread_ends_its_default_loop)
 {
 	unsigned int fds;
@@ -267,8 +279,8 @@ static void *leave_a_loop(void *arg)
 	return arg;
 }
 
-/* set_default doesn't hand the loop over: its creator still destroys it. */
-TEST(the_end_of_a_thread_spares_a_loop_that_was_only_set)
+/* flexsc_loop_set_default() doesn't transfer the loop: its creator still destroys it. */
+TEST(the_end_of_a_thread_keeps_a_loop_that_was_only_set)
 {
 	struct flexsc_stats stats;
 
@@ -296,7 +308,10 @@ TEST_LIMIT(a_thousand_loops_leave_nothing, 60)
 {
 	unsigned int fds, maps;
 
-	/* Else its memory is in as many places as threads ever met in it. */
+	/*
+	 * Otherwise malloc() would map arenas for threads that contend, which vary
+	 * in number.
+	 */
 #ifdef __GLIBC__
 	mallopt(M_ARENA_MAX, 1);
 #endif
@@ -308,11 +323,11 @@ TEST_LIMIT(a_thousand_loops_leave_nothing, 60)
 		come_and_go();
 	CHECK_EQ(count_fds(), fds);
 	CHECK(falls_to(count_tasks, 1 + TSAN_TASKS));
-	/* Thread stacks that libc keeps may be some more; leaks are 1000. */
+	/* libc may keep some thread stacks. A leak would show 1000. */
 	CHECK(count_maps() <= maps + 10);
 }
 
-/* A failed creation leaves nothing either. */
+/* A failed creation leaks nothing either. */
 TEST(a_thousand_failures_leave_nothing)
 {
 	struct flexsc_options bad = FLEXSC_OPTIONS_INIT;
@@ -329,7 +344,7 @@ TEST(a_thousand_failures_leave_nothing)
 	CHECK(count_maps() <= maps + 4);
 }
 
-/* Several loops of one thread and of several threads know nothing of each. */
+/* Loops of one thread and of several threads don't affect each other. */
 static void *churn(void *arg)
 {
 	for (unsigned int i = 0; i < MANY(100); i++) {
@@ -349,7 +364,10 @@ TEST_LIMIT(threads_make_and_destroy_loops_at_once, 40)
 
 	for (unsigned int i = 0; i < 4; i++)
 		threads[i] = test_thread(churn, NULL);
-	/* The child inherits a sanitizer's locks, held by threads it hasn't. */
+	/*
+	 * The child would inherit a sanitizer's locks, held by threads that don't
+	 * exist in it.
+	 */
 	for (unsigned int i = 0; i < 20 && !SANITIZED; i++) {
 		int pid = test_fork();
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Descriptors that other threads close, or make another file's, while calls of
- * this loop wait for their files. Each call has begun to wait, or has done a part;
- * so it has to end as if the descriptor had stayed, and it must not touch the file
- * that has got the number.
+ * Other threads close or replace descriptors while calls of this loop wait for their
+ * files. Each call has begun to wait, or has done a part. So it has to end as if the
+ * descriptor had stayed open, and it must not touch the file that has got the
+ * number.
  */
 #include "tests/harness/harness.h"
 
@@ -19,7 +19,7 @@
 enum { STREAM, READ, SET, PIPE, SOCKET, CONNECTIONS, SUBJECTS };
 
 struct subject {
-	int fd;			/* the calls name it, and closers close it */
+	int fd;	/* the number that the calls use, and that closers close */
 	int peer;
 };
 
@@ -37,7 +37,7 @@ struct round {
 	char byte;
 	unsigned int done;
 	pthread_t reader[2], feeder;
-	int decoy[2];		/* gets the numbers; it holds other bytes */
+	int decoy[2];	/* takes the closed numbers; it holds other bytes */
 };
 
 static struct round now;
@@ -102,7 +102,7 @@ static void make_subjects(void)
 	subject(CONNECTIONS, fd, -1);
 }
 
-/* Read what was written until the end, of which there is one: no copy is left. */
+/* Reads up to the end of the file. There is an end only if no duplicate remains open. */
 static void *read_long(void *arg)
 {
 	const int fd = *(const int *)arg;
@@ -119,7 +119,7 @@ static void *read_long(void *arg)
 	return NULL;
 }
 
-/* Send more of the stream while others close. */
+/* Sends more of the stream while others close it. */
 static void *feed(void *arg)
 {
 	for (unsigned int i = 1; i < BYTES; i++) {
@@ -130,7 +130,7 @@ static void *feed(void *arg)
 	return arg;
 }
 
-/* How a subject is closed: by all closers again and again, or by one of them once. */
+/* How a subject is closed: by all closers repeatedly, or by one of them once. */
 enum { REPLACED, CLOSED, CLOSED_RANGE, WAYS };
 
 static unsigned int way_of(unsigned int which, unsigned int round)
@@ -194,7 +194,10 @@ static void post_all(struct flexsc_loop *loop, struct flexsc_buffers *buffers)
 		now.accepts[i] = (struct call)CALL_INIT;
 		POST(loop, &now.accepts[i], SYS_accept4, s[CONNECTIONS].fd);
 	}
-	/* The stream has begun when a byte came; the others when all is idle. */
+	/*
+	 * The stream has begun when a byte has arrived, the other calls when all
+	 * threads are idle.
+	 */
 	CHECK_EQ(write(s[STREAM].peer, "", 1), 1);
 	CHECK(run_until(loop, &now.stream.got, 1, 10000));
 	wait_for_idle(loop);
@@ -206,7 +209,7 @@ static void await(struct flexsc_loop *loop, struct call *call, int64_t ret)
 	CHECK_EQ(call->cb.ret, ret);
 }
 
-/* All connections are accepted, by whichever call. */
+/* Makes connections until each accept has got one. */
 static void connect_all(struct flexsc_loop *loop)
 {
 	int fds[4];
@@ -251,7 +254,7 @@ static void end_all(struct flexsc_loop *loop)
 		CHECK_EQ(pthread_join(now.reader[i], NULL), 0);
 }
 
-/* Nothing was taken from the decoy, or written to it. */
+/* No call has read from the decoy, or written to it. */
 static void check_decoy(unsigned int round)
 {
 	char bytes[9];
@@ -268,9 +271,9 @@ static void check_decoy(unsigned int round)
 }
 
 /*
- * A descriptor is closed while a call waits for it in a set, and has data then. The call
- * is woken, and complete before it waits with the copy. The one syscall thread that
- * runs is busy until the descriptor is closed.
+ * A call waits for a descriptor in an epoll set. The descriptor gets data, and is
+ * closed. The call is woken, and completes before it would wait with the duplicate.
+ * The only running syscall thread is busy until the descriptor is closed.
  */
 TEST(closed_when_data_has_come)
 {
@@ -283,7 +286,10 @@ TEST(closed_when_data_has_come)
 	snprintf(list, sizeof(list), "%d", first_core());
 	loop = NEW_LOOP(.kernel_cores = list);
 	make_pair(READ, SOCK_STREAM);
-	/* The copy's number will be beyond all that calls have waited for. */
+	/*
+	 * The duplicate's number will be above all numbers that calls have waited
+	 * for.
+	 */
 	while (dup(0) < MANY_FDS)
 		;
 	POST(loop, &read, SYS_read, now.subjects[READ].fd, &byte, 1);
@@ -300,13 +306,13 @@ TEST(closed_when_data_has_come)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-/* Calls that would close the descriptor, and leave it open to the program's others. */
+/* Calls that close a descriptor and fail, or that leave it open in the other threads. */
 static const struct leaves {
 	long nr;
 	int first;		/* DECOY: an open descriptor; GONE: a closed one */
 	unsigned int flags;
 	int64_t ret;
-	bool limited;		/* RLIMIT_NOFILE is the descriptor */
+	bool limited;	/* RLIMIT_NOFILE is set to the descriptor's number */
 } leaves[] = {
 #define DECOY	(-2)
 #define GONE	(-3)
@@ -341,7 +347,7 @@ static int first_of(const struct leaves *how)
 	}
 }
 
-/* In a thread of its own, because it may get a table of its own. */
+/* Runs in a separate thread, because that thread may get its own descriptor table. */
 static void *try_to_close(void *arg)
 {
 	const struct leaves *how = arg;
@@ -359,7 +365,7 @@ static void *try_to_close(void *arg)
 	return NULL;
 }
 
-/* The descriptor still cancels the calls that name it. */
+/* The calls that use the descriptor can still be cancelled by its number. */
 WAITING_TEST(a_descriptor_that_is_not_closed_keeps_its_name)
 {
 	for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
@@ -375,7 +381,8 @@ WAITING_TEST(a_descriptor_that_is_not_closed_keeps_its_name)
 					(void *)(uintptr_t)&leaves[i]), 0);
 		CHECK_EQ(pthread_join(thread, NULL), 0);
 		if (flexsc_loop_cancel_fd(loop, p[1]) != 1)
-			test_fail(__FILE__, __LINE__, "case %zu has lost it", i);
+			test_fail(__FILE__, __LINE__,
+				  "case %zu: its calls can't be cancelled", i);
 		CHECK(run_until(loop, &call.runs, 1, 10000));
 		CHECK_EQ(close(p[0]), 0);
 		CHECK_EQ(close(p[1]), 0);
@@ -386,7 +393,7 @@ WAITING_TEST(a_descriptor_that_is_not_closed_keeps_its_name)
 #define FILLERS		128U
 #define PIECE		(65536U + 4096U)	/* more than a pipe holds */
 
-static int raced[2][2];		/* pipes: whose descriptor is replaced, by the other's */
+static int raced[2][2];	/* pipes; one's descriptor is replaced by the other's */
 static atomic_uint begins;	/* the round that has begun */
 
 static void *replace_in_time(void *arg)
@@ -437,15 +444,15 @@ static void race(struct flexsc_loop *loop, int zeros, unsigned int fillers)
 	drain(n);
 	CHECK_EQ(write.cb.ret, PIECE);
 	if (n[0] != PIECE && n[1] != PIECE)
-		test_fail(__FILE__, __LINE__, "%zu and %zu bytes", n[0], n[1]);
+		test_fail(__FILE__, __LINE__, "the write was split: %zu and %zu bytes", n[0], n[1]);
 	for (unsigned int i = 0; i < fillers; i++)
 		CHECK(run_until(loop, &others[i].runs, 1, 10000));
 }
 
 /*
- * A write begins while another thread puts another file in the place of its
- * descriptor: either file gets all of it. Reads, which an engine makes before it, give
- * that thread time.
+ * A write begins while another thread replaces its descriptor by another file. One
+ * of the two files gets all of it. Some engines make reads before the write, which
+ * gives that thread time.
  */
 WAITING_TEST_LIMIT(a_write_that_races_a_close_has_one_file, 40)
 {
@@ -493,7 +500,7 @@ WAITING_TEST_LIMIT(torture, 60)
 		end_all(loop);
 		check_decoy(round);
 		CHECK_EQ(close(events), 0);
-		/* The first rounds make what the loop keeps. */
+		/* The loop allocates in the first rounds what it keeps. */
 		CHECK_EQ(DO(loop, SYS_getpid), getpid());
 		if (round == 2)
 			fds = count_fds();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop whose owner does nothing for a while, as if it was stuck in the kernel, and
- * another thread that acts as owner meanwhile: lib/run/handover.h. Each byte is read once,
- * by one of the two, and whatever was armed in the owner's ring has no effect.
+ * The owner of a loop does nothing for a while, as if it were stuck in the kernel.
+ * Meanwhile another thread acts as owner (lib/run/handover.h). Each byte is read
+ * once, by one of the two. Requests in the owner's ring have no effect.
  */
 #include "tests/harness/harness.h"
 
@@ -15,7 +15,7 @@ enum { READS = 64, TIMERS = 8 };
 static struct {
 	struct flexsc_loop *loop;
 	pthread_t thread;
-	void (*post)(void);	/* what it does before it is stuck */
+	void (*post)(void);	/* what the owner does before it is stuck */
 	sem_t stuck, back, over, ends;
 } owner;
 
@@ -29,7 +29,7 @@ static void post_read(struct flexsc_loop *loop, int i)
 	POST(loop, &reads[i], SYS_read, pairs[i][0], &bytes[i], 1);
 }
 
-/* Half of the reads are submitted, and armed; half aren't. */
+/* Half of the reads are submitted and armed; the other half isn't submitted. */
 static void post_reads_and_timers(void)
 {
 	for (int i = 0; i < READS; i++) {
@@ -43,8 +43,8 @@ static void post_reads_and_timers(void)
 }
 
 /*
- * All reads are armed, and then cancelled, a third by a deadline that passes. A third of
- * the cancellations isn't submitted when the owner becomes stuck.
+ * All reads are armed and then cancelled, a third of them by a deadline. A third of
+ * the cancellations isn't submitted when the owner gets stuck.
  */
 enum { BY_DEADLINE, SUBMITTED, UNSUBMITTED, WAYS };
 
@@ -72,7 +72,7 @@ static void *be_stuck(void *arg)
 	flexsc__handover_revoke(owner.loop);
 	CHECK_EQ(sem_post(&owner.over), 0);
 	CHECK_EQ(sem_wait(&owner.ends), 0);
-	/* The loop can be used again, until it is empty. */
+	/* The loop works again, until it is empty. */
 	CHECK_EQ(DO(owner.loop, SYS_getpid), getpid());
 	CHECK_EQ(flexsc_loop_run(owner.loop), 0);
 	CHECK_EQ(flexsc_loop_destroy(owner.loop), 0);
@@ -100,7 +100,7 @@ static void send_bytes(int from, int to)
 		CHECK_EQ(write(pairs[i][1], "b", 1), 1);
 }
 
-/* What can't be taken completes by itself. */
+/* Calls that the heir can't take complete by themselves. */
 static void take_reads(struct flexsc_loop *heir)
 {
 	uint64_t ns;
@@ -149,7 +149,7 @@ static void end(struct flexsc_loop *heir)
 	CHECK_EQ(flexsc_loop_destroy(heir), 0);
 }
 
-/* Bytes that come while the owner is stuck are still there afterwards. */
+/* Bytes that arrive while the owner is stuck are still there afterwards. */
 static void end_with_bytes(struct flexsc_loop *heir)
 {
 	send_bytes(0, READS);
@@ -162,17 +162,17 @@ static void end_with_bytes(struct flexsc_loop *heir)
 	}
 }
 
-TEST(an_heir_has_what_its_ward_s_loop_had)
+TEST(an_heir_takes_the_calls_of_its_ward)
 {
 	struct flexsc_loop *heir = test_loop();
 	bool uring = !strcmp(test_engine(), "uring");
 
-	/* The sync engine has nothing pending. */
+	/* The sync engine has no pending calls. */
 	CHECK_EQ(flexsc__handover_possible(heir), strcmp(test_engine(), "sync") != 0);
 	if (!flexsc__handover_possible(heir))
 		return;
 	begin(post_reads_and_timers);
-	/* Some come before, some while it is adopted, some after that. */
+	/* Bytes arrive before, during and after the adoption. */
 	send_bytes(0, READS / 4);
 	flexsc__handover_begin(owner.loop, heir);
 	flexsc__handover_results(owner.loop);
@@ -210,7 +210,7 @@ TEST(an_heir_ends_the_calls_that_its_ward_cancelled)
 			CHECK_EQ(ns, 0);
 			reads[i].cb.callback(&reads[i].cb);
 		}
-	/* Calls that can't be taken complete by themselves. */
+	/* Calls that the heir can't take complete by themselves. */
 	while (runs_of(reads, READS) < READS) {
 		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);
 		flexsc__handover_results(owner.loop);
@@ -236,7 +236,7 @@ static void post_owners_accept(void)
 }
 
 /* A connection wakes only the oldest request that waits for one. */
-TEST(a_ward_that_is_back_takes_no_connection_from_others)
+TEST(a_ward_that_returns_takes_no_connection_from_others)
 {
 	struct flexsc_loop *heir = test_loop();
 	struct sockaddr_in address;
@@ -250,7 +250,10 @@ TEST(a_ward_that_is_back_takes_no_connection_from_others)
 	begin(post_owners_accept);
 	flexsc__handover_begin(owner.loop, heir);
 	flexsc__handover_results(owner.loop);
-	/* With syscall threads the call can't be taken, because a thread waits in it. */
+	/*
+	 * With syscall threads the heir can't take the call, because a thread waits
+	 * in it.
+	 */
 	if (flexsc__handover_take(owner.loop, &reads[0].cb, true, &ns)) {
 		let_owner_return();
 		post_accept(heir, &accepted);
@@ -270,7 +273,7 @@ TEST(a_ward_that_is_back_takes_no_connection_from_others)
 	end(heir);
 }
 
-/* More results than one turn runs callbacks for, and than fit into a ring. */
+/* More results than a ring holds, or than one turn dispatches. */
 enum { MANY = 9000 };
 
 static struct call *many;
@@ -289,7 +292,7 @@ static void post_many(void)
 	CHECK_EQ(flexsc_loop_submit(owner.loop), 0);
 }
 
-TEST(an_heir_makes_no_call_again_that_has_a_result)
+TEST(an_heir_repeats_no_call_that_has_a_result)
 {
 	struct flexsc_loop *heir = test_loop();
 	unsigned int n = 0;
@@ -312,7 +315,7 @@ TEST(an_heir_makes_no_call_again_that_has_a_result)
 			post_count(heir, i);
 			n++;
 		}
-	/* Each read takes 1 of MANY, so all end if each is made once. */
+	/* Each read takes 1 of MANY. So all reads complete only if each is made once. */
 	n = runs_of(many, MANY) + n;
 	while (runs_of(many, MANY) < n) {
 		CHECK(flexsc_loop_wait(heir, 1000000) >= 0);

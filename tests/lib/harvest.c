@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completed cbs as an array: each comes out once, with what its callback would
- * have seen, and no callback runs.
+ * flexsc_loop_harvest() returns completed cbs as an array: each cb once, with its
+ * result, and without running callbacks.
  */
 #include "tests/harness/harness.h"
 
@@ -15,9 +15,7 @@ static void never(struct flexsc_cb *cb)
 	CHECK(!"called back");
 }
 
-/*
- * Harvest until so many came, into "done" from its beginning, "room" at a time.
- */
+/* Harvests n cbs into "done", "room" at a time. */
 static void harvest(unsigned int n, unsigned int room)
 {
 	unsigned int had = 0;
@@ -131,7 +129,7 @@ TEST(misuse_is_refused)
 	test_reap(pid);
 }
 
-/* Neither kind keeps the other waiting, however little room there is. */
+/* Neither kind delays the other, however small the array is. */
 LOOP_TEST(calls_and_timers_take_turns)
 {
 	struct flexsc_cb calls[8], timers[8];
@@ -197,7 +195,7 @@ TEST(cancelled_and_late_calls_are_harvested)
 	CHECK(is_cancelled(calls[1].ret));
 }
 
-/* Those of the loop's end, too: there nobody harvests. */
+/* Nor do the callbacks that run when the loop is destroyed. */
 LOOP_TEST(callbacks_of_calls_have_no_flags)
 {
 	struct call calls[4] = { 0 };

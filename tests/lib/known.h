@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls on descriptors that the library knows, counted and checked. Reads of
- * them are direct (lib/loop/direct.h), where an engine has such calls.
+ * Counted and checked calls on descriptors whose facts the library caches. If an
+ * engine has direct calls (lib/loop/direct.h), reads of these descriptors are
+ * direct.
  */
 #ifndef FLEXSC_TESTS_KNOWN_H
 #define FLEXSC_TESTS_KNOWN_H
@@ -20,7 +21,10 @@ static inline void init(struct call *calls, unsigned int n,
 		calls[i].cb.callback = callback;
 }
 
-/* A pair of connected sockets that have been read from. */
+/*
+ * Creates two connected sockets and reads from each, so that the library caches
+ * their facts.
+ */
 static inline void known_pair(int p[2])
 {
 	char c;
@@ -42,7 +46,7 @@ static inline void feed(int fd, unsigned int n)
 	}
 }
 
-/* How many bytes can be read at once? Reads them. */
+/* Reads the bytes that are available, and returns their number. */
 static inline unsigned int left(int fd)
 {
 	char bytes[4096];
@@ -61,7 +65,7 @@ static inline void check_each_once(const struct call *calls, unsigned int n)
 	CHECK_EQ(done, n);
 }
 
-/* Each call has read a byte, or was cancelled and has not; all bytes are there. */
+/* Each call has read a byte, or was cancelled and has not. No byte is lost. */
 static inline void check_bytes(const struct call *calls, unsigned int n, int fd,
 			unsigned int fed)
 {

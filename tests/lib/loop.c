@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The loop itself: options, run and stop, wait and dispatch, misuse, and that
- * nothing starves.
- */
+/* The loop itself: options, run and stop, wait and dispatch, misuse, and fairness. */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
 
@@ -49,8 +46,8 @@ TEST(cores_are_checked)
 	CHECK_EQ(create_with((struct flexsc_options){ .kernel_cores = good }), 0);
 }
 
-/* An engine may make its threads long after the loop was made. */
-TEST(the_list_of_cores_is_the_callers_again)
+/* An engine may create threads long after the loop was created. */
+TEST(the_list_of_cores_may_be_overwritten)
 {
 	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
 	struct flexsc_loop *made = NULL;
@@ -67,7 +64,7 @@ TEST(the_list_of_cores_is_the_callers_again)
 	CHECK_EQ(flexsc_loop_destroy(made), 0);
 }
 
-/* A newer program's options work as far as they are zero. */
+/* Options of a newer program are accepted if the unknown ones are zero. */
 TEST(the_size_of_the_options_is_checked)
 {
 	struct {
@@ -128,7 +125,7 @@ TEST(the_engine_asked_for_is_used)
 	CHECK_EQ(create_with((struct flexsc_options){ .engine = "sync" }), 0);
 }
 
-TEST(a_loop_on_the_best_engine_has_no_excuse)
+TEST(a_loop_on_the_best_engine_has_no_why)
 {
 	char why[256] = "";
 
@@ -139,8 +136,6 @@ TEST(a_loop_on_the_best_engine_has_no_excuse)
 	CHECK_EQ(strcmp(flexsc_loop_engine(loop), flexsc_engine_name(0)), 0);
 	CHECK(!flexsc_loop_why(loop));
 }
-
-/* The default loop. */
 
 TEST(a_thread_has_one_default_loop)
 {
@@ -164,8 +159,6 @@ TEST(a_thread_has_one_default_loop)
 	CHECK(!flexsc_loop_default());
 	CHECK_EQ(flexsc_loop_destroy(other), 0);
 }
-
-/* Wait, submit, dispatch. */
 
 LOOP_TEST(waiting_ends_with_its_time_and_not_earlier)
 {
@@ -194,7 +187,7 @@ LOOP_TEST(waiting_ends_when_something_is_ready)
 	CHECK_EQ(timer.runs, 1);
 }
 
-/* A program with a loop of its own only submits and dispatches. */
+/* A program with its own event loop only submits and dispatches. */
 LOOP_TEST(submit_and_dispatch_are_enough)
 {
 	struct call call = CALL_INIT;
@@ -216,8 +209,6 @@ LOOP_TEST(submit_and_dispatch_are_enough)
 	CHECK_EQ(ran, 1);
 	CHECK_EQ(call.cb.ret, 1);
 }
-
-/* Run and stop. */
 
 LOOP_TEST(run_returns_when_nothing_is_pending)
 {
@@ -296,8 +287,6 @@ LOOP_TEST(another_thread_or_a_signal_handler_stops_a_run)
 	test_end_loop();
 }
 
-/* Misuse. */
-
 static void misuse(struct flexsc_cb *cb)
 {
 	count_done(cb);
@@ -307,7 +296,7 @@ static void misuse(struct flexsc_cb *cb)
 	CHECK_EQ(flexsc_loop_destroy(loop), -EBUSY);
 }
 
-LOOP_TEST(what_a_callback_may_not_do_is_refused)
+LOOP_TEST(a_callback_s_forbidden_calls_are_refused)
 {
 	struct flexsc_cb call = { .callback = misuse };
 	struct flexsc_cb timer = { .callback = misuse };
@@ -366,8 +355,6 @@ LOOP_TEST(a_callback_may_use_another_loop)
 	CHECK_EQ(done, 1);
 }
 
-/* Fairness. */
-
 static unsigned int greed;
 static bool enough;
 
@@ -403,7 +390,7 @@ static void *wake_and_feed(void *arg)
 	return NULL;
 }
 
-/* Somebody is always ready; everybody else still gets a turn. */
+/* A greedy callback is always ready. All others still get a turn. */
 static void starve(void (*greedy)(struct flexsc_cb *cb))
 {
 	struct flexsc_cb cb = { .callback = greedy };
@@ -432,22 +419,22 @@ static void starve(void (*greedy)(struct flexsc_cb *cb))
 	test_end_loop();
 }
 
-TEST(posting_again_and_again_starves_nobody)
+TEST(posting_again_and_again_starves_no_other)
 {
 	starve(post_again);
 }
 
-TEST(zero_timers_starve_nobody)
+TEST(zero_timers_starve_no_other)
 {
 	starve(arm_again);
 }
 
-TEST(waking_again_and_again_starves_nobody)
+TEST(waking_again_and_again_starves_no_other)
 {
 	starve(wake_again);
 }
 
-/* One call of dispatch ends, however eager the callbacks are. */
+/* A single call of dispatch returns, although callbacks post again. */
 LOOP_TEST(dispatch_ends_although_callbacks_post_again)
 {
 	struct flexsc_cb cbs[3] = {
@@ -468,7 +455,7 @@ LOOP_TEST(dispatch_ends_although_callbacks_post_again)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 }
 
-/* What keeps a run going. */
+/* References. */
 
 static void unref_loop(struct flexsc_cb *cb)
 {
@@ -493,7 +480,7 @@ LOOP_TEST(a_referenced_loop_waits_for_wake_ups)
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 	CHECK_EQ(call.runs, 1);
 	pthread_join(thread, NULL);
-	/* Nothing is left to wait for. */
+	/* Nothing remains to wait for. */
 	CHECK_EQ(flexsc_loop_run(loop), 0);
 }
 
@@ -515,7 +502,7 @@ TEST(an_unreferenced_signal_does_not_keep_the_loop)
 	CHECK_EQ(flexsc_fini(), 0);
 }
 
-/* An unref stands for one pending thing, whichever it is. */
+/* Each unref discounts one pending cb, whichever it is. */
 LOOP_TEST(references_are_counted)
 {
 	struct call timers[3] = { CALL_INIT, CALL_INIT, CALL_INIT };
@@ -532,14 +519,14 @@ LOOP_TEST(references_are_counted)
 	CHECK_EQ(flexsc_loop_unref(loop), 0);
 	CHECK_EQ(flexsc_loop_timer(loop, &timers[2].cb, 3600 * SECOND), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
-	/* Every callback runs, counted or not. */
+	/* Every callback runs, whether counted or not. */
 	test_end_loop();
 	CHECK_EQ(timers[0].cb.ret, -ECANCELED);
 	CHECK_EQ(timers[1].cb.ret, -ECANCELED);
 	CHECK_EQ(timers[2].cb.ret, -ECANCELED);
 }
 
-LOOP_TEST(a_callback_that_is_owed_at_once_runs_although_unreferenced)
+LOOP_TEST(a_callback_that_is_ready_runs_although_unreferenced)
 {
 	struct call call = CALL_INIT;
 
@@ -551,7 +538,7 @@ LOOP_TEST(a_callback_that_is_owed_at_once_runs_although_unreferenced)
 	CHECK_EQ(call.runs, 1);
 }
 
-LOOP_TEST(references_are_nothing_to_wait_and_dispatch)
+LOOP_TEST(references_do_not_affect_wait_and_dispatch)
 {
 	struct call call = CALL_INIT;
 	uint64_t before = now_ns();
@@ -567,16 +554,16 @@ LOOP_TEST(references_are_nothing_to_wait_and_dispatch)
 	CHECK_EQ(flexsc_loop_dispatch(loop), 1);
 	for (unsigned int i = 0; i < 3; i++)
 		CHECK_EQ(flexsc_loop_ref(loop), 0);
-	/* One too many doesn't keep the loop from its end. */
+	/* A surplus reference doesn't prevent the loop's destruction. */
 	test_end_loop();
 	CHECK_EQ(flexsc_loop_ref(NULL), -ENXIO);
 	CHECK_EQ(flexsc_loop_unref(NULL), -ENXIO);
 }
 
 /*
- * Spinning. A loop that looks for work longer than the work takes to come
- * doesn't sleep, which is counted. It may look for longer than a test may take, so each
- * of these fails as well if something goes on looking when the loop is destroyed.
+ * Spinning. A loop that spins for longer than the next event takes doesn't sleep;
+ * sleeps are counted. The loops may spin for longer than a test's limit. So each of
+ * these tests also fails if a loop continues to spin when it is destroyed.
  */
 #define LONG_US		60000000U
 
@@ -658,11 +645,11 @@ LOOP_TEST(a_loop_that_spins_until_a_timer_does_not_sleep_then,
 	CHECK_EQ(stats_of(loop).wakeups, 0);
 }
 
-LOOP_TEST(a_loop_that_found_nothing_sleeps, .poll_us = 1000)
+LOOP_TEST(a_loop_that_spun_in_vain_sleeps, .poll_us = 1000)
 {
 	struct call call = CALL_INIT;
 
-	/* It doesn't sleep if it has no processor until the timer is due. */
+	/* If the loop gets no processor until the timer is due, it doesn't sleep. */
 	while (!stats_of(loop).wakeups) {
 		const uint64_t before = now_ns();
 

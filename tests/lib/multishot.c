@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that complete many times: nothing is lost, told twice, or told after
- * the last completion, whichever engine does it and however it ends.
+ * Multishot calls: no completion is lost, reported twice, or reported after the last
+ * one, with every engine and for every way to end.
  */
 #include "tests/harness/harness.h"
 
 #define MOST	512U
 
-/* A multishot call, and what its completions were. It lasts as long as the test. */
+/* A multishot call and its completions. It exists until the test ends. */
 struct shots {
 	struct flexsc_cb cb;
 	struct shots *next;
 	struct flexsc_buffers *buffers;
 	unsigned int n;		/* completions */
 	unsigned int good;	/* of these, with a descriptor or with bytes */
-	unsigned int ended;	/* 1: the last has come */
+	unsigned int ended;	/* 1: the last completion has come */
 	int64_t last;		/* its result */
 	int fds[MOST];		/* accepted */
 	char bytes[1 << 16];	/* received */
@@ -22,7 +22,7 @@ struct shots {
 	bool keep;		/* don't return buffers */
 	void *kept[MOST];
 	unsigned int n_kept;
-	unsigned int cancel_at;	/* from the callback of so many completions */
+	unsigned int cancel_at;	/* cancel in the callback of this completion */
 	struct flexsc_loop *loop;
 };
 
@@ -153,7 +153,7 @@ static void send_all(int fd, const char *bytes, size_t n)
 	CHECK_EQ(send(fd, bytes, n, 0), (ssize_t)n);
 }
 
-/* Accepting. */
+/* Accepts. */
 
 static void accepts(int listener_flags, int flags)
 {
@@ -205,7 +205,7 @@ TEST(a_nonblocking_listener_waits_as_well)
 	accepts(SOCK_NONBLOCK, 0);
 }
 
-WAITING_TEST(what_a_listener_lacks_ends_it)
+WAITING_TEST(an_error_of_the_listener_ends_a_call)
 {
 	struct shots *shots = new_shots(loop, NULL);
 	int p[2];
@@ -225,15 +225,15 @@ WAITING_TEST(what_a_listener_lacks_ends_it)
 		 -ENXIO);
 }
 
-/* The limit of when it is posted. */
-WAITING_TEST(too_many_descriptors_end_it_and_no_connection_is_lost)
+/* The limit that holds when the call is posted counts. */
+WAITING_TEST(too_many_descriptors_end_a_call_and_no_connection_is_lost)
 {
 	struct shots *shots = new_shots(loop, NULL);
 	struct sockaddr_in address;
 	int fd = listener(&address, 0), peers[8];
 	struct rlimit old, few;
 
-	/* What the library keeps open is open by now. */
+	/* This creates the descriptors that the library keeps open. */
 	accept_all(shots, fd, 0);
 	connected(&address);
 	await_good(shots, 1);
@@ -255,7 +255,7 @@ WAITING_TEST(too_many_descriptors_end_it_and_no_connection_is_lost)
 	await_cancelled(shots);
 }
 
-WAITING_TEST(it_is_cancelled_from_its_own_callback)
+WAITING_TEST(a_call_is_cancelled_from_its_own_callback)
 {
 	struct shots *shots = new_shots(loop, NULL);
 	struct sockaddr_in address;
@@ -269,7 +269,7 @@ WAITING_TEST(it_is_cancelled_from_its_own_callback)
 	CHECK(is_cancelled(shots->last) || shots->good > 3);
 }
 
-/* Receiving. */
+/* Receives. */
 
 static void receives(unsigned int count, size_t size, int p[2])
 {
@@ -292,7 +292,7 @@ static void receives(unsigned int count, size_t size, int p[2])
 		if (test_random() % 2)
 			while (shots->received < sent && !shots->ended)
 				run_for(loop, 1);
-		/* Fewer buffers than there is at once. */
+		/* There were fewer buffers than arriving data needed at once. */
 		if (shots->ended) {
 			CHECK_EQ(shots->last, -ENOBUFS);
 			receive(shots, p[0]);
@@ -311,7 +311,7 @@ static void receives(unsigned int count, size_t size, int p[2])
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-TEST(a_stream_is_received_whole)
+TEST(a_whole_stream_is_received)
 {
 	int p[2];
 
@@ -365,7 +365,7 @@ WAITING_TEST(datagrams_keep_their_limits)
 	await_cancelled(shots);
 }
 
-WAITING_TEST(without_a_buffer_it_ends_and_nothing_is_lost)
+WAITING_TEST(without_a_buffer_a_call_ends_and_nothing_is_lost)
 {
 	struct shots *shots = new_shots(loop, new_buffers(loop, 2, 4));
 	int p[2];
@@ -447,8 +447,8 @@ TEST(bad_buffers_are_refused)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-/* The pool has 64 threads. */
-WAITING_TEST(more_are_idle_than_there_are_threads)
+/* More calls than the pool's 64 threads. */
+WAITING_TEST(more_calls_are_idle_than_there_are_threads)
 {
 	struct flexsc_buffers *buffers = new_buffers(loop, 2, 16);
 	struct shots *shots[200];
@@ -470,7 +470,10 @@ WAITING_TEST(more_are_idle_than_there_are_threads)
 		CHECK(is_cancelled(shots[i]->last));
 }
 
-/* ... from one on which something has come. */
+/*
+ * While no buffer is free, a call on a socket without data waits. One on a socket
+ * with data ends.
+ */
 WAITING_TEST(a_silent_socket_waits_although_no_buffer_is_free)
 {
 	struct shots *shots = new_shots(loop, new_buffers(loop, 1, 16));
@@ -493,7 +496,7 @@ WAITING_TEST(a_silent_socket_waits_although_no_buffer_is_free)
 	test_end_loop();
 }
 
-WAITING_TEST(what_cant_be_received_from_ends_at_once)
+WAITING_TEST(a_call_on_the_wrong_descriptor_ends_at_once)
 {
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 	struct sockaddr_in address;
@@ -513,8 +516,8 @@ WAITING_TEST(what_cant_be_received_from_ends_at_once)
 	await_end(shots, -ENOTCONN);
 }
 
-/* A message in the error queue makes a poll say that there is an error. */
-WAITING_TEST(an_error_queue_burns_nothing)
+/* A message in the error queue makes poll() report an error. */
+WAITING_TEST(an_error_queue_uses_no_processor_time)
 {
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 	struct sockaddr_in address;
@@ -545,7 +548,7 @@ WAITING_TEST(a_receive_that_found_nothing_is_cancelled)
 	pair(p, SOCK_NONBLOCK);
 	for (unsigned int i = 1; i <= 20; i++) {
 		receive(shots, p[0]);
-		/* A full buffer: there may be more. */
+		/* The buffer is full, so more data may follow. */
 		send_all(p[1], "abcd", 4);
 		await_good(shots, i);
 		CHECK_EQ(flexsc_loop_submit(loop), 0);
@@ -554,7 +557,10 @@ WAITING_TEST(a_receive_that_found_nothing_is_cancelled)
 	}
 }
 
-/* Buffers come and go, and so do their engine's names. */
+/*
+ * Buffer pools are created and destroyed, and with them their identifiers in the
+ * engine.
+ */
 LOOP_TEST(buffers_are_made_again_and_again)
 {
 	for (unsigned int i = 0; i < 300; i++) {
@@ -565,7 +571,7 @@ LOOP_TEST(buffers_are_made_again_and_again)
 	}
 }
 
-/* What ends them. */
+/* The ends of multishot calls. */
 
 WAITING_TEST(cancelling_a_descriptor_ends_its_calls)
 {
@@ -594,8 +600,8 @@ WAITING_TEST(cancelling_a_descriptor_ends_its_calls)
 }
 
 /*
- * A thread of the library holds the lowest free number for a moment while it opens a
- * descriptor of its own.
+ * A thread of the library briefly uses the lowest free number when it opens a
+ * descriptor of its own. So try until the socket gets the number.
  */
 static void pair_with_number(int q[2], int number)
 {
@@ -605,7 +611,7 @@ static void pair_with_number(int q[2], int number)
 	}
 }
 
-/* The number is another file's soon, which must not be received from. */
+/* The number soon refers to another file, from which the call must not receive. */
 static void outlives_its_descriptor(bool by_loop)
 {
 	struct flexsc_loop *loop = test_loop();
@@ -644,7 +650,7 @@ TEST(the_file_stays_open_while_it_is_received_from)
 	outlives_its_descriptor(true);
 }
 
-TEST(a_loop_is_destroyed_while_they_are_pending)
+TEST(a_loop_is_destroyed_with_pending_calls)
 {
 	const unsigned int fds = count_fds();
 
@@ -679,7 +685,7 @@ TEST(a_loop_is_destroyed_while_they_are_pending)
 	CHECK(falls_to(count_fds, fds));
 }
 
-WAITING_TEST(a_child_has_none_and_its_parent_goes_on)
+WAITING_TEST(a_forked_child_has_no_calls_and_its_parent_continues)
 {
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 	int p[2], child;
@@ -703,9 +709,9 @@ WAITING_TEST(a_child_has_none_and_its_parent_goes_on)
 	await_end(shots, 0);
 }
 
-/* Beside other calls. */
+/* Multishot calls beside other calls. */
 
-WAITING_TEST(no_call_follows_one)
+WAITING_TEST(no_call_follows_a_multishot_call)
 {
 	struct shots *shots = new_shots(loop, new_buffers(loop, 4, 16));
 	struct call next = CALL_INIT;
@@ -745,7 +751,7 @@ WAITING_TEST(results_need_no_free_entry, .max_entries = 64)
 	await_cancelled(shots);
 }
 
-WAITING_TEST(a_harvest_has_each_once)
+WAITING_TEST(a_harvest_returns_each_completion_once)
 {
 	struct shots *shots = new_shots(loop, new_buffers(loop, 32, 8));
 	struct shots *other = new_shots(loop, shots->buffers);
@@ -779,7 +785,7 @@ WAITING_TEST(a_harvest_has_each_once)
 	CHECK_EQ(flexsc_loop_harvest(loop, done, 8), 0);
 }
 
-WAITING_TEST(a_busy_one_leaves_others_in_the_harvest)
+WAITING_TEST(a_busy_call_leaves_room_for_others_in_the_harvest)
 {
 	struct shots *busy = new_shots(loop, new_buffers(loop, 128, 8));
 	struct shots *other = new_shots(loop, busy->buffers);
@@ -804,7 +810,7 @@ WAITING_TEST(a_busy_one_leaves_others_in_the_harvest)
 		if (!n)
 			CHECK(flexsc_loop_wait(loop, 10 * MS) >= 0);
 	}
-	/* Far from all of the other's came before. */
+	/* Few completions of the busy call came before those of the others. */
 	CHECK(busy->n <= 20);
 	await_good(busy, 100);
 	for (size_t i = 0; i < 800; i++)
@@ -812,7 +818,7 @@ WAITING_TEST(a_busy_one_leaves_others_in_the_harvest)
 	test_end_loop();
 }
 
-/* All of it at random. */
+/* Everything at random. */
 
 #define SOCKETS	24U
 
@@ -829,7 +835,7 @@ static void post_line(struct line *line)
 	receive(line->shots, line->p[0]);
 }
 
-/* Check what came, in order, with no byte missing. */
+/* Checks that the bytes have arrived in order, without a gap. */
 static void check_line(struct line *line)
 {
 	for (size_t i = 0; i < line->shots->received; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that the loop's own openat() opened are read without asking what they
- * are. Whatever they are, the result is the plain call's.
+ * The loop's openat() opens files, and then reads them without a query of their
+ * kind. For every kind of file, the result is that of the plain call.
  */
 #include "tests/harness/harness.h"
 
@@ -35,13 +35,13 @@ static void make_file(const char *path, size_t size)
 		bytes[i] = byte_at(i);
 	CHECK_EQ(write(fd, bytes, size), (int64_t)size);
 	CHECK_EQ(fsync(fd), 0);
-	/* As little in memory as the kernel agrees to. */
+	/* Removes as much of the file from memory as the kernel agrees to. */
 	CHECK_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
 	close(fd);
 	free(bytes);
 }
 
-/* A page in the middle is in memory, and others needn't be. */
+/* Brings a page in the middle into memory. Others needn't be there. */
 static void touch(const char *path, off_t at)
 {
 	char byte;
@@ -58,7 +58,7 @@ static void check_bytes(const char *got, size_t at, size_t n)
 		CHECK_EQ(got[i], byte_at(at + i));
 }
 
-/* All of it, in pieces of this size, until the end is told. */
+/* Reads the whole file in pieces of this size, until the end is reported. */
 static void read_in_pieces(size_t size, size_t piece, bool at_offset)
 {
 	char *got = calloc(1, piece);
@@ -99,7 +99,7 @@ LOOP_TEST(files_are_read_to_their_ends)
 		}
 }
 
-/* Each byte is read once, whichever calls use the position at the same time. */
+/* Calls use the file's position at the same time. Each byte is read once. */
 static void read_together(bool seeks)
 {
 	enum { READS = 40, PIECE = 5000 };
@@ -144,8 +144,8 @@ LOOP_TEST(reads_at_the_same_time_share_a_position)
 }
 
 /*
- * As Linux before 5.19 does while results have no room: io_uring takes no requests from
- * an owner that only submits, and takes them from one that takes results, too.
+ * Imitates Linux before 5.19 when results have no room: io_uring takes requests only
+ * from an owner that also takes results.
  */
 static void refuse_to_submit_only(void)
 {
@@ -168,7 +168,7 @@ static void refuse_to_submit_only(void)
 		SKIP("no seccomp filters here: %s", strerror(errno));
 }
 
-/* A thread's read of a large piece begins while a read by io_uring isn't over. */
+/* A thread begins to read a large piece while a read by io_uring is pending. */
 LOOP_TEST(reads_share_a_position_while_the_kernel_takes_no_requests)
 {
 	enum { PIECE = 4 << 20 };
@@ -219,7 +219,7 @@ LOOP_TEST(a_position_that_was_moved_is_used)
 	check_bytes(got, 3, 8);
 }
 
-/* The library doesn't see this move: a short read needn't be at the end. */
+/* The library doesn't see this move, so a short read may not be at the end. */
 LOOP_TEST(a_position_that_was_moved_plainly_is_used)
 {
 	static const off_t places[] = { 1, 4095, 5000, 12287 };
@@ -254,8 +254,8 @@ static bool is_resident(int fd, off_t at)
 	return seen & 1;
 }
 
-/* After that advice, a read brings one page into memory and none behind it. */
-LOOP_TEST(the_advice_of_the_program_stays)
+/* After this advice, a read brings one page into memory, and none behind it. */
+LOOP_TEST(the_program_s_advice_stays_in_effect)
 {
 	char byte;
 	int fd;
@@ -281,7 +281,7 @@ LOOP_TEST(fifos_opened_by_name_wait)
 
 	enter_scratch();
 	CHECK_EQ(mkfifo("fifo", 0600), 0);
-	/* So that the open doesn't wait. */
+	/* With a writer, the open by the loop doesn't wait. */
 	fd = open("fifo", O_RDWR | O_CLOEXEC);
 	CHECK_EQ(write(fd, "one", 3), 3);
 	{
@@ -290,7 +290,7 @@ LOOP_TEST(fifos_opened_by_name_wait)
 		CHECK_EQ(DO(loop, SYS_pread64, own, got, 8, 0), -ESPIPE);
 		CHECK_EQ(DO(loop, SYS_read, own, got, 8), 3);
 		CHECK(!memcmp(got, "one", 3));
-		/* A read of packets takes one of them. */
+		/* A read in packet mode takes one packet. */
 		CHECK_EQ(fcntl(fd, F_SETFL, O_DIRECT), 0);
 		CHECK_EQ(write(fd, "1", 1), 1);
 		CHECK_EQ(write(fd, "22", 2), 2);
@@ -313,7 +313,10 @@ LOOP_TEST(fifos_opened_by_name_wait)
 	}
 }
 
-/* A time limit of its own, which poll() doesn't show, and a line's end. */
+/*
+ * A terminal has a time limit that poll() doesn't show, and ends reads at a line's
+ * end.
+ */
 LOOP_TEST(terminals_opened_by_name_are_terminals)
 {
 	struct termios settings;
@@ -364,7 +367,7 @@ LOOP_TEST(other_things_opened_by_name_are_read)
 	}
 }
 
-/* What 3000 files cost, 64 at a time. */
+/* The cost of 3000 files, of which 64 are open at a time. */
 #define FILES	3000U
 #define AT_ONCE	64U
 
@@ -430,7 +433,7 @@ LOOP_TEST(files_cost_few_system_calls)
 		n = cost_of_files();
 		test_note("%s: %lu mode switches", i ? "pread64" : "read",
 			  (unsigned long)n);
-		/* The first reads of a file may have to note that it was read. */
+		/* The first reads of a file may have to update its access time. */
 		if (!strcmp(test_engine(), "uring"))
 			CHECK(n <= 500);
 		n = cost_of_files();

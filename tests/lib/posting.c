@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Posting: what a post promises about its callback, and the errors it can
- * have. What the calls themselves return is in results_*.c.
+ * Posting: when the callback of a post runs, and which errors a post returns.
+ * Results of the calls themselves are in results_*.c.
  */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
@@ -60,7 +60,7 @@ LOOP_TEST(calls_without_cb_run_before_the_loop_is_gone)
 		CHECK_EQ(fcntl(fd[i], F_GETFD), -1);
 }
 
-/* Arguments a call doesn't take are ignored, whatever they are. */
+/* Surplus arguments are ignored, whatever they are. */
 LOOP_TEST(surplus_arguments_are_ignored)
 {
 	int fd = fcntl(0, F_DUPFD, 0);
@@ -69,7 +69,7 @@ LOOP_TEST(surplus_arguments_are_ignored)
 	CHECK_EQ(DO(loop, SYS_close, fd, -1, -1, -1, -1, -1), 0);
 }
 
-/* What isn't passed is 0. */
+/* Arguments that aren't passed are 0. */
 LOOP_TEST(a_call_is_posted_with_three_arguments)
 {
 	struct call call = CALL_INIT;
@@ -90,7 +90,7 @@ LOOP_TEST(a_call_is_posted_with_three_arguments)
 	call.runs = 0;
 	CHECK_EQ(flexsc__call3(loop, &call.cb, SYS_getppid, 1, 2, 3), 0);
 	CHECK_EQ(await_call(loop, &call), getppid());
-	/* A place, which a pipe has not. */
+	/* The missing offset is 0. A pipe has no offsets, so the call fails. */
 	call.runs = 0;
 	CHECK_EQ(flexsc__call3(loop, &call.cb, SYS_pwrite64, (uint64_t)p[1],
 				   (uintptr_t)"x", 1), 0);
@@ -103,7 +103,7 @@ LOOP_TEST(a_call_is_posted_with_three_arguments)
 	CHECK_EQ(flexsc_loop_call(loop, NULL, 511, 0, 0, 0, 0, 0, 0), -ENOSYS);
 }
 
-/* The upper half of an int argument is not part of it. */
+/* The upper half of an int argument is ignored. */
 LOOP_TEST(int_arguments_may_have_garbage_above)
 {
 	uint64_t garbage = 0xdeadbeef00000000ULL;
@@ -133,7 +133,7 @@ LOOP_TEST(a_callback_may_post_its_own_cb)
 	CHECK_EQ(done, 1000);
 }
 
-/* A tree of posts: every callback posts two more, then frees its own cb. */
+/* A tree of posts: every callback posts two more cbs, and then frees its own. */
 static void branch(struct flexsc_cb *cb)
 {
 	intptr_t depth = (intptr_t)cb->arg;
@@ -193,12 +193,12 @@ TEST(a_loop_that_is_null_is_enxio)
 	CHECK_EQ(flexsc_accept_multishot(&cb, 0, 0), -ENXIO);
 	CHECK_EQ(flexsc_main_loop(), -ENXIO);
 	CHECK_EQ(flexsc_wait(0), -ENXIO);
-	/* As to destroy a loop that is NULL. */
+	/* The error for a loop that is NULL. */
 	CHECK_EQ(flexsc_fini(), 0);
 	CHECK_EQ(done, 0);
 }
 
-/* Only a checking build looks; elsewhere the misuse is the caller's loss. */
+/* Only a build with checks detects this. In others the behaviour is undefined. */
 LOOP_TEST(posting_a_pending_cb_is_ebusy)
 {
 	struct call timer = CALL_INIT;
@@ -210,7 +210,7 @@ LOOP_TEST(posting_a_pending_cb_is_ebusy)
 		SKIP("the library was built without checks");
 	CHECK_EQ(ret, -EBUSY);
 	CHECK_EQ(flexsc_loop_call(loop, &timer.cb, ARGS(SYS_getpid)), -EBUSY);
-	/* A timer is replaced, see timer.c. */
+	/* A timer that is posted again is replaced: see timer.c. */
 	CHECK_EQ(flexsc_loop_timer(loop, &timer.cb, 3600 * SECOND), 0);
 	CHECK_EQ(timer.runs, 0);
 	CHECK_EQ(flexsc_loop_cancel(loop, &timer.cb), 0);
@@ -276,9 +276,7 @@ TEST(the_paper_s_functions_use_the_default_loop)
 }
 
 #ifdef PR_SET_SYSCALL_USER_DISPATCH
-/*
- * The kernel sends SIGSYS for each system call made while "dispatch" says so.
- */
+/* While "dispatch" is set to block, the kernel sends SIGSYS for each system call. */
 static volatile char dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
 static volatile sig_atomic_t trapped;
 
@@ -301,7 +299,7 @@ static void trap_system_calls(void)
 	trapped = 0;
 }
 
-/* The first round may grow pages and lists; the second has all it needs. */
+/* The first round may allocate pages and lists. The second round has all it needs. */
 static void post_one_of_each(struct call *calls)
 {
 	for (unsigned int i = 0; i < 32; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to the whole process while calls are pending: it changes its
- * user, it exits, it is killed.
+ * Events that affect the whole process while calls are pending: it changes its user,
+ * exits, or is killed.
  */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
@@ -56,8 +56,8 @@ static void release_waiting(void)
 }
 
 /*
- * glibc's functions of this family signal every thread and wait for all of
- * them to answer, the library's among them.
+ * glibc's functions for this signal every thread, and wait for an answer from each,
+ * including the library's threads.
  */
 TEST(changing_the_user_disturbs_no_call)
 {
@@ -82,7 +82,7 @@ TEST(changing_the_user_disturbs_no_call)
 	CHECK_EQ(DO(loop, SYS_getuid), 65534);
 }
 
-/* Syscall threads act for the user that the process has become. */
+/* Syscall threads act on behalf of the process's new user. */
 TEST(a_changed_user_holds_for_later_calls)
 {
 	if (geteuid() != 0)
@@ -112,7 +112,7 @@ static void *change_user(void *arg)
 	return arg;
 }
 
-/* While threads come and go, and calls start and end. */
+/* Threads start and end, and calls start and complete meanwhile. */
 TEST(changing_the_user_while_calls_run)
 {
 	static const struct timespec brief = { 0, 1000 };
@@ -140,9 +140,12 @@ TEST(changing_the_user_while_calls_run)
 	pthread_join(thread, NULL);
 }
 
-/* The end. */
+/* Exit. */
 
-/* The child's pending calls hold the write end; p[0] sees its end of file. */
+/*
+ * The child's pending calls hold the write end, so p[0] reports the end of the file
+ * when they are gone.
+ */
 static int child_with_work(int p[2], void (*end)(void))
 {
 	static const struct pollfd none = { .fd = -1 };
@@ -184,7 +187,7 @@ static int await_end(int pid, int p[2])
 		n = read(p[0], buf, sizeof(buf));
 	} while (n > 0);
 	CHECK_EQ(n, 0);
-	/* Nothing of it was left to its grandparents. */
+	/* The test hasn't inherited any processes of the child. */
 	CHECK_EQ(waitpid(-1, NULL, 0), -1);
 	CHECK_EQ(errno, ECHILD);
 	return status;

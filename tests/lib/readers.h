@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads that wait, more of them than a loop has threads: blocking.c, receiving.c. */
+/*
+ * Reads that wait, more of them than a loop has threads: for blocking.c and
+ * receiving.c.
+ */
 #ifndef FLEXSC_READERS_H
 #define FLEXSC_READERS_H
 

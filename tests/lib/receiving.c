@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receives that wait for more than a byte, and calls that wait for all, get as
- * much as they wait for: with threads for all of them and without.
+ * Receives that wait for several bytes, and calls that wait for all bytes, return as
+ * many as they wait for, with and without enough threads for them.
  */
 #include "tests/harness/harness.h"
 #include "readers.h"
 
-/* The three ways of receiving, in the order that their test uses them. */
+/* The three ways to receive, in the order in which the test uses them. */
 static void post_receive(struct call *call, int fd, struct msghdr *msg, unsigned int way)
 {
 	*call = (struct call)CALL_INIT;
@@ -26,8 +26,8 @@ static void post_receive(struct call *call, int fd, struct msghdr *msg, unsigned
 }
 
 /*
- * Two bytes aren't enough, before the call or behind it; four more are, even on
- * a TCP socket, which takes the two if it can and then waits for four.
+ * Two bytes aren't enough, sent before the call or after it. Four more are enough,
+ * even on a TCP socket, which may return the first two and then wait for four.
  */
 static void receive_six(int from, int to, bool early)
 {
@@ -50,7 +50,7 @@ static void receive_six(int from, int to, bool early)
 	}
 }
 
-static void receive_as_sockets_say(void)
+static void receive_so_rcvlowat_bytes(void)
 {
 	const int four = 4;
 	struct call call = CALL_INIT;
@@ -62,7 +62,7 @@ static void receive_as_sockets_say(void)
 			    sizeof(four)), 0);
 	receive_six(pair[1], pair[0], false);
 	receive_six(pair[1], pair[0], true);
-	/* One that is set when it is known how the other end receives. */
+	/* The mark is set after the loop has cached that the other end has none. */
 	POST(loop, &call, SYS_recvfrom, pair[1], &byte, 1, 0, NULL, NULL);
 	run_for(loop, 5);
 	CHECK_EQ(send(pair[0], "x", 1, 0), 1);
@@ -74,14 +74,14 @@ static void receive_as_sockets_say(void)
 	CHECK_EQ(DO(loop, SYS_close, pair[1]), 0);
 }
 
-WAITING_TEST(a_receive_waits_for_as_much_as_the_socket_says)
+WAITING_TEST(a_receive_waits_for_so_rcvlowat_bytes)
 {
 	struct sockaddr_in addr;
 	const int four = 4;
 	int listener, client, server;
 
-	receive_as_sockets_say();
-	/* And one that is inherited. */
+	receive_so_rcvlowat_bytes();
+	/* The mark is inherited from the listener. */
 	listener = listening_socket(&addr, 0, 1);
 	CHECK_EQ(DO(loop, SYS_setsockopt, listener, SOL_SOCKET, SO_RCVLOWAT,
 		    &four, sizeof(four)), 0);
@@ -94,18 +94,18 @@ WAITING_TEST(a_receive_waits_for_as_much_as_the_socket_says)
 	receive_six(client, server, true);
 }
 
-WAITING_TEST(a_receive_waits_for_as_much_when_threads_are_short,
+WAITING_TEST(a_receive_waits_for_so_rcvlowat_bytes_with_few_threads,
 		.max_threads = 4)
 {
 	post_reads(PIPES);
-	receive_as_sockets_say();
+	receive_so_rcvlowat_bytes();
 	test_end_loop();
 }
 
 enum { ALL = 1 << 20 };
 static char all_out[ALL], all_in[ALL];
 
-/* The other end takes part, n bytes of it. */
+/* The other end transfers its part, n bytes. */
 static void transfer(int fd, ssize_t n, bool sends)
 {
 	while (n) {
@@ -121,7 +121,7 @@ static void transfer(int fd, ssize_t n, bool sends)
 	}
 }
 
-/* A part of it doesn't end a call that waits for all. */
+/* A part of the bytes doesn't end a call that waits for all. */
 static void transfer_all(void)
 {
 	struct iovec in = { all_in, ALL }, out = { all_out, ALL };
@@ -157,7 +157,7 @@ WAITING_TEST(a_call_that_wants_all_gets_all)
 	transfer_all();
 }
 
-WAITING_TEST(a_call_that_wants_all_gets_all_when_threads_are_short,
+WAITING_TEST(a_call_that_wants_all_gets_all_with_few_threads,
 		.max_threads = 4)
 {
 	post_reads(PIPES);
@@ -168,7 +168,7 @@ WAITING_TEST(a_call_that_wants_all_gets_all_when_threads_are_short,
 #define GREEDY	8
 #define WANTED	6
 
-/* More calls that want all, and have a part, than there are threads for them. */
+/* More calls that wait for all bytes, and have got a part, than there are threads. */
 WAITING_TEST(calls_that_want_all_get_all_when_they_are_many, .max_threads = 4)
 {
 	struct call calls[GREEDY];

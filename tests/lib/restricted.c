@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where things are forbidden or short: no io_uring, no threads, no memory, no
- * descriptors. The library falls back or says what is wrong; nothing is lost.
+ * Restrictions and shortages: no io_uring, no threads, no memory, no descriptors.
+ * The library falls back to another engine or returns an error. No call is lost.
  */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
@@ -23,7 +23,7 @@ static void forbid_threads(void)
 	forbid(calls, 2, EAGAIN);
 }
 
-/* A few calls of every kind: fast, slow, and two that need each other. */
+/* Makes fast calls, slow ones, and two of which one wakes the other. */
 static void works(struct flexsc_loop *loop)
 {
 	static const struct timespec brief = { 0, 1000000 };
@@ -44,15 +44,21 @@ static void works(struct flexsc_loop *loop)
 	close(p[1]);
 }
 
-/* No io_uring. These are about the automatic choice: the engine says when. */
+/*
+ * No io_uring. These tests are about the automatic choice, so FLEXSC_TEST_ENGINE
+ * only selects when they run.
+ */
 
 #define ONLY_FOR(engine)						\
 	do {								\
 		if (strcmp(test_engine(), engine))			\
-			SKIP("the result is the same with every engine");		\
+			SKIP("tested with %s: the result is the same", engine); \
 	} while (0)
 
-/* Without io_uring: the next engine, and one line that says why. */
+/*
+ * Without io_uring, the loop uses the next engine, and flexsc_loop_why() returns one
+ * line.
+ */
 static void falls_back(const char *reason)
 {
 	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
@@ -109,7 +115,7 @@ static void falls_back_under(int call, uint32_t action, const char *reason)
 	test_reap(pid);
 }
 
-/* The default action of systemd's SystemCallFilter= is to end the process. */
+/* By default, systemd's SystemCallFilter= ends the process. */
 TEST(a_filter_is_named)
 {
 	static const int calls[] = {
@@ -123,7 +129,7 @@ TEST(a_filter_is_named)
 	ONLY_FOR("uring");
 	falls_back_under(calls[0], SECCOMP_RET_ERRNO | EPERM, "seccomp");
 	falls_back_under(calls[0], SECCOMP_RET_ERRNO | ENOSYS, "seccomp");
-	/* Found when the loop opens the ring. */
+	/* The failure is found when the loop opens the ring. */
 	falls_back_under(calls[2], SECCOMP_RET_ERRNO | EPERM, "seccomp");
 	for (unsigned int call = 0; call < 3; call++)
 		for (unsigned int action = 0; action < 3; action++)
@@ -131,7 +137,7 @@ TEST(a_filter_is_named)
 					 "seccomp filter ends");
 }
 
-/* /proc shows a thread's filters after its groups. */
+/* In /proc/.../status, the line of the filters follows the line of the groups. */
 TEST(a_filter_that_kills_is_found_behind_many_groups)
 {
 	static const int setup = SYS_io_uring_setup;
@@ -146,7 +152,7 @@ TEST(a_filter_that_kills_is_found_behind_many_groups)
 	falls_back("seccomp filter ends");
 }
 
-/* A result under one filter isn't used under the next. */
+/* A result under one filter isn't used under the next one. */
 TEST(a_filter_that_comes_later_is_tried_again)
 {
 	static const int harmless = SYS_acct, setup = SYS_io_uring_setup;
@@ -158,7 +164,7 @@ TEST(a_filter_that_comes_later_is_tried_again)
 	CHECK_EQ(flexsc_engine_probe("uring", why, sizeof(why)), 0);
 	filter_calls(&setup, 1, SECCOMP_RET_KILL_PROCESS);
 	falls_back("seccomp filter ends");
-	/* No child is left, not even for a wait that sees all kinds. */
+	/* No child is left, not even one that only __WALL reports. */
 	CHECK_EQ(waitpid(-1, NULL, __WALL), -1);
 	CHECK_EQ(errno, ECHILD);
 }
@@ -174,7 +180,7 @@ static void *reap_all(void *arg)
 	return arg;
 }
 
-/* The child that tries a filter is reaped by another thread, with its status. */
+/* Another thread reaps the child that tries the filter, and with it gets its status. */
 TEST(a_trial_outlives_a_thread_that_waits_for_all_children)
 {
 	enum { REAPERS = 3, ENOUGH = 5 };
@@ -216,7 +222,7 @@ static const char *probe_on_thread(const int *call)
 	return why;
 }
 
-/* Each thread has one filter, and a result under one isn't used under the other. */
+/* Each of two threads has one filter. A result under one isn't used under the other. */
 TEST(threads_with_equally_many_filters_have_their_own_results)
 {
 	static const int harmless = SYS_acct, setup = SYS_io_uring_setup;
@@ -229,7 +235,10 @@ TEST(threads_with_equally_many_filters_have_their_own_results)
 	CHECK(!probe_on_thread(&harmless));
 }
 
-/* A namespace of processes ends with its first one, which is to be the program's. */
+/*
+ * A process namespace ends with its first process. This has to be the program's
+ * child, not the one that tries the filter.
+ */
 TEST(a_filter_is_not_tried_by_the_first_process_of_a_namespace)
 {
 	static const int harmless = SYS_acct;
@@ -249,7 +258,7 @@ TEST(a_filter_is_not_tried_by_the_first_process_of_a_namespace)
 	test_reap(pid);
 }
 
-/* As if the administrator had said so: in a mount namespace of our own. */
+/* Pretends, in a mount namespace, that the administrator has set the sysctl. */
 static void pretend_sysctl(const char *value)
 {
 	static const char path[] = "/proc/sys/kernel/io_uring_disabled";
@@ -293,7 +302,7 @@ static void set_limit(int what, rlim_t value)
 	CHECK_EQ(setrlimit(what, &(struct rlimit){ value, value }), 0);
 }
 
-/* Some kernels count rings against it; then it is said why there are none. */
+/* Some kernels count rings against the limit. Then the reason has to name it. */
 TEST(no_memory_may_be_locked)
 {
 	char why[256] = "";
@@ -307,8 +316,6 @@ TEST(no_memory_may_be_locked)
 	loop = test_loop();
 	works(loop);
 }
-
-/* No threads. */
 
 TEST(no_thread_can_be_made_from_the_start)
 {
@@ -335,8 +342,8 @@ TEST(no_thread_can_be_made_from_the_start)
 	CHECK(strstr(why, "thread"));
 }
 
-/* What needs a thread and can't have one says so, and harms nobody. */
-TEST(a_call_that_needs_a_thread_gets_none)
+/* A call that needs a thread and can't have one fails. Other calls work. */
+TEST(a_call_without_the_thread_that_it_needs_fails)
 {
 	int event = eventfd(3, EFD_CLOEXEC), fd;
 	uint64_t value;
@@ -362,7 +369,7 @@ static void post_blocked(struct flexsc_loop *loop, struct call *calls,
 	}
 }
 
-/* A call that no descriptor tells the end of: it runs, or says why not. */
+/* poll() can't report the end of this call. It runs, or returns why it can't. */
 static int64_t sleeps(struct flexsc_loop *loop)
 {
 	static const struct timespec brief = { 0, 1000000 };
@@ -371,8 +378,8 @@ static int64_t sleeps(struct flexsc_loop *loop)
 }
 
 /*
- * The threads there are do all the work. Reads that wait for ever leave them
- * to those that don't. "also": the error that calls may end with, or 0.
+ * The existing threads make all calls: reads that wait leave them to calls that
+ * don't wait. "also": an error with which calls may end, or 0.
  */
 static void few_threads(struct flexsc_loop *loop, int64_t also)
 {
@@ -406,7 +413,7 @@ WAITING_TEST(no_more_threads_can_be_made)
 	CHECK(ret == 0 || ret == -EAGAIN);
 }
 
-/* The same, if it is found out before the loop waits. */
+/* The same, but the lack of threads shows before the loop waits. */
 LOOP_TEST(no_thread_can_be_made_when_submitting)
 {
 	static const struct timespec brief = { 0, 1000000 };
@@ -422,8 +429,8 @@ LOOP_TEST(no_thread_can_be_made_when_submitting)
 }
 
 /*
- * The kernel module is spoken to by ioctl(), or lseek(): a filter that comes
- * later forbids them to threads that it has already, and to those to come.
+ * Programs call the kernel module by ioctl() or lseek(). The filter forbids these to
+ * the existing threads and to later ones.
  */
 static void forbid_ioctl(bool lseek)
 {
@@ -432,7 +439,7 @@ static void forbid_ioctl(bool lseek)
 	forbid(calls, lseek ? 2 : 1, EPERM);
 }
 
-/* A call that a thread waits in, while others are idle. */
+/* Posts a call in which a thread waits, while other threads are idle. */
 static void post_reader(struct flexsc_loop *loop, struct call *reader, int fd)
 {
 	static uint64_t value;
@@ -462,7 +469,10 @@ WAITING_TEST(ioctl_is_forbidden_later)
 	CHECK(reader.cb.ret == -ECANCELED || reader.cb.ret == -EINTR);
 }
 
-/* Whatever is told to nobody ends, and the loop does. */
+/*
+ * All calls end, and the loop can be destroyed, although no thread can enter the
+ * module.
+ */
 WAITING_TEST(ioctl_and_lseek_are_forbidden_later)
 {
 	static const struct timespec brief = { 0, 1000000 };
@@ -541,7 +551,7 @@ TEST(descriptors_are_short)
 	CHECK(count_fds() <= before);
 }
 
-/* Without a single one to spare a loop still works, if it can be made. */
+/* Without any spare descriptor a loop still works, if it can be created. */
 TEST(the_choice_goes_on_without_descriptors)
 {
 	struct flexsc_loop *loop = NULL;
@@ -559,11 +569,11 @@ TEST(the_choice_goes_on_without_descriptors)
 
 /* No memory. */
 
-/* Post until there is no memory; what was accepted completes. */
+/* Posts until memory is exhausted. All accepted calls complete. */
 static void exhaust(struct flexsc_loop *loop, unsigned int max)
 {
 	int event = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	/* Not from the heap, which may have nothing left. */
+	/* Not from the heap, which may be exhausted. */
 	static struct call calls[100000];
 	static uint64_t value;
 	uint64_t accepted = 0, before = stats_of(loop).completed;
@@ -581,10 +591,10 @@ static void exhaust(struct flexsc_loop *loop, unsigned int max)
 	test_note("%u of %u calls, then %d", (unsigned int)accepted, max, err);
 	CHECK(accepted >= 60);
 	run_for(loop, 50);
-	/* Without memory for a thread either, a call may say so. */
+	/* If there is no memory for a thread, calls may end with this error. */
 	for (uint64_t i = 0; i < accepted; i++)
 		CHECK(!calls[i].runs || calls[i].cb.ret == -EAGAIN);
-	/* Entries may be out; this waits for none. */
+	/* A plain call, because a posted one might wait for an entry. */
 	CHECK_EQ(write(event, &accepted, 8), 8);
 	CHECK(run_until(loop, &done, (unsigned int)accepted, 20000));
 	for (uint64_t i = 0; i < accepted; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results and errors of calls on files, folders and links, against the plain
- * calls. See trial.h.
+ * Results and errors of calls on files, directories and links, compared with the
+ * plain calls. See trial.h.
  */
 #include "trial.h"
 
@@ -12,7 +12,7 @@
 
 static const char *const text = "The quick brown fox";
 
-/* A file with the text in it, position at its start. */
+/* A file that contains the text, with its position at the start. */
 static int text_file(struct trial *t, const char *path)
 {
 	int fd = FD(SYS_openat, AT_FDCWD, path, CREATE, 0644);
@@ -150,7 +150,7 @@ TRIAL(openat2_resolves_as_told)
 	FD(SYS_openat2, dir, "f", NULL, 24);
 }
 
-/* Of what doesn't transfer: for the others see pairs/waits.h. */
+/* Calls that transfer no data. pairs/waits.h covers the others. */
 TRIAL(descriptors_of_the_wrong_kind_are_refused)
 {
 	static const int bad[] = { -1, -100, 1 << 20, 0x7fffffff };
@@ -403,7 +403,7 @@ enum { SHARERS = 4, BATCHES = 100, BATCH = 16, RECORD = 64 };
 
 static int shared_fd;
 
-/* Positions are one file's, whoever's loops the calls are posted to. */
+/* The position belongs to the file: posts to several loops share it. */
 static void *write_records(void *arg)
 {
 	struct flexsc_loop *loop = test_loop();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results and errors of calls on memory, time, identity and processes,
- * against the plain calls. See trial.h.
+ * Results and errors of calls on memory, time, identity and processes, compared with
+ * the plain calls. See trial.h.
  */
 #include "trial.h"
 
@@ -30,7 +30,7 @@ TRIAL(identity_is_the_callers_own)
 	RET(SYS_umask, 022);
 }
 
-/* Calls about the calling thread mean the thread that owns the loop. */
+/* A call about the calling thread applies to the thread that owns the loop. */
 TRIAL(thread_state_is_the_owners)
 {
 	char name[16] = "";
@@ -99,7 +99,7 @@ TRIAL(sleeping_sleeps)
 
 	RET(SYS_nanosleep, &soon, &left);
 	trial_note(t, __LINE__, "slept", now_ns() - before >= 20000000);
-	/* The kernel may write "left" even so: it's no part of the result. */
+	/* Without an interruption the contents of "left" are undefined, so no note. */
 	before = now_ns();
 	RET(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &soon, NULL);
 	trial_note(t, __LINE__, "slept", now_ns() - before >= 20000000);

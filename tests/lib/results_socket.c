@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results and errors of calls on sockets, pipes and descriptors that are
- * waited for, against the plain calls. See trial.h. Every call here completes
- * without anybody's help; calls that wait are in blocking.c.
+ * Results and errors of calls on sockets, pipes and descriptors that can be waited
+ * for, compared with the plain calls. See trial.h. Every call here completes without
+ * the help of another thread. Calls that wait are in blocking.c.
  */
 #include "trial.h"
 
@@ -11,7 +11,10 @@
 
 static const struct sockaddr_in any_port = { .sin_family = AF_INET };
 
-/* A socket bound to a free port of the loopback address, which is noted. */
+/*
+ * A socket that is bound to a free port of the loopback address. The trial notes the
+ * port.
+ */
 static int bound_socket(struct trial *t, int type, struct sockaddr_in *addr)
 {
 	int fd = FD(SYS_socket, AF_INET, type | SOCK_CLOEXEC, 0);
@@ -25,7 +28,7 @@ static int bound_socket(struct trial *t, int type, struct sockaddr_in *addr)
 	return fd;
 }
 
-/* Both ends of a stream connection. */
+/* Creates the two ends of a stream connection. */
 static void stream_pair(struct trial *t, int pair[2])
 {
 	RET(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
@@ -202,7 +205,7 @@ static void wait_in_vain(struct trial *t, int fd)
 	RET(SYS_close, fd);
 }
 
-/* By the kernel's own clock: how long doesn't matter, that it ends does. */
+/* The call has to end. For how long it waits depends on the kernel's clock. */
 TRIAL(a_sockets_own_time_limit_ends_a_call)
 {
 	struct timeval soon = { 0, 20000 };
@@ -215,15 +218,18 @@ TRIAL(a_sockets_own_time_limit_ends_a_call)
 	    sizeof(soon));
 	wait_in_vain(t, pair[0]);
 	RET(SYS_close, pair[1]);
-	/* One that was set before the loop came to know the socket. */
+	/* A limit that was set before the loop has seen the socket. */
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon));
 	wait_in_vain(t, pair[0]);
 }
 
-/* A plain write sends SIGPIPE to its thread; with that ignored it's EPIPE. */
-TRIAL(writing_to_nobody_is_epipe)
+/*
+ * A plain write sends SIGPIPE to its thread. If that is ignored, the write fails
+ * with EPIPE.
+ */
+TRIAL(writing_without_a_reader_is_epipe)
 {
 	int p[2], pair[2];
 
@@ -379,7 +385,7 @@ TRIAL(timerfds_expire)
 	RET(SYS_timerfd_settime, fd, 0, NULL, NULL);
 }
 
-/* By the loop that is given, and by the default one. */
+/* Post both to the given loop, and to the default loop. */
 LOOP_TEST(recv_and_send_need_no_address)
 {
 	struct call call = CALL_INIT;

@@ -45,7 +45,7 @@ static void *raise_later(void *arg)
 	return arg;
 }
 
-/* TSan runs a handler when the thread next calls something of libc's. */
+/* TSan delays a handler until the thread calls a libc function. */
 #define NEEDS_PROMPT_SIGNALS()						\
 	do {								\
 		if (UNDER_TSAN)						\
@@ -110,7 +110,7 @@ LOOP_TEST(signals_that_come_fast_merge)
 		if (!call.runs)
 			break;
 	}
-	/* One per loop round at the most, not one hundred. */
+	/* The callback runs at most once per turn, not a hundred times. */
 	CHECK_EQ(call.runs, 0);
 	test_end_loop();
 }
@@ -129,7 +129,7 @@ LOOP_TEST(signals_dont_disturb_each_other)
 	CHECK_EQ(two.runs, 1);
 }
 
-TEST(each_loop_that_asked_is_told)
+TEST(each_loop_that_waits_for_a_signal_gets_it)
 {
 	struct flexsc_loop *a = test_loop(), *b = test_loop();
 	struct call on_a = CALL_INIT, on_b = CALL_INIT;
@@ -139,7 +139,7 @@ TEST(each_loop_that_asked_is_told)
 	raise(SIGUSR1);
 	CHECK_EQ(await_call(a, &on_a), SIGUSR1);
 	CHECK_EQ(await_call(b, &on_b), SIGUSR1);
-	/* One of them goes; the other still has the handler. */
+	/* One loop is destroyed. The other one still has the handler. */
 	CHECK_EQ(flexsc_loop_destroy(a), 0);
 	await_signal(b, &on_b, SIGUSR1);
 	raise(SIGUSR1);
@@ -156,7 +156,7 @@ LOOP_TEST(a_cancelled_signal_completes)
 	CHECK_EQ(call.runs, 0);
 	CHECK_EQ(await_call(loop, &call), -ECANCELED);
 	CHECK_EQ(flexsc_loop_cancel(loop, &call.cb), -ENOENT);
-	/* Still handled: the process doesn't die of it. */
+	/* The signal is still handled, so it doesn't end the process. */
 	raise(SIGUSR1);
 	await_signal(loop, &call, SIGUSR1);
 	CHECK_EQ(await_call(loop, &call), SIGUSR1);
@@ -194,7 +194,7 @@ TEST(the_disposition_is_restored)
 		CHECK(after.sa_handler == before[i].sa_handler);
 		CHECK_EQ(after.sa_flags & SA_NODEFER,
 			 before[i].sa_flags & SA_NODEFER);
-		/* TSan's sigaction() reports a mask of its own. */
+		/* TSan's sigaction() returns a mask of its own. */
 		if (!UNDER_TSAN)
 			CHECK_EQ(sigismember(&after.sa_mask, SIGHUP), i == 2);
 	}
@@ -213,7 +213,7 @@ LOOP_TEST(signals_that_cant_be_caught_are_einval)
 	CHECK_EQ(call.runs, 0);
 }
 
-/* A blocking read of another thread goes on: the handler has SA_RESTART. */
+/* A blocking read of another thread continues, because the handler has SA_RESTART. */
 static int quiet[2];
 
 static void *plain_reader(void *arg)
@@ -240,7 +240,7 @@ LOOP_TEST(plain_calls_are_restarted)
 	pthread_join(thread, NULL);
 }
 
-/* Signals for the program don't end calls that syscall threads wait in. */
+/* Signals for the program don't interrupt calls in which syscall threads wait. */
 WAITING_TEST(signals_dont_interrupt_the_loop_s_calls)
 {
 	static const struct timespec brief = { 0, 200000000 };
@@ -261,7 +261,7 @@ WAITING_TEST(signals_dont_interrupt_the_loop_s_calls)
 	CHECK(handled > 0);
 	CHECK_EQ(reader.runs + lock.runs, 0);
 	CHECK_EQ(write(p[1], "x", 1), 1);
-	/* A busy machine may not have come to the wait yet. */
+	/* On a busy machine the call may not be waiting yet. */
 	while (!PLAIN(SYS_futex, &word, 1, 1))
 		run_for(loop, 1);
 	CHECK_EQ(await_call(loop, &reader), 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The statistics add up, show what they say, and can be read by others. And
- * what they can't show: that a loop without work uses no processor time.
+ * The statistics add up, report what happened, and can be read by other threads and
+ * processes. And a loop without work uses no processor time.
  */
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
@@ -13,7 +13,10 @@
 static struct call calls[CALLS];
 static int readers[CALLS];
 
-/* Waiting, fast, disk and own-thread calls; as many as the index says. */
+/*
+ * Posts a call that waits, is fast, uses the disk, or belongs to the owner's thread,
+ * depending on the index.
+ */
 static void post_mixture(unsigned int i)
 {
 	static const struct timespec brief = { 0, 1000000 };
@@ -42,7 +45,10 @@ static void post_mixture(unsigned int i)
 	}
 }
 
-/* Calls by all ways; a syscall thread counts its own after their delivery. */
+/*
+ * The number of calls made in all ways. A syscall thread counts its calls after
+ * their delivery.
+ */
 static uint64_t ran(struct flexsc_stats s)
 {
 	return s.by_inline + s.by_uring + s.by_thread + s.by_kmod;
@@ -80,8 +86,11 @@ LOOP_TEST(every_call_is_counted_where_it_ran)
 	}
 }
 
-/* Nobody has to be asked for what the kernel has in memory. */
-LOOP_TEST(open_files_are_looked_at_on_the_spot)
+/*
+ * The kernel has the data in memory, so the owner makes these calls without an
+ * engine.
+ */
+LOOP_TEST(attributes_of_open_files_are_read_inline)
 {
 	char name[] = "/tmp/flexsc-stats-XXXXXX";
 	int fd = mkstemp(name), folder = open("/tmp", O_RDONLY | O_DIRECTORY);
@@ -100,7 +109,7 @@ LOOP_TEST(open_files_are_looked_at_on_the_spot)
 	CHECK_EQ(more.stx_ino, plain.st_ino);
 	if (strcmp(test_engine(), "kmod"))
 		CHECK_EQ(stats_of(loop).by_inline, 3);
-	/* Calls that are no such ones. */
+	/* Calls that need a path, or fail. */
 	CHECK_EQ(DO(loop, SYS_statx, folder, name + 5, AT_EMPTY_PATH,
 		    STATX_INO, &more), 0);
 	CHECK_EQ(more.stx_ino, plain.st_ino);
@@ -118,7 +127,7 @@ LOOP_TEST(open_files_are_looked_at_on_the_spot)
 	close(folder);
 }
 
-/* A cancelled call that never started ran nowhere. */
+/* A cancelled call that never started doesn't count for any way. */
 LOOP_TEST(cancelled_calls_are_counted_apart)
 {
 	struct flexsc_stats s;
@@ -137,7 +146,7 @@ LOOP_TEST(cancelled_calls_are_counted_apart)
 	CHECK_EQ(s.by_inline + s.by_uring + s.by_thread + s.by_kmod, 75);
 }
 
-/* Only of calls that nobody is told of, whichever way they end. */
+/* Failures count only for calls without a cb, whichever way they end. */
 LOOP_TEST(failures_without_a_cb_are_counted)
 {
 	struct flexsc_stats s;
@@ -152,7 +161,7 @@ LOOP_TEST(failures_without_a_cb_are_counted)
 	CHECK_EQ(stats_of(loop).failed_unseen, 0);
 	CHECK_EQ(flexsc_loop_call(loop, NULL, ARGS(SYS_close, -1)), 0);
 	POST(loop, &calls[0], SYS_unlinkat, AT_FDCWD, "none/none", 0);
-	/* These two are held, and never run. */
+	/* These two wait for the first call, and never run. */
 	POST_AFTER(loop, &calls[0], 0, &calls[1], SYS_getppid);
 	CHECK_EQ(flexsc_loop_getppid_after(loop, NULL, &calls[1].cb, 0), 0);
 	CHECK_EQ(flexsc_loop_run(loop), 0);
@@ -195,7 +204,7 @@ LOOP_TEST(at_most_size_bytes_are_copied)
 
 static atomic_bool reader_stop;
 
-/* Counters never go back, whoever looks at whichever moment. */
+/* Counters never decrease, as seen by any reader at any time. */
 static void *observe(void *arg)
 {
 	struct flexsc_stats last = { .posted = 0 };
@@ -214,7 +223,7 @@ static void *observe(void *arg)
 	return arg;
 }
 
-LOOP_TEST(another_thread_may_read)
+LOOP_TEST(another_thread_may_read_the_statistics)
 {
 	pthread_t thread;
 
@@ -226,7 +235,7 @@ LOOP_TEST(another_thread_may_read)
 	CHECK_EQ(stats_of(loop).posted, MANY(20000));
 }
 
-/* The memfd, found as another process finds it. */
+/* Finds the memfd as another process would. */
 static int published(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -247,7 +256,7 @@ static int published(void)
 	return fd;
 }
 
-LOOP_TEST(another_process_may_read)
+LOOP_TEST(another_process_may_read_the_statistics)
 {
 	struct flexsc_stats_page page;
 	int fd;
@@ -265,7 +274,7 @@ LOOP_TEST(another_process_may_read)
 	close(fd);
 }
 
-/* What the library is for: a batch costs few mode switches. */
+/* The purpose of the library: a batch needs few mode switches. */
 TEST(a_batch_costs_few_mode_switches)
 {
 	static char page[CALLS][64];
@@ -287,7 +296,7 @@ TEST(a_batch_costs_few_mode_switches)
 	CHECK(after.mode_switches - before.mode_switches < CALLS / 20);
 }
 
-/* Idleness. */
+/* Idle loops. */
 
 static void work_in_threads(unsigned int n)
 {
@@ -309,7 +318,7 @@ static uint64_t sleeps(void)
 	return (uint64_t)usage.ru_nvcsw;
 }
 
-LOOP_TEST(a_loop_without_work_burns_nothing)
+LOOP_TEST(a_loop_without_work_uses_no_processor_time)
 {
 	struct call reader = CALL_INIT;
 	uint64_t before, slept;
@@ -322,18 +331,18 @@ LOOP_TEST(a_loop_without_work_burns_nothing)
 		POST(loop, &reader, SYS_read, p[0], &c, 1);
 	}
 	run_for(loop, 100);
-	/* Asleep in the loop; then with nobody in it. */
+	/* First with the owner asleep in the loop, then with the owner outside it. */
 	before = cpu_ns();
 	slept = sleeps();
 	run_for(loop, 700);
 	sleep_ms(700);
-	/* Nobody looks now and then, either; but a sanitizer's own thread. */
+	/* No thread wakes periodically, except a sanitizer's. */
 	CHECK(sleeps() - slept < (SANITIZED ? 60 : 20));
 	CHECK(cpu_ns() - before < 40 * MS * (SANITIZED ? 4 : 1));
 	test_end_loop();
 }
 
-/* Until so many calls have ended, which may not wait yet. */
+/* Wakes until n calls have ended. Some of them may not be waiting yet. */
 static void wake_futexes(uint32_t *word, unsigned int n)
 {
 	while (done < n) {
@@ -356,7 +365,7 @@ WAITING_TEST(threads_grow_on_demand_and_shrink_again)
 		run_for(loop, 10);
 		most = (unsigned int)stats_of(loop).threads;
 	}
-	/* Besides the blocked ones, one may be active on each core. */
+	/* Beside the blocked threads, one thread per core may be active. */
 	CHECK(most >= 32 && most <= 32 + sysconf(_SC_NPROCESSORS_ONLN));
 	CHECK(count_tasks() >= 33);
 	wake_futexes(&word, 32);
@@ -370,7 +379,7 @@ WAITING_TEST(threads_grow_on_demand_and_shrink_again)
 
 static atomic_bool core_free;
 
-/* Hold a core against every thread of ordinary priority. */
+/* Keeps all threads of ordinary priority away from a core. */
 static void *hold_core(void *core)
 {
 	const struct sched_param first = { .sched_priority = 1 };
@@ -387,10 +396,10 @@ static void *hold_core(void *core)
 }
 
 /*
- * A syscall thread that waits for a processor is no reason for another: it
- * would wait for that processor, too.
+ * The pool must not start another syscall thread because one waits for a processor:
+ * the new one would wait for the same processor.
  */
-TEST(threads_that_get_no_processor_do_not_multiply)
+TEST(threads_without_a_processor_do_not_multiply)
 {
 	static const struct timespec brief = { 0, 1000000 };
 	static uint32_t word;
@@ -409,7 +418,10 @@ TEST(threads_that_get_no_processor_do_not_multiply)
 	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
 	snprintf(name, sizeof(name), "%d", core);
 	loop = NEW_LOOP(.kernel_cores = name);
-	/* Not while the core is held: the first thread's making waits for it. */
+	/*
+	 * Posted before the core is held, because the creation of the first thread
+	 * would wait for it.
+	 */
 	calls[0].cb.callback = count_call;
 	POST(loop, &calls[0], SYS_futex, &word, 0, 0, &brief);
 	CHECK(run_until(loop, &done, 1, 10000));
@@ -438,7 +450,10 @@ WAITING_TEST(threads_stay_below_their_limit, .max_threads = 5)
 		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
 	}
-	/* An engine may have a part of them, and the rest when it needs more. */
+	/*
+	 * An engine may create a part of its threads at first, and the others when
+	 * it needs them.
+	 */
 	while (stats_of(loop).max_threads < 5)
 		run_for(loop, 10);
 	run_for(loop, 100);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every row of the system-call table is posted, and every number that has no
- * row. Each call runs in a forked process of its own, once plainly and once
- * through a loop, and the two results must be the same.
+ * Posts every row of the system-call table, and every number without a row. Each
+ * call runs in a separate process, first as a plain call and then through a loop.
+ * The two results must be the same.
  *
- * Nothing harmful runs, for two reasons that each suffice. Arguments are
- * harmless: descriptors are -1 and all else is 0, or what "arguments" below
- * says for the calls that would do something, or wait for ever, with zeros.
- * And the processes run as nobody, so that reboot, mount, swapoff, acct,
- * sethostname, settimeofday, delete_module and vhangup fail with EPERM.
+ * No call can do harm, for two reasons, each of which suffices. The arguments are
+ * harmless: descriptors are -1 and everything else is 0. For calls that would do
+ * something, or wait forever, with zeros, "specials" below lists other arguments.
+ * And the processes run as nobody, so reboot, mount, swapoff, acct, sethostname,
+ * settimeofday, delete_module and vhangup fail with EPERM.
  */
 #include "tests/harness/harness.h"
 
 #include "lib/calls/call_info.h"
 
-#define UNUSED_KEY	0x7fe5c0deU	/* of System V IPC; nobody's */
+#define UNUSED_KEY	0x7fe5c0deU	/* of System V IPC; no object has it */
 #define ALL_ONES	UINT64_MAX
 
-/* How the result is compared with the oracle's. */
+/* How the result is compared with the plain call's. */
 enum compare {
 	SAME = 0,
-	DESCRIPTOR,	/* a new one: the loop has descriptors, too */
-	OWN,		/* names the process: ask again in the same one */
-	VARIES,		/* time or addresses: both succeed */
+	DESCRIPTOR,	/* a new descriptor: the loop has some, too */
+	OWN,		/* identifies the process: compare within one process */
+	VARIES,		/* time or addresses: both calls succeed */
 };
 
 struct special {
@@ -33,16 +33,19 @@ struct special {
 
 static struct msghdr no_message;
 
-/* Zeros where the name is not listed. */
+/* Arguments are zero for calls that aren't listed. */
 static const struct special specials[] = {
-	/* With two things wrong, which of them is told would be open. */
+	/* With two invalid arguments, the error would be unspecified. */
 	{ "sendmsg", { 0, (uintptr_t)&no_message }, SAME },
 	{ "recvmsg", { 0, (uintptr_t)&no_message }, SAME },
-	/* These would wait for ever. */
+	/* With zeros, these would wait forever. */
 	{ "select", { ALL_ONES }, SAME },
 	{ "pselect6", { ALL_ONES }, SAME },
 	{ "ppoll", { 0, 0x7fffffff }, SAME },
-	/* IPC_RMID of the object with identifier 0; a queue left behind. */
+	/*
+	 * With zeros: IPC_RMID of the object with identifier 0, or a new queue that
+	 * remains.
+	 */
 	{ "shmctl", { ALL_ONES }, SAME },
 	{ "semctl", { ALL_ONES }, SAME },
 	{ "msgctl", { ALL_ONES }, SAME },
@@ -52,20 +55,19 @@ static const struct special specials[] = {
 	{ "msgsnd", { ALL_ONES }, SAME },
 	{ "msgrcv", { ALL_ONES }, SAME },
 	{ "msgget", { UNUSED_KEY }, SAME },
-	/* PTRACE_TRACEME; strict mode; closing descriptor 0. */
+	/* With zeros: PTRACE_TRACEME, strict mode, and closing descriptor 0. */
 	{ "ptrace", { ALL_ONES }, SAME },
 	{ "seccomp", { ALL_ONES }, SAME },
 	{ "close_range", { 1, 0 }, SAME },
-	/* Signals: number 0 sends none. The process group is the child's. */
+	/* Signal number 0 sends no signal. The process group is the child's. */
 	{ "kill", { 0, 0 }, SAME },
 	{ "setpgid", { 0, ALL_ONES }, SAME },
 	{ "personality", { 0xffffffff }, SAME },
-	/* Lengths that fail before any name is changed. */
+	/* Invalid lengths, so the calls fail before a name changes. */
 	{ "sethostname", { 0, ALL_ONES }, SAME },
 	{ "setdomainname", { 0, ALL_ONES }, SAME },
 	{ "reboot", { 0, 0, ALL_ONES }, SAME },
 	{ "syslog", { ALL_ONES }, SAME },
-	/* New descriptors. */
 	{ "eventfd", { 0 }, DESCRIPTOR },
 	{ "eventfd2", { 0 }, DESCRIPTOR },
 	{ "epoll_create1", { 0 }, DESCRIPTOR },
@@ -74,25 +76,25 @@ static const struct special specials[] = {
 	{ "timerfd_create", { 0 }, DESCRIPTOR },
 	{ "userfaultfd", { 0 }, DESCRIPTOR },
 	{ "memfd_secret", { 0 }, DESCRIPTOR },
-	/* Names of the process and its groups. */
+	/* Identifiers of the process and its groups. */
 	{ "getpid", { 0 }, OWN },
 	{ "gettid", { 0 }, OWN },
 	{ "getpgrp", { 0 }, OWN },
 	{ "getpgid", { 0 }, OWN },
 	{ "getsid", { 0 }, OWN },
-	/* Time and addresses; the seconds left of the process's own alarm. */
+	/* Times, addresses, and the remaining seconds of the process's alarm. */
 	{ "alarm", { 0 }, VARIES },
 	{ "brk", { 0 }, VARIES },
 	{ "time", { 0 }, VARIES },
 	{ "times", { 0 }, VARIES },
 };
 
-/* What a child found; in memory shared with it. */
+/* The child's results, in memory that it shares with the test. */
 struct outcome {
-	int posted;	/* what posting returned; 1 before */
+	int posted;	/* the result of posting; 1 before that */
 	int ran;	/* how often the callback ran */
 	int64_t ret;
-	int64_t own;	/* the plain call in the same process */
+	int64_t own;	/* the plain call's result in the same process */
 };
 
 static struct outcome *outcome;
@@ -116,8 +118,8 @@ static void harmless_args(const struct call_info *row, uint64_t args[6])
 }
 
 /*
- * A process without privileges, alone in its group: setsid and setpgid fail
- * in it, kill(0, 0) means itself. It ends with the test.
+ * Makes the process unprivileged, and alone in its group: setsid and setpgid fail,
+ * and kill(0, 0) addresses the process itself. It ends with the test.
  */
 static void be_harmless(void)
 {
@@ -141,8 +143,8 @@ static void run_plainly(unsigned int nr, const uint64_t args[6],
 }
 
 /*
- * The kernel counts rings against the user's RLIMIT_MEMLOCK and frees those of
- * processes that have ended only a moment later: so it may take some time.
+ * The kernel counts rings against the user's RLIMIT_MEMLOCK. It frees those of ended
+ * processes only a moment later, so the creation may have to be repeated.
  */
 static struct flexsc_loop *nobodys_loop(void)
 {
@@ -178,7 +180,7 @@ static void run_on_loop(unsigned int nr, const uint64_t a[6],
 	flexsc_loop_destroy(loop);
 }
 
-/* The outcome of one call in a process of its own. */
+/* Returns the results of one call, made in a separate process. */
 static struct outcome
 observe(void (*run)(unsigned int, const uint64_t *, enum compare),
 	const char *name, unsigned int nr, const uint64_t args[6],
@@ -218,7 +220,7 @@ static bool agree(const struct outcome *got, const struct outcome *expected,
 	return got->ret == expected->ret;
 }
 
-/* One line per row that differs, so that a run shows all of them. */
+/* Prints one line per row that differs, so that a run shows all of them. */
 static unsigned int try_row(unsigned int nr, const struct call_info *row)
 {
 	enum compare compare = special_of(row->name)->compare;
@@ -286,7 +288,7 @@ LOOP_TEST(every_refused_row_is_eopnotsupp_and_runs_nothing)
 	CHECK(tried >= 8);
 }
 
-/* Calls that can't be asynchronous by nature must be among the refused. */
+/* Calls that can't be asynchronous by nature must be refused. */
 TEST(calls_that_replace_the_caller_are_refused)
 {
 	static const unsigned int never[] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The library keeps the binary interface of its last release, and its cost."""
+"""The library keeps the binary interface and the cost of its last release."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A loop, and a thread under flexsc run, take no more than compatibility.md says."""
+"""A loop, and a thread under flexsc run, need no more than compatibility.md states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from programs import compiled, launcher
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(command()).resolve().parents[1]
-# Makes a number of loops, or of threads that wait, and prints what one takes: resident
+# Creates loops, or threads that wait, and prints what one of them needs: resident
 # bytes, descriptors, and kernel threads.
 PROGRAM = r"""
 #include <flexsc/flexsc.h>
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 	int descriptors, threads;
 	long bytes;
 
-	/* Huge pages would depend on the machine. */
+	/* With huge pages the result would depend on the machine. */
 	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) || pipe(ready) || pipe(never))
 		return 4;
 	for (int i = 0; i < 8; i++)
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 
 
 def limits(what: str) -> list[float]:
-    """The numbers in a row of the document's table."""
+    """Return the numbers in a row of the document's table."""
     text = (ROOT / "docs/explanation/compatibility.md").read_text()
     row = re.search(rf"^\| {re.escape(what)} \|(.*)\|$", text, re.MULTILINE)
     assert row, what
@@ -144,7 +144,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def taken(way: str, *words: str, engine: str = "uring") -> tuple[float, list[float]]:
-    """What the process takes in the beginning, and what one more takes; in KiB."""
+    """Return what the process needs at first, and what each further one needs, in KiB."""
     done = subprocess.run(
         [*launcher(way), *words],
         capture_output=True,

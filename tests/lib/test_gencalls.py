@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The system-call table and what is generated from it.
+"""The system-call table, and the files that are generated from it.
 
-Three questions: is a malformed table refused with the line that is wrong; does
-the real one agree with the kernel (headers, tracepoints); do the generated C
-and the manual page say what the table says. Checks against something that a
-machine lacks are skipped with the reason.
+The tests check three things. A malformed table is refused, with the line number. The
+real table agrees with the kernel's headers and tracepoints. The generated C and the
+manual page agree with the table. Checks that need something which the machine lacks
+are skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def test_empty_table_is_refused(tmp_path: Path) -> None:
     assert "no system call" in done.stderr
 
 
-def test_missing_table_is_one_clear_line(tmp_path: Path) -> None:
+def test_missing_table_is_reported_in_one_line(tmp_path: Path) -> None:
     missing = tmp_path / "missing.tbl"
     done = run(sys.executable, GENERATOR, "table", missing, tmp_path / "output")
     assert done.returncode == 1
@@ -254,7 +254,7 @@ NOT_CALLS = {"syscalls", "arch_specific_syscall"}
 
 
 def header_numbers(machine: str, include: Path) -> dict[str, int]:
-    """What <asm/unistd.h> of that machine defines."""
+    """Return the numbers that <asm/unistd.h> of this machine defines."""
     text = run_ok(
         *(need("gcc"), "-E", "-dM", "-nostdinc", "-U__ILP32__", *MACROS[machine]),
         *("-isystem", include, "-isystem", "/usr/include"),
@@ -311,7 +311,7 @@ def test_operations_have_the_kernels_numbers() -> None:
     assert [a for a, _ in pairs] == [b for _, b in pairs]
 
 
-# Names of tracepoints that aren't the call's.
+# Tracepoints that have another name than the call.
 TRACED_AS = {
     "stat": "newstat",
     "fstat": "newfstat",
@@ -325,13 +325,13 @@ TRACED_FDS = """
     olddfd newdfd from_dfd to_dfd mqdes ruleset_fd fs_fd mountdirfd group_fd
     fanotify_fd
 """
-# A range of numbers, another process's descriptor; types that hide a pointer.
+# A range of numbers, another process's descriptor, and types that hide a pointer.
 NOT_OUR_FD = {"close_range", "pidfd_getfd"}
 HIDDEN_POINTER = {"capget", "capset"}
 
 
 def traced_args(name: str) -> list[str] | None:
-    """The arguments of a system call as the running kernel traces them."""
+    """Return the arguments of a system call as the running kernel traces them."""
     path = TRACEPOINTS / f"sys_enter_{TRACED_AS.get(name, name)}" / "format"
     if not path.exists():
         return None
@@ -375,7 +375,7 @@ COMPILERS = {
     "aarch64-linux-gnu-gcc": ["-std=c11"],
 }
 
-# Users' own includes, whose macros and types the header has to live with.
+# Users' own includes, with whose macros and types the header has to compile.
 OTHERS = """
 #include <errno.h>
 #include <fcntl.h>
@@ -407,7 +407,7 @@ ORDERS = {"alone": ("", ""), "before": ("", OTHERS), "after": (OTHERS, "")}
 
 
 def addresses() -> str:
-    """C that takes the address of every function."""
+    """Return C code that takes the address of every function."""
     lines = ["typedef void any(void);", "any *all[] = {"]
     for call in CALLS:
         names = [f"flexsc_{call.name}", f"flexsc_loop_{call.name}"]
@@ -420,7 +420,7 @@ def addresses() -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with everything generated."""
+    """A directory with all generated files."""
     path = tmp_path_factory.mktemp("generated")
     generate("header", path / "flexsc" / "syscalls.h")
     generate("default", path / "flexsc" / "default_syscalls.h")
@@ -551,8 +551,6 @@ def test_functions_post_their_arguments_in_place(built: Path, tmp_path: Path) ->
     ]
 
 
-# The generated table.
-
 LOOKING = r"""
 #include "lib/calls/call_info.h"
 #include <stdio.h>
@@ -583,14 +581,14 @@ KINDS = {
 
 
 def shape_numbers() -> dict[str, int]:
-    """What call_info.h calls the shapes; "" is none."""
+    """Return the numbers of the shapes in call_info.h; "" is no shape."""
     text = (ROOT / "lib" / "calls" / "call_info.h").read_text(encoding="utf-8")
     names = re.findall(r"\bSHAPE_(\w+)", text)
     numbers = {name.lower(): number for number, name in enumerate(names)}
     return {"": 0} | numbers
 
 
-# Of entries that are no system call.
+# Shapes of entries that aren't system calls.
 OTHER_SHAPES = {"await", "multishot_accept", "multishot_recv"}
 
 
@@ -600,7 +598,7 @@ def test_every_shape_is_some_calls() -> None:
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_compiled_table_says_what_the_table_says(
+def test_compiled_table_agrees_with_the_table(
     built: Path, tmp_path: Path, compiler: str
 ) -> None:
     source, program = tmp_path / "looking.c", tmp_path / "looking"
@@ -661,9 +659,9 @@ def test_the_module_executes_what_may_run_on_any_thread_alone() -> None:
     for call in CALLS:
         anywhere = call.kind in ("fast", "disk", "wait", "wait:in", "wait:out")
         assert (call.name in allowed) == anywhere
-    # What ends a thread, gives it other rights, or the machine another kernel.
+    # Calls that end a thread, change its permissions, or replace the machine's kernel.
     assert refused >= {"exit", "execve", "setuid", "unshare", "seccomp", "reboot"}
     assert refused >= {"kexec_load", "finit_module", "delete_module", "swapoff"}
-    # What administers the machine.
+    # Calls that administer the machine.
     assert refused >= {"mount", "umount2", "acct", "bpf", "quotactl", "sethostname"}
     assert refused >= {"syslog", "chroot", "modify_ldt", "clock_settime"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The library as programs meet it: its symbols, and its headers in C and C++."""
+"""The library as programs use it: its symbols, and its headers in C and C++."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def exported() -> set[str]:
 
 
 def declared() -> set[str]:
-    """What the headers declare without defining it."""
+    """Return the functions that the headers declare without a definition."""
     names: set[str] = set()
     for header in (ROOT / "include" / "flexsc").glob("*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
@@ -71,7 +71,7 @@ def declared() -> set[str]:
     return {name for name in names if name.startswith("flexsc_")}
 
 
-def test_the_library_exports_what_it_promises_with_its_version() -> None:
+def test_the_library_exports_each_function_with_its_version() -> None:
     functions = versions()
     wanted = {f"{name}@@{version}" for name, version in functions.items()}
     assert exported() == wanted | set(functions.values())
@@ -82,14 +82,14 @@ def test_the_headers_declare_what_the_library_exports() -> None:
 
 
 def test_the_runtime_answers_no_call_of_the_library() -> None:
-    """But for event control blocks, which don't work under flexsc run."""
+    """Except functions for event control blocks, which don't work under flexsc run."""
     runtime = BUILD / "runtime" / "libflexsc-runtime.so"
     names = run("nm", "-D", "--defined-only", runtime).split()
     found = {name for name in names if name.startswith("flexsc_")}
     assert found == {"flexsc_ecb_create", "flexsc_ecb_probe"}
 
 
-# A loop, and then a first thread.
+# Creates a loop, and then the first thread.
 LOOP = """
 #include <flexsc/flexsc.h>
 #include <pthread.h>
@@ -178,7 +178,9 @@ class Cb(ctypes.Structure):
 
 
 async def embedded(library: ctypes.CDLL, loop: ctypes.c_void_p) -> list[int]:
-    """What calls, a timer and a wake-up of another thread gave, by asyncio alone."""
+    """Return the results of calls, a timer and another thread's wake-up, with asyncio
+    as the only event loop.
+    """
     outer = asyncio.get_running_loop()
     cbs = [Cb() for _ in range(4)]
     done = [outer.create_future() for _ in cbs]
@@ -244,7 +246,7 @@ def test_a_loop_runs_inside_asyncio() -> None:
     assert library.flexsc_loop_destroy(loop) == 0
 
 
-def test_the_headers_are_cpp_too(tmp_path: Path) -> None:
+def test_the_headers_compile_as_cpp(tmp_path: Path) -> None:
     compiler = shutil.which("g++") or shutil.which("clang++")
     if not compiler:
         pytest.skip("no C++ compiler")
@@ -266,7 +268,7 @@ HEADERS = sorted(
     + [f"linux/{path.name}" for path in (ROOT / "include" / "uapi" / "linux").iterdir()]
     + ["flexsc/syscalls.h", "flexsc/default_syscalls.h", "flexsc/version.h"]
 )
-# These need declarations of POSIX; -std=c11 alone hides them.
+# These headers need declarations of POSIX, which -std=c11 alone hides.
 POSIX = ["flexsc/ecb.h", "flexsc/netdb.h"]
 LANGUAGES = ["c11", "gnu11", "c++17"]
 USE = """
@@ -288,7 +290,7 @@ def compilers(language: str) -> list[str]:
 
 
 def verdict(compiler: str, language: str, source: Path, *more: str) -> str:
-    """What the compiler finds wrong."""
+    """Return the compiler's output."""
     options = [f"-std={language}", "-Wall", "-Wextra", "-pedantic", "-Werror"]
     done = subprocess.run(
         [compiler, *options, *more, "-fsyntax-only", *INCLUDES, source],
@@ -306,8 +308,8 @@ def test_each_header_compiles_alone_and_without_warnings(
     language: str, tmp_path: Path
 ) -> None:
     if not compilers(language):
-        pytest.skip("no compiler for it")
-    # C wants more than macros in a file.
+        pytest.skip("no compiler for this language")
+    # ISO C forbids an empty translation unit.
     sources = {name: f"#include <{name}>\ntypedef int used;\n" for name in HEADERS}
     sources["use"] = USE
     for compiler in compilers(language):
@@ -320,7 +322,7 @@ def test_each_header_compiles_alone_and_without_warnings(
 
 
 @pytest.mark.parametrize("name", POSIX)
-def test_a_header_says_what_it_needs(name: str, tmp_path: Path) -> None:
+def test_a_header_reports_what_it_needs(name: str, tmp_path: Path) -> None:
     source = tmp_path / "alone.c"
     source.write_text(f"#include <{name}>\n")
     assert f"<{name}> needs POSIX: compile with -D_GNU" in verdict("gcc", "c11", source)

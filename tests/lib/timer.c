@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers: never early, in order, cheap by the hundred thousand. The machine may
- * pause at any time, so one late expiry is no fault. tests/lib/unit/timer.c bounds
- * lateness by a clock of its own; here only timers_of_every_length_are_punctual does.
+ * Timers never expire early, expire in order, and are cheap by the hundred thousand.
+ * The machine may pause at any time, so a single late expiry isn't an error.
+ * tests/lib/unit/timer.c bounds lateness, with a simulated clock. Here only
+ * timers_of_every_length_are_punctual does.
  */
 #include "tests/harness/harness.h"
 
 struct timed {
 	struct call call;	/* first: timer_done() finds it here */
-	uint64_t due;		/* at the earliest */
+	uint64_t due;		/* the earliest time */
 	uint64_t due_by;
 	uint64_t late;
 };
@@ -53,7 +54,7 @@ LOOP_TEST(timers_fire_once_in_order_and_not_early)
 
 static uint64_t newest_due;
 
-/* In the order they're due, to the millisecond. */
+/* Expiries are in the order of their times, to the millisecond. */
 static void check_order(struct flexsc_cb *cb)
 {
 	const struct timed *timed = (const struct timed *)cb;
@@ -63,7 +64,7 @@ static void check_order(struct flexsc_cb *cb)
 	done++;
 }
 
-/* Many milliseconds late as well: all are due when the loop runs. */
+/* The loop runs late, when all of them are due. */
 LOOP_TEST(timers_that_are_due_together_keep_their_order)
 {
 	static struct timed timers[200];
@@ -87,7 +88,7 @@ LOOP_TEST(a_timer_of_zero_fires_at_once_but_not_inside)
 
 #define LENGTHS		200
 
-/* Arms a timer of every length below a second; returns how many fired. */
+/* Arms a timer of every length below a second. Returns how many have expired. */
 static unsigned int fire_every_length(struct timed *timers)
 {
 	unsigned int n = 0;
@@ -109,7 +110,7 @@ static bool were_punctual(const struct timed *timers, unsigned int n)
 
 /*
  * A length that the wheel handles wrongly is late in every round. A pause of the
- * machine delays the timers of one round.
+ * machine delays the timers of one round only.
  */
 LOOP_TEST(timers_of_every_length_are_punctual)
 {
@@ -191,7 +192,7 @@ LOOP_TEST(a_timer_is_armed_again_in_its_callback)
 	CHECK_EQ(done, 100);
 }
 
-/* The wheel stood still meanwhile: it must not fire what is not yet due. */
+/* Meanwhile the wheel stood still. It must not run timers that aren't due yet. */
 LOOP_TEST(a_timer_armed_after_a_long_pause_is_not_early)
 {
 	struct timed a = { .due = 0 }, b = { .due = 0 };
@@ -221,7 +222,7 @@ WAITING_TEST(a_timer_wakes_a_loop_that_waits_for_a_call)
 	test_end_loop();
 }
 
-/* Timers that are posted again while they're pending. */
+/* A pending timer is posted again. */
 
 static struct timed second;
 
@@ -265,7 +266,7 @@ static void put_off_second(struct flexsc_cb *cb)
 		arm(&second, 30 * MS);
 }
 
-/* Both are due at the same time, and the first one's callback is first. */
+/* Both timers are due at the same time, and the first one's callback runs first. */
 LOOP_TEST(a_due_timer_can_be_replaced_until_its_callback)
 {
 	struct call first = { .cb = { .callback = put_off_second } };
@@ -301,7 +302,7 @@ LOOP_TEST(a_due_timer_can_be_cancelled_until_its_callback)
 
 #define IDLE	100
 
-/* As a server does with its clients' idle time limits. */
+/* A server does this with its clients' idle time limits. */
 LOOP_TEST(timers_that_are_put_off_at_random_fire_once_each)
 {
 	static struct timed timers[IDLE];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trial is a script of system calls that runs twice, first with plain calls
- * and then through the loop, each time in a fresh folder. Both times it notes
- * what it saw; the two lists of notes must be the same.
+ * A trial is a script of system calls that runs twice, first with plain calls and
+ * then through the loop, each time in a new directory. Both runs record notes of
+ * what they observe. The two lists of notes must be the same.
  *
- * Scripts note results by what they mean: RET for a value that is the same in
- * every run, FD for a new descriptor, whose number may differ, DATA for the
- * bytes a call wrote.
+ * A script records results by their meaning: RET for a value that is the same in
+ * every run, FD for a new descriptor, whose number may differ, and DATA for the
+ * bytes that a call wrote.
  */
 #ifndef FLEXSC_TESTS_TRIAL_H
 #define FLEXSC_TESTS_TRIAL_H
@@ -37,7 +37,7 @@ static inline int64_t trial_call(struct trial *t, unsigned int nr, uint64_t a,
 
 	if (t->loop)
 		return do_call(t->loop, nr, a, b, c, d, e, f);
-	/* The kernel, cleaning up after an earlier ring, may interrupt it. */
+	/* The kernel may interrupt the call while it removes an earlier ring. */
 	do {
 		ret = plain_call(nr, a, b, c, d, e, f);
 	} while (ret == -EINTR);
@@ -69,7 +69,7 @@ static inline int trial_fd(struct trial *t, int line, const char *what,
 	return (int)fd;
 }
 
-/* All four expect the trial in a variable named t. */
+/* All four need a variable "t", the trial. */
 #define SYS(...)	trial_call(t, ARGS(__VA_ARGS__))
 #define RET(...)	trial_note(t, __LINE__, #__VA_ARGS__, SYS(__VA_ARGS__))
 #define FD(...)		trial_fd(t, __LINE__, #__VA_ARGS__, SYS(__VA_ARGS__))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that have to wait though poll(2) says that their descriptor is ready:
- * it is ready for something else. Waiting for it costs no processor's time, and
- * ends when that comes which the call waits for.
+ * Calls that have to wait although poll(2) reports their descriptor as ready: it is
+ * ready for another operation. The wait uses no processor time, and ends when the
+ * event occurs for which the call waits.
  */
 #include "tests/harness/harness.h"
 
@@ -16,7 +16,7 @@ static void done(struct flexsc_cb *cb)
 	finished++;
 }
 
-/* It waits, and nobody is busy with that: of some looks, one shows it. */
+/* The call waits without using processor time, at least in one of several looks. */
 static void check_idle(void)
 {
 	uint64_t used;
@@ -31,7 +31,7 @@ static void check_idle(void)
 	} while (used >= 10 * MS * (SANITIZED ? 4 : 1));
 }
 
-/* The time at which a datagram was sent is in the queue. */
+/* The error queue holds the time at which a datagram was sent. */
 WAITING_TEST(an_error_queue_is_nothing_to_receive)
 {
 	const int when = SOF_TIMESTAMPING_TX_SOFTWARE |
@@ -54,7 +54,7 @@ WAITING_TEST(an_error_queue_is_nothing_to_receive)
 	CHECK_EQ(c, 'y');
 }
 
-WAITING_TEST(what_was_peeked_at_is_no_news)
+WAITING_TEST(peeked_data_ends_no_wait_for_more)
 {
 	struct call call = { .cb.callback = done };
 	char text[4] = "";
@@ -72,7 +72,7 @@ WAITING_TEST(what_was_peeked_at_is_no_news)
 	CHECK_EQ(text[0], 'd');
 }
 
-/* A socket to which one may send, until its queue is full. */
+/* A socket to which the test sends until its queue is full. */
 struct target {
 	struct sockaddr_un address;
 	socklen_t size;
@@ -86,7 +86,7 @@ static struct target target_make(void)
 
 	t.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	CHECK(t.fd >= 0);
-	/* The kernel finds a name. */
+	/* The kernel chooses the name. */
 	CHECK_EQ(bind(t.fd, (struct sockaddr *)&t.address, sizeof(sa_family_t)),
 		 0);
 	CHECK_EQ(getsockname(t.fd, (struct sockaddr *)&t.address, &t.size), 0);
@@ -108,8 +108,8 @@ static void fill(int fd, const struct target *t)
 	CHECK_EQ(errno, EAGAIN);
 }
 
-/* A socket without a peer is always ready: it may be for another's. */
-WAITING_TEST(who_sends_waits_for_the_room_of_that_peer)
+/* A socket without a peer is always writable, because another peer might have room. */
+WAITING_TEST(a_send_waits_for_room_at_its_peer)
 {
 	struct call calls[3] = {
 		{ .cb.callback = done },
@@ -125,7 +125,7 @@ WAITING_TEST(who_sends_waits_for_the_room_of_that_peer)
 		POST(loop, &calls[i], SYS_sendto, fd, "y", 1, 0,
 		     &targets[i / 2].address, targets[i / 2].size);
 	check_idle();
-	/* The last isn't in line behind the others. */
+	/* The last call doesn't wait behind the others, which send to another peer. */
 	take(&targets[1]);
 	CHECK(run_until(loop, &finished, 1, 5000));
 	CHECK_EQ(calls[2].cb.ret, 1);

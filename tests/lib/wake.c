@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wake-ups: the one thing other threads and signal handlers may ask of a
- * loop, besides stopping it.
+ * Wake-ups: apart from stopping a loop, the only operation on it for other threads
+ * and for signal handlers.
  */
 #include "tests/harness/harness.h"
 
@@ -12,7 +12,7 @@ static unsigned int done;
 
 struct letter {
 	struct flexsc_cb cb;	/* first: letter_read() finds it here */
-	unsigned int text;	/* written before the wake-up, read after */
+	unsigned int text;	/* written before the wake-up, read after it */
 	unsigned int runs;
 };
 
@@ -79,8 +79,8 @@ static void *send_later(void *arg)
 }
 
 /*
- * The owner may destroy a loop because of a stop or a wake-up, while the thread
- * that made it is still about to return: on one core the owner comes first.
+ * The owner may destroy a loop because of a stop or a wake-up, while the thread that
+ * has made it is about to return. On one core the owner runs first.
  */
 struct ending {
 	_Atomic(struct flexsc_loop *) loop;
@@ -100,7 +100,7 @@ static void *end_when_made(void *arg)
 
 	while (!(ends = atomic_load(&ending->loop)))
 		sched_yield();
-	/* The owner sleeps by then. */
+	/* By then the owner sleeps. */
 	usleep(100);
 	if (ending->by_wake)
 		CHECK_EQ(flexsc_loop_wake(ends, &ending->cb), 0);
@@ -126,7 +126,7 @@ static void end_from_beside(bool by_wake)
 	pthread_join(thread, NULL);
 }
 
-TEST_LIMIT(a_loop_may_be_destroyed_by_whom_it_told_to_end, 60)
+TEST_LIMIT(an_owner_woken_to_end_may_destroy_the_loop, 60)
 {
 	cpu_set_t one;
 
@@ -179,7 +179,7 @@ LOOP_TEST(a_wake_up_before_the_sleep_is_not_lost)
 	CHECK_EQ(done, 1);
 }
 
-/* A thread and the loop take turns: a lost wake-up would stop both. */
+/* A thread and the loop take turns. A lost wake-up would stop both. */
 static int ball[2];
 
 static void next_volley(struct flexsc_cb *cb)
@@ -232,7 +232,7 @@ static void on_alarm(int signo)
 	flexsc_loop_wake(loop, &letter->cb);
 }
 
-/* The handler interrupts posting, sleeping, dispatching. */
+/* The handler interrupts the thread while it posts, sleeps, or dispatches. */
 LOOP_TEST(signal_handlers_may_wake)
 {
 	static const struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, off;
@@ -248,7 +248,7 @@ LOOP_TEST(signal_handlers_may_wake)
 		CHECK_EQ(letters_of_alarm[i].runs, 1);
 }
 
-/* Wake-ups of a cb that is queued already. */
+/* A cb is woken that is queued already. */
 
 static struct call one_call = CALL_INIT, other = CALL_INIT;
 
@@ -280,7 +280,7 @@ LOOP_TEST(a_cb_that_is_woken_twice_runs_once_when_the_loop_is_destroyed)
 	CHECK_EQ(one_call.runs, 1);
 }
 
-/* A stop leaves some cbs queued, which may be woken again. */
+/* A stop leaves some cbs queued. They may be woken again. */
 static void stop_loop(struct flexsc_cb *cb)
 {
 	call_done(cb);
@@ -306,7 +306,7 @@ LOOP_TEST(a_cb_that_a_stop_left_queued_runs_once)
 	CHECK_EQ(other.runs, 1);
 }
 
-/* Whatever the rest of a cb was before, also if it was a queued cb's. */
+/* The other bytes of a cb may have any values, even those of a queued cb. */
 LOOP_TEST(only_callback_and_arg_need_initialising)
 {
 	struct call calls[6] = { CALL_INIT };
@@ -352,12 +352,12 @@ LOOP_TEST(a_loop_that_is_destroyed_takes_no_wake_ups)
 	CHECK_EQ(call.runs, 1);
 }
 
-/* What was queued in the parent isn't queued in the child's own loop. */
+/* A cb that is queued in the parent isn't queued in the child's own loop. */
 TEST(a_forked_child_may_use_a_cb_that_is_queued)
 {
 	int pid;
 
-	/* The new thread may have a sanitizer's lock, and the child keeps it. */
+	/* The new thread may hold a sanitizer's lock, which the child would inherit. */
 	if (SANITIZED && !strcmp(test_engine(), "threads"))
 		SKIP("sanitizers can't start threads after such a fork");
 	loop = test_loop();
@@ -377,7 +377,7 @@ TEST(a_forked_child_may_use_a_cb_that_is_queued)
 	CHECK_EQ(one_call.runs, 1);
 }
 
-/* Plain memory: TSan knows whether the second wake-up publishes it. */
+/* Plain memory, so TSan detects a second wake-up that doesn't publish it. */
 static unsigned int note;
 static atomic_bool noted;
 
@@ -440,9 +440,9 @@ LOOP_TEST(signal_handlers_may_wake_the_same_cb)
 }
 
 /*
- * Threads wake the same few cbs at random. Each counts its wake-ups of each cb
- * before it makes one; a callback notes the counts that it sees. So every
- * wake-up was followed by a callback if all counts have been noted at the end.
+ * Threads wake the same few cbs at random. Before a wake-up, a thread counts it for
+ * the cb. A callback records the counts that it sees. If all counts have been
+ * recorded at the end, a callback ran after every wake-up.
  */
 #define FEW	3
 
@@ -462,7 +462,7 @@ static void bell_rings(struct flexsc_cb *cb)
 	for (unsigned int i = 0; i < THREADS; i++)
 		bell->noted[i] = atomic_load_explicit(&bell->counts[i],
 						      memory_order_relaxed);
-	/* Some wake their own, too. */
+	/* Some callbacks wake their own cb, too. */
 	if (++bell->runs % 16 == 0)
 		CHECK_EQ(flexsc_loop_wake(loop, cb), 0);
 	CHECK_EQ(cb->ret, 0);
@@ -478,7 +478,7 @@ static void *ring_bells(void *arg)
 		atomic_fetch_add_explicit(&bell->counts[me], 1,
 					  memory_order_relaxed);
 		CHECK_EQ(flexsc_loop_wake(loop, &bell->cb), 0);
-		/* Let the loop fall asleep now and then. */
+		/* Lets the loop fall asleep now and then. */
 		if (i % 256 == 0)
 			sleep_ms(1);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program's own functions on syscall threads: each runs once or not at all,
- * beside the calls, and nothing interrupts it.
+ * Functions of the program on syscall threads: each runs once or not at all, beside
+ * the calls, and isn't interrupted.
  */
 #include "tests/lib/counted.h"
 
@@ -11,7 +11,7 @@
 
 #define CROWD	200U
 
-/* A function that waits for a byte, and is told to begin with one. */
+/* A function that waits for a byte, which releases it. */
 struct job {
 	struct call call;	/* first: count_call() finds it here */
 	int gate[2];
@@ -25,7 +25,7 @@ static int64_t job_run(void *arg)
 	char c;
 
 	job->begun++;
-	/* EINTR would be a failure: no signal is for this thread. */
+	/* No signal may interrupt this thread: EINTR would be a failure. */
 	CHECK_EQ(read(job->gate[0], &c, 1), 1);
 	job->ended++;
 	return job->ret;
@@ -92,7 +92,7 @@ LOOP_TEST(a_function_runs_on_another_thread)
 	CHECK_EQ(stats_of(loop).waited, 0);
 }
 
-/* What a program took from elsewhere as a number never becomes a jump. */
+/* A number from an untrusted source never becomes the address of a function. */
 LOOP_TEST(no_system_call_number_runs_a_function)
 {
 	struct call call = CALL_INIT;
@@ -111,7 +111,7 @@ static int64_t count_run(void *arg)
 	return (int64_t)(intptr_t)arg;
 }
 
-/* Fewer threads than functions, and fewer entries. */
+/* There are fewer threads and fewer entries than functions. */
 LOOP_TEST(many_functions_run_once_each, .max_threads = 3, .max_entries = 64)
 {
 	static struct call calls[CROWD];
@@ -139,7 +139,7 @@ static int64_t end_as_interrupted(void *arg)
 	return -EINTR;
 }
 
-/* Also one that uses much of its stack. */
+/* This function also uses much of its stack. */
 LOOP_TEST(a_result_of_eintr_is_a_result)
 {
 	struct call call = CALL_INIT;
@@ -183,7 +183,7 @@ LOOP_TEST(a_function_may_wake_its_loop)
 	CHECK_EQ(await_work(&woken), 0);
 }
 
-/* Functions that wait take all threads but one, and calls go on. */
+/* Waiting functions occupy all threads but one. Calls still complete. */
 WAITING_TEST(calls_go_on_beside_functions_that_wait, .max_threads = 3)
 {
 	static struct job jobs[10];
@@ -238,7 +238,7 @@ WAITING_TEST(a_function_that_has_not_begun_can_be_cancelled, .max_threads = 2)
 {
 	static struct job jobs[8];
 
-	/* Two threads that take two functions at once begin either of them first. */
+	/* If two threads each took one of two functions, either might begin first. */
 	job_post(&jobs[0], 0);
 	run_until_begun(&jobs[0]);
 	for (unsigned int i = 1; i < 8; i++)
@@ -254,7 +254,7 @@ WAITING_TEST(a_function_that_has_not_begun_can_be_cancelled, .max_threads = 2)
 	job_release(&jobs[0]);
 	CHECK(run_until(loop, &done, 8, 10000));
 	CHECK_EQ(jobs[0].call.cb.ret, 0);
-	/* A thread is free again for what comes after the cancelled ones. */
+	/* A thread is free for what is posted after the cancelled functions. */
 	job_post(&jobs[1], 9);
 	job_release(&jobs[1]);
 	CHECK(run_until(loop, &done, 9, 10000));
@@ -276,7 +276,7 @@ WAITING_TEST(destroying_waits_for_functions_that_run, .max_threads = 2)
 	job_post(&runs, 5);
 	run_until_begun(&runs);
 	job_post(&waits, 6);
-	/* Without a cb it isn't cancelled. */
+	/* A function without a cb isn't cancelled. */
 	CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, NULL), 0);
 	thread = test_thread(release_later, &runs);
 	test_end_loop();
@@ -289,7 +289,7 @@ WAITING_TEST(destroying_waits_for_functions_that_run, .max_threads = 2)
 	pthread_join(thread, NULL);
 }
 
-WAITING_TEST(a_forked_child_has_no_part_in_it)
+WAITING_TEST(a_forked_child_does_not_run_functions)
 {
 	static struct job job;
 	int pid;
@@ -310,7 +310,7 @@ WAITING_TEST(a_forked_child_has_no_part_in_it)
 	CHECK_EQ(job.call.cb.ret, 3);
 }
 
-/* Names. */
+/* Name lookups. */
 
 static const struct addrinfo numeric = {
 	.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
@@ -341,7 +341,7 @@ LOOP_TEST(numeric_names_have_addresses)
 	CHECK(!request.result);
 }
 
-/* As getaddrinfo() itself finds it, many at a time. */
+/* The results are those of getaddrinfo(), with many lookups at a time. */
 LOOP_TEST(names_of_files_are_found_by_many_at_once)
 {
 	static struct flexsc_getaddrinfo requests[CROWD];

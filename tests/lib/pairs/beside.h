@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program beside a test's that it runs, natively and otherwise. */
+/* Finds the program that a test runs, natively and in other ways. */
 #ifndef FLEXSC_TESTS_BESIDE_H
 #define FLEXSC_TESTS_BESIDE_H
 
@@ -12,7 +12,7 @@ extern char **environ;
 
 static char program[PATH_MAX];
 
-/* It lies beside this one, in a guest as well. */
+/* The program is in the same directory as the test, in a guest, too. */
 static inline void find_program(const char *called)
 {
 	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);

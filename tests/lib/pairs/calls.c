@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that wait. Those of the table that are missing never wait for others
- * (copy_file_range, getdents64: files on a disk), or for nothing that a test can
- * withhold (syslog, io_destroy).
+ * Calls that wait. Calls of the table that are missing here never wait for others
+ * (copy_file_range, getdents64: files on a disk), or wait for nothing that a test
+ * can withhold (syslog, io_destroy).
  */
 #define _GNU_SOURCE
 #include "pair.h"
@@ -88,7 +88,7 @@ const struct call calls[] = {
 	  { FD, 0, SECOND, 0, FEW }, FEW },
 	{ "tee-in", PIPE_IN, PIPE_OUT, SYS_tee, { FD, SECOND, FEW }, FEW },
 
-	/* Being told. */
+	/* Polling. */
 #ifdef SYS_poll
 	{ "poll", PIPE_IN, 0, SYS_poll, { POLL_SET, 1, -1 }, 1 },
 #endif
@@ -113,7 +113,7 @@ const struct call calls[] = {
 	  { AT_FDCWD, PATH, O_RDONLY | O_CLOEXEC }, 0 },
 	{ "connect", BACKLOG, 0, SYS_connect, { FD, ADDRESS, 110 }, 0 },
 
-	/* No descriptor. */
+	/* Without a descriptor. */
 	{ "msgrcv", MESSAGES, 0, SYS_msgrcv, { ID, TEXT, FEW }, FEW },
 	{ "semop", SEMAPHORE, 0, SYS_semop, { ID, OPERATION, 1 }, 0 },
 	{ "semtimedop", SEMAPHORE, 0, SYS_semtimedop, { ID, OPERATION, 1 }, 0 },

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All pairs (pair.h), natively and as this test is run: preloaded, or posted to
- * a loop with "loop=1". With "few=1" only those of some events: in a guest, whose
- * processors are emulated, all of them take several minutes. A pair is a process
- * of its own, so one that hangs is one failure. What is seen depends on threads
- * getting somewhere in time: pairs that differ are repeated, fewer at the same time
- * and with more of it, before they count.
+ * Runs all pairs (pair.h) natively, and again in the way in which this test runs:
+ * preloaded, or posted to a loop with "loop=1". With "few=1" it runs only the pairs
+ * of some events: all of them take several minutes in a guest, whose processors are
+ * emulated. A pair is a separate process, so a pair that hangs is one failure. The
+ * results depend on the timely progress of threads. So pairs that differ are
+ * repeated, fewer at a time and with longer waits, before they count.
  */
 #include "beside.h"
 
@@ -41,7 +41,7 @@ static bool is_different(const char *call)
 	return false;
 }
 
-/* What takes descriptors away, each in another way, and what ends calls. */
+/* One event for each way to close descriptors or to end calls. */
 static const char *const few[] = {
 	"close-posted-elsewhere", "dup-over-posted", "close-second-posted",
 	"cancel", "deadline",
@@ -56,7 +56,10 @@ static bool is_wanted(const char *event)
 	return wanted;
 }
 
-/* The oracle has no loop. Cancellations and deadlines interrupt a call there. */
+/*
+ * The oracle has no loop. Instead of cancellations and deadlines, a signal
+ * interrupts the call.
+ */
 static const char *event_of(const struct run *run)
 {
 	return posts && run->native && (!strcmp(run->event, "cancel") ||
@@ -94,7 +97,7 @@ static void end_one(void)
 	while (run < runs + count && run->pid != pid)
 		run++;
 	CHECK(pid > 0 && run < runs + count);
-	/* A child of its may have it open still. */
+	/* A child of the pair may still hold the output open. */
 	fcntl(run->out, F_SETFL, O_NONBLOCK);
 	n = read(run->out, run->seen, sizeof(run->seen) - 1);
 	run->seen[n > 0 ? n - 1 : 0] = 0;
@@ -113,8 +116,8 @@ static bool agrees(const struct run *native)
 }
 
 /*
- * How many at the same time. On a slow machine each needs more of a processor, and
- * has more time, in which others are made.
+ * The number of pairs that run at the same time. On a slow machine each pair has
+ * longer waits and needs more processor time, so fewer run.
  */
 static unsigned int at_once(unsigned int jobs)
 {
@@ -122,7 +125,7 @@ static unsigned int at_once(unsigned int jobs)
 	return jobs < 2 ? 2 : jobs;
 }
 
-/* Those that don't agree, or all of them at first; a few at the same time. */
+/* Runs all pairs at first, and later those that differ, some at the same time. */
 static void pass(unsigned int number)
 {
 	static const struct {
@@ -132,7 +135,7 @@ static void pass(unsigned int number)
 	bool again = true;
 
 	for (unsigned int i = 0; i < count; i++) {
-		/* Before the first of the two begins. */
+		/* Decided before the first of the two runs starts. */
 		if (!(i & 1))
 			again = !number || !agrees(&runs[i]);
 		if (!again)
@@ -181,7 +184,7 @@ static void add_all(void)
 	CHECK_EQ(pclose(list), 0);
 }
 
-TEST_LIMIT(what_waits_ends_as_it_does_natively, 200)
+TEST_LIMIT(waiting_calls_end_as_natively, 200)
 {
 	posts = test_parameter("loop", 0);
 	NEEDS_WAITING_ENGINE();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to a call that waits. */
+/* The events that happen to a call that waits. */
 #define _GNU_SOURCE
 #include "pair.h"
 
@@ -20,7 +20,7 @@ static void nothing(struct pair *pair)
 	(void)pair;
 }
 
-/* In a thread of its own: one of the program's, unlike main() perhaps. */
+/* Runs in a thread of the program: under flexsc run, main() may be different. */
 static void in_thread(void *(*run)(void *), void *arg)
 {
 	pthread_t thread;
@@ -93,8 +93,8 @@ static void close_range_posted(struct pair *pair)
 }
 
 /*
- * The number is another file's from then on. That can be read, and whatever is
- * written to it is seen; the call must not touch it.
+ * The number now refers to another file. That file has data, and any byte written to
+ * it is detected: the call must not touch it.
  */
 static void make_other(struct pair *pair)
 {
@@ -162,7 +162,7 @@ static void replace_both_of_them(struct pair *pair)
 	pair->file.fd = pair->second.fd = -1;
 }
 
-/* Ending it otherwise. */
+/* Other ways to end it. */
 
 static void shut(struct pair *pair, int how)
 {
@@ -236,7 +236,10 @@ static void interrupt_to_restart(struct pair *pair)
 	signal_it(pair, SA_RESTART);
 }
 
-/* The restarted call finds what the kernel finds: another file, or none. */
+/*
+ * The restarted call finds what the kernel would find: another file, or a closed
+ * descriptor.
+ */
 static void close_and_restart(struct pair *pair)
 {
 	close_it(pair);
@@ -258,7 +261,7 @@ static void kill_child(void)
 	kill(stays, SIGKILL);
 }
 
-/* A child that has the descriptors, too, and closes them at its end. */
+/* A child that has the descriptors, too. They are closed when it ends. */
 static void *fork_and_exit(void *arg)
 {
 	int status;
@@ -275,7 +278,7 @@ static void fork_one(struct pair *pair)
 	in_thread(fork_and_exit, pair);
 }
 
-/* A child that has closed them, and lives on. */
+/* A child that has closed the descriptors, and keeps running. */
 static void *fork_and_close(void *arg)
 {
 	struct pair *pair = arg;
@@ -311,7 +314,10 @@ static void fork_closing_then_close(struct pair *pair)
 	close_it(pair);
 }
 
-/* After it was closed: what the library holds for it is no child's. */
+/*
+ * The parent closes the descriptor first: the child must not inherit what the
+ * library holds for it.
+ */
 static void close_then_fork(struct pair *pair)
 {
 	close_it(pair);

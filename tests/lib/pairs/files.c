@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What calls wait for, and how to let them go on. */
+/* Creates the files that calls wait for, and lets the calls continue. */
 #define _GNU_SOURCE
 #include "pair.h"
 
@@ -35,17 +35,18 @@
 
 #include "quiet.h"
 
-#define QUIET_MS	30	/* nothing more comes */
+/* time without data after which no more is expected */
+#define QUIET_MS	30
 
 char pair_bytes[MANY_BYTES];
 
 static void fresh_name(struct pair *pair, const char *what)
 {
-	/* In the working directory, which is the test's own. */
+	/* In the working directory, which belongs to the test. */
 	snprintf(pair->path, sizeof(pair->path), "pair-%d-%s", getpid(), what);
 }
 
-/* Making. */
+/* Create files. */
 
 static void make_pipe(struct file *file, bool writes)
 {
@@ -306,9 +307,9 @@ void file_make(struct pair *pair, struct file *file, enum kind kind)
 	}
 }
 
-/* Going on. */
+/* Let calls continue. */
 
-/* What comes until it is quiet for so long, or until the end. */
+/* Reads until no data has arrived for this time, or until the end. */
 static void drain(struct file *file, unsigned int ms)
 {
 	static char buf[1 << 16];
@@ -329,8 +330,8 @@ static void drain(struct file *file, unsigned int ms)
 }
 
 /*
- * What comes until the call is over. If it isn't, it waits for something else: when
- * all threads slept, nothing came for so long.
+ * Reads until the call is over. If no data has arrived for some time while all
+ * threads sleep, the call waits for something else.
  */
 static void drain_all(struct pair *pair, struct file *file)
 {
@@ -343,7 +344,7 @@ static void drain_all(struct pair *pair, struct file *file)
 	} while (!pair->done && !file->ended && file->sent != before);
 }
 
-/* The program has closed the file by now: then it mustn't be the last one. */
+/* The program has closed the file by now, so this must not be its last descriptor. */
 static void give(struct file *file, size_t n)
 {
 	ssize_t ret = write(file->peer, pair_bytes, n);
@@ -373,7 +374,7 @@ static void satisfy_path(struct pair *pair, enum kind kind)
 	if (kind == CHANGES)
 		close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	else
-		/* It stays, or the reader's open may miss it. */
+		/* The writer stays open. Otherwise the reader's open may miss it. */
 		pair->file.peer = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 }
 

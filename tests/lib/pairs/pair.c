@@ -5,10 +5,10 @@
  *	pair CALL EVENT {plain|loop} [SLOWER]
  *	pair list all {plain|loop}
  *
- * A thread makes the call; it waits. The event happens. It is seen whether the
- * call has ended then. What it waits for is given to it, and it is seen how it
- * ends, what arrived, and whether the peer sees an end once the program has
- * closed what it had. All that is one line of output.
+ * A thread makes a call, which waits. Then the event happens, and the program checks
+ * whether the call has ended. It lets the call continue, and checks how the call
+ * ends, what has arrived, and whether the peer sees an end once the program has
+ * closed its descriptors. It prints the results in one line.
  */
 #define _GNU_SOURCE
 #include "pair.h"
@@ -38,13 +38,13 @@
 #include "quiet.h"
 
 /*
- * For the runtime's monitor, which acts by time. The call waits, or has ended if
- * the event ends it, when it is quiet after that.
+ * Time for the runtime's monitor. When all threads are quiet after that, the call
+ * waits, or has ended if the event ends it.
  */
 #define BEGIN_MS	30
 #define EVENT_MS	20
 #define END_MS		1000
-#define SHORT_MS	400	/* a sleep */
+#define SHORT_MS	400	/* duration of a short sleep */
 
 unsigned int pair_slower = 1;
 
@@ -201,7 +201,7 @@ static void prepare(const struct call *call)
 		pair.args[i] = value_of(call->args[i]);
 }
 
-/* The caller. */
+/* The thread that makes the call. */
 
 static void *call_plainly(void *arg)
 {
@@ -217,10 +217,10 @@ static void *call_plainly(void *arg)
 	return arg;
 }
 
-/* What the loop's owner is asked to do. */
+/* A request to the loop's owner. */
 struct request {
 	struct flexsc_cb cb;
-	long nr;		/* or what is done to the call */
+	long nr;		/* a system call, or an operation on the call */
 	uint64_t args[3];
 	atomic_bool done;
 };
@@ -257,8 +257,8 @@ static void serve(struct request *request)
 }
 
 /*
- * A call that sleeps, before the one that waits: the kernel module has a syscall
- * thread from then on, and without one it makes no call on the owner's own thread.
+ * Posts a sleep before the call that waits. By it the kernel module gets a syscall
+ * thread. Without one, the module leaves such a call to the owner's own thread.
  */
 static void use_loop(void)
 {
@@ -369,13 +369,13 @@ void pair_limit(void)
 	ask(DEADLINE, 0, 0, 0);
 }
 
-/* What is seen. */
+/* Results. */
 
 static const char *result(int64_t ret)
 {
 	size_t length = pair.call->length;
 
-	/* The oracle is interrupted. */
+	/* The event interrupts the oracle's call, so this is the same result. */
 	if (posts && limited && ret == -EINTR)
 		return "interrupted";
 	if (posts && ret == (limited ? -ETIME : -ECANCELED))
@@ -479,7 +479,7 @@ static void carry_out(const struct event *event)
 	report(early);
 }
 
-/* Of a process that ends meanwhile, by one that sees the other end. */
+/* The event ends the process. Another process observes the other end. */
 static void carry_out_in_child(const struct event *event)
 {
 	int status;
@@ -501,7 +501,7 @@ static void carry_out_in_child(const struct event *event)
 	       pair.file.wrong ? " wrong" : "");
 }
 
-/* All pairs that there are. */
+/* Prints all pairs. */
 static void list(void)
 {
 	for (const struct call *call = calls; call->name; call++) {
@@ -535,7 +535,7 @@ int main(int argc, char **argv)
 	limited = !strcmp(event->name, "deadline");
 	if (argc > 4)
 		pair_slower = (unsigned int)atoi(argv[4]);
-	/* A hang is bounded, whatever hangs. */
+	/* Bounds every hang. */
 	alarm(8 * pair_slower);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -547,6 +547,6 @@ int main(int argc, char **argv)
 		carry_out(event);
 	clean_up();
 	fflush(stdout);
-	/* What never ends isn't waited for. */
+	/* Exit without joining threads whose calls never end. */
 	exit(0);
 }

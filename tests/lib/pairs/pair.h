@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pair is a call that waits and what happens to it meanwhile: its descriptor
- * is closed, its process forks, it is cancelled ... What a plain thread's call
- * does then is the oracle; a posted call, or that of a user thread, has to do
- * the same.
+ * A pair is a call that waits, and an event that happens meanwhile: its descriptor
+ * is closed, its process forks, the call is cancelled ... The behaviour of a plain
+ * thread's call is the oracle. A posted call, and the call of a user thread, have to
+ * behave the same.
  *
- * The program "pair" carries out one pair and prints what was seen. Both sides
- * of a pair are tables: calls.c says what waits for what, events.c what happens.
- * files.c makes what is waited for. compare.c runs all pairs, natively and
- * otherwise, and compares.
+ * The program "pair" carries out one pair and prints the result. Calls and events
+ * are tables: calls.c lists calls and what each waits for, events.c lists events.
+ * files.c creates the files. compare.c runs all pairs, natively and otherwise, and
+ * compares.
  */
 #ifndef FLEXSC_TESTS_PAIR_H
 #define FLEXSC_TESTS_PAIR_H
@@ -21,9 +21,10 @@
 #include <sys/types.h>
 
 #define FEW		16U		/* bytes that a reader gets */
-#define MANY_BYTES	(1U << 20)	/* a writer's: more than any buffer */
+/* bytes of a writer: more than any buffer holds */
+#define MANY_BYTES	(1U << 20)
 
-/* What is waited for. */
+/* What a call waits for. */
 enum kind {
 	NOTHING,
 	PIPE_IN, PIPE_OUT,		/* an empty pipe; a full one */
@@ -36,22 +37,22 @@ enum kind {
 	TERMINAL,
 	MASTER,				/* a terminal's other end */
 	POLLED,				/* an epoll set with a pipe */
-	CONTENT,			/* nothing: a file of MANY_BYTES */
-	LOCKED,				/* a file, locked by another one */
-	NAMED_IN,			/* a FIFO that nobody writes to */
+	CONTENT,			/* a file of MANY_BYTES: no wait */
+	LOCKED,	/* a file that another descriptor has locked */
+	NAMED_IN,			/* a FIFO without a writer */
 	BACKLOG,			/* a socket to connect to a full listener */
 	QUEUE_IN, QUEUE_OUT,		/* POSIX message queues */
 	MESSAGES, SEMAPHORE,		/* System V */
 	CHILD, WORD,
 };
 
-/* What a call's argument is, if it isn't a plain number. */
+/* The kinds of arguments other than plain numbers. */
 enum argument {
 	FD = -1000,
 	SECOND,		/* another descriptor */
-	BUF,		/* room for FEW bytes, or MANY_BYTES to write */
-	VECTOR,		/* an array of two that describe it */
-	MESSAGE,	/* a struct msghdr with that */
+	BUF,	/* a buffer with room for FEW bytes, or MANY_BYTES to write */
+	VECTOR,		/* an array of two vectors for the buffer */
+	MESSAGE,	/* a struct msghdr with the vectors */
 	MESSAGES_OF,	/* an array of one such message */
 	POLL_SET, FD_SET, MAX_FD, EVENTS,
 	ADDRESS, ADDRESS_SIZE,
@@ -61,19 +62,19 @@ enum argument {
 struct call {
 	const char *name;
 	enum kind kind;
-	enum kind second;	/* of SECOND */
+	enum kind second;	/* the kind of SECOND */
 	long nr;
 	int64_t args[6];
-	size_t length;		/* what the call transfers if it is whole; or 0 */
+	size_t length;		/* what a complete call transfers; or 0 */
 };
 
 struct file {
 	enum kind kind;
 	int fd;
 	int peer;		/* its other end, or -1 */
-	bool writes;		/* the call does */
-	size_t sent;		/* that arrived at the peer */
-	bool wrong;		/* something else did */
+	bool writes;		/* whether the call writes */
+	size_t sent;		/* bytes that arrived at the peer */
+	bool wrong;		/* other bytes arrived */
 	bool ended;		/* the peer has seen the end */
 };
 
@@ -85,7 +86,7 @@ struct pair {
 	int id;			/* System V */
 	pid_t pid;
 	uint32_t word;
-	/* What came to be instead of a closed descriptor, and its other end. */
+	/* The file that replaces a closed descriptor, and its other end. */
 	int other[2];
 	atomic_bool done;
 	atomic_int tid;
@@ -94,20 +95,23 @@ struct pair {
 	bool joined;
 };
 
-/* An event says what it did to the call, beyond what is seen of it. */
+/* An event records an effect on the call that the results don't show. */
 struct event {
 	const char *name;
 	unsigned int needs;
 	void (*happen)(struct pair *pair);
 };
 
-/* Of the call, or of how it is made, for an event to make sense. */
-#define ON_FD		1U	/* a descriptor to be closed */
-#define ON_SECOND	2U	/* two of them */
+/*
+ * Conditions that a call, or the way to make it, has to meet for an event to make
+ * sense.
+ */
+#define ON_FD		1U	/* a descriptor to close */
+#define ON_SECOND	2U	/* two descriptors */
 #define ON_SOCKET	4U
 #define ON_PEER		8U
 #define ON_ID		16U
-#define ON_PLAIN	32U	/* by a thread, not posted */
+#define ON_PLAIN	32U	/* made by a thread, not posted */
 #define ON_POSTED	64U
 #define ENDS_PROCESS	128U
 
@@ -117,25 +121,25 @@ extern const struct event events[];
 
 /* files.c */
 void file_make(struct pair *pair, struct file *file, enum kind kind);
-/* Let the call go on: give it what it waits for, take what it writes. */
+/* Lets the call continue: provides what it waits for, or takes what it writes. */
 void file_satisfy(struct pair *pair, struct file *file);
-/* Is everything gone that belonged to the call? Then the peer sees an end. */
+/* Has everything been closed that belonged to the call? Then the peer sees an end. */
 void file_end(struct file *file);
 bool file_has_end(const struct file *file);
 extern char pair_bytes[MANY_BYTES];
 
-/* To become quiet: else something never sleeps. */
+/* The limit for becoming quiet. Beyond it, some thread never sleeps. */
 #define AWAKE_MS	3000
 
 /* pair.c */
 extern unsigned int pair_slower;
 void pair_pause(unsigned int ms);
 bool pair_wait(struct pair *pair, unsigned int ms);
-/* Post a call beside the one that waits, and await it. */
+/* Posts a call beside the one that waits, and waits for its result. */
 int64_t pair_post_here(long nr, uint64_t a, uint64_t b, uint64_t c);
 int64_t pair_post_elsewhere(long nr, uint64_t a, uint64_t b, uint64_t c);
 void pair_cancel(struct pair *pair);
-void pair_limit(void);	/* a posted call gets a deadline */
+void pair_limit(void);	/* gives the posted call a deadline */
 bool pair_posts(void);
 __attribute__((noreturn)) void pair_broken(const char *what);
 #define MUST(condition)	((condition) ? (void)0 : pair_broken(#condition))

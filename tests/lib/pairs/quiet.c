@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads wake each other, so one look at each of them isn't enough: it is quiet
- * if all slept at two looks and none ran between them, as the numbers of their
- * context switches show. Raw system calls: a runtime that runs this program must
- * not wake its threads for them.
+ * Threads wake each other, so one look at each of them isn't enough. The process is
+ * quiet if all threads slept at two looks, and none ran in between, as the numbers
+ * of their context switches show. This file makes raw system calls, so that a
+ * runtime which runs the program doesn't wake its own threads for them.
  */
 #define _GNU_SOURCE
 #include "quiet.h"
@@ -23,10 +23,10 @@
 
 #include "lib/base/syscall.h"
 
-/* What the two processes share. */
+/* Shared by the two processes. */
 static struct {
-	_Atomic uint32_t turn;	/* odd: the observer's */
-	long pid, tid;		/* who asks, and sleeps for the answer */
+	_Atomic uint32_t turn;	/* odd: it is the observer's turn */
+	long pid, tid;		/* the caller, which sleeps until the answer */
 	unsigned int ms;
 	bool quiet;
 } *shared;
@@ -36,7 +36,7 @@ static long raw(long nr, uint64_t a, uint64_t b, uint64_t c)
 	return raw_syscall(nr, a, b, c, 0, 0, 0);
 }
 
-/* The other process has its turn. */
+/* Gives the turn to the other process. */
 static void hand_over(void)
 {
 	atomic_fetch_add(&shared->turn, 1);
@@ -51,9 +51,7 @@ static void await_turn(uint32_t odd)
 		raw(SYS_futex, PTR(&shared->turn), FUTEX_WAIT, turn);
 }
 
-/* The observer. */
-
-/* The number behind a word that begins a line. */
+/* Returns the number behind a word at the start of a line. */
 static uint64_t number_of(const char *text, const char *word)
 {
 	const char *at = strstr(text, word);
@@ -61,7 +59,7 @@ static uint64_t number_of(const char *text, const char *word)
 	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Adds a thread's switches. False: it doesn't sleep, or has ended just now. */
+/* Adds the switches of a thread. False: it isn't sleeping, or has just ended. */
 static bool add_switches(int tasks, const char *tid, uint64_t *switches)
 {
 	char path[32], text[4096];
@@ -81,7 +79,7 @@ static bool add_switches(int tasks, const char *tid, uint64_t *switches)
 	return state && state[8] == 'S';
 }
 
-/* All switches of the threads, and how many threads; 0: one is awake. */
+/* Returns a sum of all threads' switches and of their number; 0: a thread is awake. */
 static uint64_t look(int tasks)
 {
 	_Alignas(struct dirent) char names[4096];
@@ -135,8 +133,6 @@ static void observe(void)
 	}
 }
 
-/* The tested process. */
-
 bool quiet_begin(void)
 {
 	long pid;
@@ -145,7 +141,7 @@ bool quiet_begin(void)
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return false;
-	/* As fork() does, but its end sends no signal. */
+	/* Like fork(), but the end of the child sends no signal. */
 	pid = raw(SYS_clone, 0, 0, 0);
 	if (!pid) {
 		raw(SYS_close, 1, 0, 0);

@@ -42,7 +42,7 @@
 
 #define TEXT	"twelve bytes"
 
-/* Add a descriptor. False: there is none. */
+/* Adds a descriptor. False: it is invalid. */
 static bool add(struct files *f, long fd)
 {
 	if (fd < 0)
@@ -66,7 +66,7 @@ static int subject_of(const struct files *f)
 	return f->fds[0];
 }
 
-/* Fill what the subject writes to. Returns the number of bytes. */
+/* Fills the file to which the subject writes. Returns the number of bytes. */
 static size_t fill_up(const struct files *f)
 {
 	static const char bytes[4096];
@@ -87,7 +87,7 @@ static bool fill(const struct files *f)
 	return fill_up(f) > 0;
 }
 
-/* The other end sends; what it sent can be read then. */
+/* The other end sends, and the subject becomes readable. */
 static bool give(const struct files *f)
 {
 	struct pollfd ready = { subject_of(f), POLLIN, 0 };
@@ -197,7 +197,7 @@ static bool make_fifo(struct files *f)
 {
 	char name[32];
 
-	/* Two processes run in the same directory. */
+	/* Two processes may run in the same directory. */
 	snprintf(name, sizeof(name), "fifo.%d", (int)getpid());
 	unlink(name);
 	return !mkfifo(name, 0600) && add(f, open(name, O_RDWR));
@@ -234,7 +234,7 @@ static bool listens(struct files *f)
 		sa_family_t family;
 	} local = { AF_UNIX };
 
-	/* An address that the kernel chooses. */
+	/* The kernel chooses the address. */
 	return add(f, socket(AF_UNIX, SOCK_STREAM, 0)) &&
 	       !bind(subject_of(f), (struct sockaddr *)&local, sizeof(local)) &&
 	       !listen(subject_of(f), 1);
@@ -377,7 +377,7 @@ static bool make_udp_pair(struct files *f)
 
 MADE(udp_given, make_udp_pair(f) && give(f))
 
-/* Nobody receives what was sent: an error is queued. */
+/* No socket receives the datagram, so an error is queued. */
 static bool make_udp_error(struct files *f)
 {
 	struct pollfd failed;
@@ -491,7 +491,7 @@ static bool make_perf(struct files *f)
 	return add(f, syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
 }
 
-/* With a ring, which poll() waits for and read() has nothing to do with. */
+/* With a ring. poll() waits for it, but read() doesn't use it. */
 static bool make_perf_ring(struct files *f)
 {
 	size_t page = (size_t)getpagesize();
@@ -548,7 +548,7 @@ static bool make_none(struct files *f)
 	return true;
 }
 
-/* What TCP has sent moves on to the receiver, and leaves room. */
+/* Data that TCP has sent moves on to the receiver, and leaves room. */
 static bool is_full(const struct files *f)
 {
 	return !fill_up(f);

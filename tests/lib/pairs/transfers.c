@@ -11,7 +11,7 @@
 
 #define CURRENT		(-1)
 
-/* Calls with flags: the first also with O_NONBLOCK, all on sockets. */
+/* Calls with flags: the first one also with O_NONBLOCK, and all of them on sockets. */
 #define WITH_FLAG(name, nr, flag, ...)	\
 	{ name "+" #flag, nr, { __VA_ARGS__ }, true, false }
 
@@ -36,7 +36,7 @@
 	WITH_FLAG(name, nr, EOR, __VA_ARGS__, MSG_EOR),			\
 	WITH_FLAG(name, nr, CONFIRM, __VA_ARGS__, MSG_CONFIRM)
 
-/* By vectors, at a place: argument 5 has the flags. */
+/* Calls with vectors at an offset: argument 5 holds the flags. */
 #define VECTORS(name, nr, vector, place)				\
 	{ name, nr, { SUBJECT, vector, 2, place, 0, 0 }, false, true },	\
 	{ name "+NOWAIT", nr, { SUBJECT, vector, 2, place, 0,		\

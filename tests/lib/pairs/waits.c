@@ -7,9 +7,9 @@
  *	waits loop REFERENCE		the same, posted to a loop
  *	waits hinted REFERENCE		the same; the loop is given hints
  *
- * A batch of calls is made at once, each on files of its own, so one that hangs
- * delays no other. Calls that wait in the reference are a batch as well. They
- * have to wait here, and have to end when they are cancelled.
+ * The program makes a batch of calls at once, each on its own files, so a call that
+ * hangs delays no other. The calls that wait in the reference form batches, too.
+ * They have to wait here, and have to end when they are cancelled.
  */
 #define _GNU_SOURCE
 #include "waits.h"
@@ -38,8 +38,9 @@
 #include "tests/harness/errors.h"
 
 #define BATCH		1024U
-#define QUIET_MS	50	/* no call ended: those that are left wait */
-#define END_MS		5000	/* then a call hangs */
+/* if no call has ended for this time, the remaining ones wait */
+#define QUIET_MS	50
+#define END_MS		5000	/* after this time a call hangs */
 #define SETTLE_MS	20
 #define MOST		16384U
 #define STACK		65536U
@@ -161,7 +162,7 @@ static void set_mode(struct trial *t)
 
 	if (t->nonblock)
 		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	/* What the loop is told has to be what it finds out otherwise. */
+	/* The hints have to agree with what the loop would find out by itself. */
 	if (hinted && t->subject->is_socket && !t->nonblock &&
 	    !strstr(t->subject->name, "limit") &&
 	    !strstr(t->subject->name, "lowat") &&
@@ -224,8 +225,8 @@ static void add(const struct subject *subject, const struct transfer *transfer,
 static void add_all(void)
 {
 	/*
-	 * A batch has few trials of a subject: a user may have 128 inotify
-	 * instances only.
+	 * A batch has few trials of one subject: for example, a user may have only
+	 * 128 inotify instances.
 	 */
 	for (const struct transfer *t = transfers; t->name; t++)
 		for (const struct subject *s = subjects; s->name; s++)
@@ -297,7 +298,7 @@ static void start_thread(struct trial *t)
 	MUST(!pthread_create(&thread, &attr, make_call, t));
 }
 
-/* Does the thread sleep? One that hasn't run yet doesn't. */
+/* Does the thread sleep? A thread that hasn't run yet doesn't. */
 static bool sleeps(const struct trial *t)
 {
 	char path[64], text[128] = "", *end;
@@ -346,7 +347,7 @@ static bool settled(struct trial *const *batch, unsigned int n)
 	return all;
 }
 
-/* An acknowledgement of TCP may be 40 ms late. */
+/* TCP may send an acknowledgement 40 ms late. */
 static void settle(struct trial *const *batch, unsigned int n)
 {
 	for (unsigned int quiet = 0; quiet < 3; quiet++) {
@@ -385,7 +386,10 @@ static void go_on(void)
 	flexsc_loop_dispatch(loop);
 }
 
-/* Await the calls' ends. False: for so long none has ended, and some haven't. */
+/*
+ * Waits until the calls end. False: some calls remain, and none has ended for this
+ * time.
+ */
 static bool await(struct trial *const *batch, unsigned int n, unsigned int ms)
 {
 	unsigned int before = 0, done = 0;
@@ -411,7 +415,7 @@ static bool all_wait(struct trial *const *batch, unsigned int n)
 	return true;
 }
 
-/* Natively: a call waits if its thread sleeps, and none ends meanwhile. */
+/* Natively, a call waits if its thread sleeps, and no call ends meanwhile. */
 static void await_quiet(struct trial *const *batch, unsigned int n)
 {
 	unsigned int done;
@@ -441,25 +445,28 @@ static void run_natively(void)
 	}
 }
 
-/* Comparing. */
+/* Comparison. */
 
 /*
- * Calls that are known to differ: of an engine, or of both, on subjects and by
- * transfers whose names begin so.
+ * Calls that are known to differ: with one engine or with both, on subjects and for
+ * transfers whose names begin like this.
  */
 static const struct {
 	const char *engine, *subject, *transfer;
 } differences[] = {
-	/* io_uring waits for what comes after urgent data. */
+	/* io_uring waits for data behind urgent data. */
 	{ "uring", "stream_urgent", "recv+WAITALL" },
 	{ "uring", "stream_urgent", "recvmsg+WAITALL" },
 	{ "uring", "tcp_urgent", "recv+WAITALL" },
 	{ "uring", "tcp_urgent", "recvmsg+WAITALL" },
-	/* A write that is wrong waits until the counter is below its maximum. */
+	/* An invalid write waits until the counter is below its maximum. */
 	{ "uring", "eventfd_full", "write" },
 	{ "uring", "eventfd_full", "pwritev2" },
 	{ "", "eventfd_full", "sendfile-to" },
-	/* A read without room waits or fails, where the kernel doesn't look at it. */
+	/*
+	 * A read without room waits or fails if the kernel doesn't check for that
+	 * first.
+	 */
 	{ "uring", "changes", "readv-nothing" },
 	{ "uring", "eventfd", "readv-nothing" },
 	{ "uring", "fifo", "readv-nothing" },
@@ -500,7 +507,7 @@ static void complain(const struct trial *t, const char *text)
 	fflush(stdout);
 }
 
-/* A call that no cancellation ends can't be left to the loop's end. */
+/* A call that no cancellation ends can't wait for the loop's end. */
 static void cancel(struct trial *const *batch, unsigned int n)
 {
 	for (unsigned int i = 0; loop && i < n; i++)
@@ -517,7 +524,7 @@ static void check(struct trial *t)
 {
 	char text[64];
 
-	/* Of some kinds a user may have few files, and others have them. */
+	/* Of some kinds a user may have few files, which other processes may use up. */
 	if (is_different(t) || !t->made) {
 		skipped += !t->made && strcmp(t->expected, "absent");
 		return;
@@ -527,13 +534,13 @@ static void check(struct trial *t)
 		complain(t, text);
 }
 
-/* One that is known to differ may wait. */
+/* A call that is known to differ may wait. */
 static bool may_wait(const struct trial *t)
 {
 	return !strcmp(t->expected, "waits") || is_different(t);
 }
 
-/* Choose those that wait in the reference, or those that don't. */
+/* Chooses the calls that wait in the reference, or the other ones. */
 static unsigned int choose(struct trial **batch, unsigned int *next,
 			   unsigned int most, bool waits)
 {
@@ -587,7 +594,7 @@ static void prepare(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_IGN);
-	/* For signalfd. */
+	/* signalfd() needs this mask. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -616,6 +623,6 @@ int main(int argc, char **argv)
 	printf("%u calls, %u differ, %u not made\n", count, differ, skipped);
 	MUST(skipped < count / 50);
 	fflush(stdout);
-	/* What still waits isn't waited for. */
+	/* Exit without waiting for the calls that still wait. */
 	_exit(differ != 0);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does a call wait? That depends on the call, on its flags, and on the kind and
- * the state of its file. Each call that transfers data is made on each kind of
+ * Does a call wait? That depends on the call, on its flags, and on the kind and the
+ * state of its file. The program makes each call that transfers data on each kind of
  * file that Linux has: a subject. The results of plain threads are the reference.
- * Posted calls, and those of user threads, have to return the same results, and
- * have to wait where those wait.
+ * Posted calls, and those of user threads, have to return the same results, and have
+ * to wait if the reference waits.
  *
  *	subjects.c	makes the files
  *	transfers.c	lists the calls
@@ -21,7 +21,7 @@
 #define ROOM		256U	/* bytes that a call may read */
 #define FILES		4U	/* descriptors of one trial */
 
-/* The files of one trial: the first is the subject, others keep its state. */
+/* The files of one trial: the first one is the subject, others keep its state. */
 struct files {
 	int fds[FILES];
 	unsigned int count;
@@ -29,18 +29,24 @@ struct files {
 
 struct subject {
 	const char *name;
-	/* False: this machine lacks it, or the caller may not use it. */
+	/*
+	 * Creates the files. False: this machine lacks the kind, or the caller may
+	 * not use it.
+	 */
 	bool (*make)(struct files *files);
-	/* Its state may change for a while. False: it had to be made again. */
+	/*
+	 * Waits for a state that changes for a while. False: the state had to be
+	 * restored.
+	 */
 	bool (*settles)(const struct files *files);
 	bool is_socket;
-	bool varies;		/* what is read isn't the same each time */
-	bool races;		/* others write meanwhile: nor is the error */
+	bool varies;		/* reads return different data each time */
+	bool races;	/* others may write meanwhile, so errors vary, too */
 };
 
 extern const struct subject subjects[];
 
-/* What a call's argument is, if it isn't a number. */
+/* The kinds of arguments other than plain numbers. */
 enum {
 	SUBJECT = -1000,
 	REGULAR,	/* a file with bytes in it */
@@ -54,7 +60,7 @@ enum {
 	MESSAGE_IN, MESSAGE_OUT,
 	MESSAGES_IN, MESSAGES_OUT,	/* arrays of one message */
 	NO_ADDRESS,	/* a struct sockaddr of AF_UNSPEC */
-	NO_PATH,	/* the address of a local socket that nobody has */
+	NO_PATH,	/* the address of a local socket that doesn't exist */
 };
 
 #define OUT_BYTES	8U
@@ -63,8 +69,9 @@ struct transfer {
 	const char *name;
 	long nr;
 	int64_t args[6];
-	bool on_sockets;	/* on others it is the same for all flags */
-	bool in_all_modes;	/* also on a subject with O_NONBLOCK */
+	/* only for sockets: other files ignore the flag */
+	bool on_sockets;
+	bool in_all_modes;	/* also on subjects with O_NONBLOCK */
 };
 
 extern const struct transfer transfers[];

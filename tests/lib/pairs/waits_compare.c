@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All calls of waits.h natively and as this test is run: preloaded, with one
- * carrier and with two, or posted to a loop with "loop=1".
+ * Makes all calls of waits.h natively, and again in the way in which this test runs:
+ * preloaded, with one carrier and with two, or posted to a loop with "loop=1".
  */
 #include "beside.h"
 
@@ -40,7 +40,7 @@ static int end(const struct run *run)
 	return status;
 }
 
-/* What differs is noted line by line. */
+/* Each difference is noted in a line. */
 static void end_comparison(const struct run *run)
 {
 	int status = end(run);
@@ -62,7 +62,7 @@ static struct run begin_with(const char *carriers, const char *out)
 	return begin("threads", out, environ);
 }
 
-TEST_LIMIT(each_call_waits_as_it_does_natively, 120)
+TEST_LIMIT(each_call_waits_as_natively, 120)
 {
 	struct run native, runs[2];
 
@@ -75,7 +75,7 @@ TEST_LIMIT(each_call_waits_as_it_does_natively, 120)
 	CHECK_EQ(end(&native), 0);
 	if (test_parameter("loop", 0)) {
 		runs[0] = begin("loop", "asked", environ);
-		/* The first call on a descriptor takes another route. */
+		/* With a hint, the first call on a descriptor takes another path. */
 		runs[1] = begin("hinted", "hinted", environ);
 	} else {
 		runs[0] = begin_with("1", "one carrier");

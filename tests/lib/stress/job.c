@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "job.h"
 
-/* What came of it. */
+/* Results. */
 
 static bool early(const struct job *job, int64_t ret)
 {
@@ -33,8 +33,8 @@ static void check_read(struct job *job, int64_t ret)
 }
 
 /*
- * A second call that wasn't itself cancelled comes after the first one's
- * callback, and knows how that ended.
+ * A second call that wasn't cancelled itself ends after the first one's callback,
+ * with a result that depends on the first one's.
  */
 static void check_second(struct job *job, int64_t ret)
 {
@@ -47,7 +47,7 @@ static void check_second(struct job *job, int64_t ret)
 		REQUIRE(ret == (job->a.cb.ret < 0 ? -ECANCELED : 0));
 }
 
-/* What was opened has been closed by the chain, or is by this. */
+/* Closes the opened descriptor if the chained close hasn't done it. */
 static void finish(struct job *job)
 {
 	int64_t ret = job->a.cb.ret;
@@ -99,7 +99,7 @@ static void post_done(struct flexsc_cb *cb)
 	struct worker *worker = job->worker;
 
 	if (!post->pending)
-		test_fail(__FILE__, __LINE__, "kind %d: a second callback",
+		test_fail(__FILE__, __LINE__, "kind %d: its callback ran twice",
 			  job->kind);
 	post->pending = false;
 	worker->ran++;
@@ -184,7 +184,7 @@ static void start_timer(struct job *job, struct flexsc_loop *loop)
 	CHECK_EQ(flexsc_loop_timer(loop, &job->a.cb, ns), 0);
 }
 
-/* Empty the pipe of what earlier jobs left in it. */
+/* Removes what earlier jobs have left in the pipe. */
 void job_drain_pipe(struct job *job)
 {
 	uint8_t c;
@@ -238,7 +238,7 @@ void job_start(struct job *job)
 
 /* Disturbing. */
 
-/* One that is complete already may wait for its callback: -ENOENT too. */
+/* -ENOENT: the call is complete, and its callback hasn't run yet. */
 void job_cancel(struct job *job, struct post *post)
 {
 	int ret = flexsc_loop_cancel(job->worker->loop, &post->cb);
@@ -258,7 +258,7 @@ static void set_deadline(struct job *job)
 		return;
 	}
 	CHECK(ret == 0 || ret == -ENOENT);
-	/* One that was set before may have passed already. */
+	/* An earlier deadline may have passed already. */
 	job->late |= ret == 0 && ns != 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job of the soak: one post, or two that are chained, with the resources they
- * need. Each callback is counted and has to come exactly once; each result has
- * to be one that the call can have. Everything but what is atomic belongs to
- * the worker, a thread with a loop.
+ * A job of the stress test: one post, or two chained posts, with the resources they
+ * need. Each callback is counted, and has to run exactly once. Each result has to be
+ * one that the call can return. Everything that isn't atomic belongs to the worker,
+ * a thread with a loop.
  */
 #ifndef FLEXSC_TESTS_JOB_H
 #define FLEXSC_TESTS_JOB_H
@@ -18,8 +18,8 @@ enum kind {
 	WRITE_PIPE,
 	FAST,
 	SLEEP,
-	OPEN_CLOSE,	/* chained, the descriptor handed over */
-	ALWAYS,		/* chained, the second runs in any case */
+	OPEN_CLOSE,	/* chained, with the descriptor as an argument */
+	ALWAYS,		/* chained, and the second one runs in any case */
 	TIMER,
 	SIGNAL,
 	KINDS
@@ -27,7 +27,7 @@ enum kind {
 
 struct worker;
 
-/* One callback that is owed. */
+/* One post whose callback has to run. */
 struct post {
 	struct flexsc_cb cb;
 	struct job *job;
@@ -35,7 +35,7 @@ struct post {
 };
 
 struct job {
-	struct post a, b;	/* b: the second of a chain */
+	struct post a, b;	/* b: the second one of a chain */
 	struct worker *worker;
 	enum kind kind;
 	bool cancelled;		/* or has a deadline: may end early */
@@ -45,10 +45,11 @@ struct job {
 	uint8_t c;
 	uint64_t value;
 	struct timespec span;
-	/* The byte, or the count, that is on its way. */
-	unsigned int fed;	/* into the pipe; and what came out */
+	/* Bytes, or a count, that are in transit. */
+	unsigned int fed;	/* written to the pipe; read from it */
 	unsigned int eaten;
-	_Atomic unsigned int wanted;	/* of the main thread, for the event */
+	/* counts for the event that the worker requests from the main thread */
+	_Atomic unsigned int wanted;
 	_Atomic unsigned int given;
 	unsigned int taken;
 };
@@ -61,17 +62,17 @@ struct wake {
 
 struct worker {
 	pthread_t thread;
-	pthread_mutex_t lock;	/* of target, for the main thread */
-	struct flexsc_loop *target;	/* to be woken, or NULL */
+	pthread_mutex_t lock;	/* protects target, for the main thread */
+	struct flexsc_loop *target;	/* the loop to wake, or NULL */
 	struct flexsc_loop *loop;
 	unsigned int number, round;
 	uint64_t random;
 	bool ending;		/* callbacks start nothing new */
-	bool serial;		/* the engine runs calls where they're submitted */
+	bool serial;	/* the engine runs calls when they are submitted */
 	struct job jobs[JOBS];
 	struct wake wakes[WAKES];
-	int counter;		/* an eventfd that calls to be forgotten raise */
-	/* The balance. */
+	int counter;	/* an eventfd that calls without a cb increment */
+	/* Totals. */
 	uint64_t posted, ran;	/* callbacks */
 	uint64_t calls;		/* system calls among the posts */
 	uint64_t forgotten;	/* posted without a cb */
@@ -87,7 +88,7 @@ static inline uint64_t random_of(struct worker *worker)
 	return worker->random;
 }
 
-/* True once in n times. */
+/* True once in n times, at random. */
 static inline bool once_in(struct worker *worker, unsigned int n)
 {
 	return random_of(worker) % n == 0;
@@ -98,15 +99,15 @@ static inline bool job_busy(const struct job *job)
 	return job->a.pending || job->b.pending;
 }
 
-/* Post what comes by chance. */
+/* Posts a random kind of job. */
 void job_start(struct job *job);
 
-/* Do something by chance to one that is under way. */
+/* Disturbs a pending job at random. */
 void job_disturb(struct job *job);
 
 void job_cancel(struct job *job, struct post *post);
 
-/* Empty the pipe of what earlier posts left in it. */
+/* Removes what earlier posts have left in the pipe. */
 void job_drain_pipe(struct job *job);
 
 #endif /* FLEXSC_TESTS_JOB_H */

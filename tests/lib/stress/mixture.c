@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A random mixture of everything, for a while, by several loops at once; each
- * callback comes exactly once, no byte is lost, no descriptor is left.
+ * A random mixture of all functions, for a while, by several loops at the same time.
+ * Each callback runs exactly once, no byte is lost, and no descriptor leaks.
  *
  *	stress-mixture [seconds=N] [seed=N] [loops=N]
  *
- * A worker is a thread with a loop and a set of jobs; it lives in rounds, each
- * with a new loop of other options. Meanwhile the main thread wakes loops,
- * sends signals, and feeds descriptors, at random.
+ * A worker is a thread with a loop and a set of jobs. It works in rounds, each with
+ * a new loop that has other options. Meanwhile the main thread wakes loops, sends
+ * signals, and feeds descriptors at random.
  */
 #include "job.h"
 
@@ -59,7 +59,7 @@ static void turn(struct worker *worker)
 	CHECK(flexsc_loop_dispatch(worker->loop) >= 0);
 }
 
-/* Everything gets what it waits for, or is cancelled. */
+/* Ends a round: each call completes or is cancelled. */
 static void wind_up(struct worker *worker)
 {
 	worker->ending = true;
@@ -72,11 +72,11 @@ static void wind_up(struct worker *worker)
 			job_cancel(job, &job->b);
 	}
 	CHECK_EQ(flexsc_loop_run(worker->loop), 0);
-	/* A stray stop or wake-up ends no run; nothing is owed any more. */
+	/* A stray stop or wake-up doesn't end the run, so every callback has run. */
 	CHECK_EQ(worker->ran, worker->posted);
 }
 
-/* Whoever is still waiting is told that it's over. */
+/* Ends a round by destroying the loop: each pending call ends as cancelled. */
 static void cut_off(struct worker *worker)
 {
 	worker->ending = true;
@@ -102,7 +102,7 @@ static void check_stats(struct worker *worker, bool wound_up)
 	CHECK(stats.batched <= worker->calls);
 }
 
-/* Nothing was lost between the descriptors and the callbacks. */
+/* No byte or count was lost between the descriptors and the callbacks. */
 static void check_balance(struct worker *worker, bool wound_up)
 {
 	uint64_t sum = 0;
@@ -111,7 +111,7 @@ static void check_balance(struct worker *worker, bool wound_up)
 	CHECK_EQ(worker->wakes_ran, atomic_load(&worker->wakes_sent));
 	if (read(worker->counter, &sum, 8) < 0)
 		CHECK_EQ(errno, EAGAIN);
-	/* A loop's end cancels writes that nobody is told of. */
+	/* Destroying a loop cancels posted writes without a cb. */
 	CHECK(wound_up ? sum == worker->forgotten : sum <= worker->forgotten);
 	for (unsigned int i = 0; i < JOBS; i++) {
 		struct job *job = &worker->jobs[i];
@@ -132,7 +132,7 @@ static void check_balance(struct worker *worker, bool wound_up)
 	worker->calls = 0;
 }
 
-/* The main thread has given everything that was wanted of it. */
+/* Waits until the main thread has fed everything that was requested. */
 static void await_gifts(struct worker *worker)
 {
 	for (unsigned int i = 0; i < JOBS; i++)
@@ -232,7 +232,7 @@ static void wake_some(struct worker *worker)
 
 static void give(struct worker *worker)
 {
-	/* That one feeds itself. */
+	/* The sync engine runs the call when it is submitted, so the worker feeds it. */
 	if (worker->serial)
 		return;
 	for (unsigned int i = 0; i < JOBS; i++) {
@@ -259,7 +259,7 @@ static void stir(void)
 	}
 }
 
-TEST(everything_at_once)
+TEST(a_random_mixture_loses_nothing)
 {
 	uint64_t seed = test_parameter("seed", 1), posted = 0, wakes = 0;
 	unsigned int fds = count_fds(), rounds = 0;
@@ -268,7 +268,7 @@ TEST(everything_at_once)
 	CHECK(loops >= 1 && loops <= LOOPS_MAX);
 	CHECK(raise_fd_limit(4096));
 	test_note("seed=%llu loops=%u", (unsigned long long)seed, loops);
-	/* Between the loops of all threads, signals hit nobody. */
+	/* While no loop handles the signal, it has to be ignored. */
 	signal(SIGUSR1, SIG_IGN);
 	end_time = now_ns() + test_parameter("seconds", 2) * SECOND;
 	atomic_store(&working, loops);

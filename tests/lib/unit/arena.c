@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena: it grows in place, to its limit, and by error codes only.
+ * The arena grows in place, up to its limit, and reports failures by error codes
+ * only.
  */
 #include "tests/harness/harness.h"
 
@@ -53,7 +54,7 @@ TEST(it_grows_in_place_and_keeps_what_is_in_it)
 	flexsc__arena_fini(&arena);
 }
 
-/* Odd sizes and small limits, page ends in the middle of elements. */
+/* Odd sizes and small limits, so that pages end within elements. */
 TEST(every_size_and_limit)
 {
 	for (size_t size = 1; size <= 5000; size = size * 3 + 1)
@@ -105,7 +106,10 @@ TEST(a_smaller_address_space_gives_a_smaller_arena)
 	CHECK_EQ(flexsc__arena_init(&arena, 4096, 1 << 24), -ENOMEM);
 }
 
-/* What the kernel writes to for the parent isn't shared with a child. */
+/*
+ * The kernel may write to this memory on behalf of the parent, so a child doesn't
+ * share it.
+ */
 TEST(a_child_does_not_inherit_it)
 {
 	struct arena arena;

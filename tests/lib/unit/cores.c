@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lists of cores, as "0,2-3".
- */
+/* Lists of cores, such as "0,2-3". */
 #include "tests/harness/harness.h"
 
 #include "lib/base/cores.h"
 
 static cpu_set_t usable;
 
-/* Find the cores that a thread can be put on, by trying each. */
+/* Finds the cores on which a thread can run, by trying each of them. */
 static int find_usable(void)
 {
 	cpu_set_t mine, one;
@@ -30,7 +28,10 @@ static int find_usable(void)
 	return first;
 }
 
-/* The usable ones of the cores from first to last, and also; no others. */
+/*
+ * The list selects the usable cores from "first" to "last", the core "also", and no
+ * others.
+ */
 static void check_list(const char *list, int first, int last, int also)
 {
 	cpu_set_t cores;
@@ -79,10 +80,10 @@ TEST(anything_else_is_refused)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		if (flexsc__cores_parse(bad[i], &cores) != -EINVAL)
-			test_fail(__FILE__, __LINE__, "\"%s\" was taken", bad[i]);
+			test_fail(__FILE__, __LINE__, "\"%s\" was accepted", bad[i]);
 }
 
-/* A list of cores none of which the process may use. */
+/* A list of cores that the process may not use. */
 TEST(unusable_cores_are_refused)
 {
 	cpu_set_t cores;
@@ -92,7 +93,10 @@ TEST(unusable_cores_are_refused)
 	CHECK_EQ(flexsc__cores_parse("1023", &cores), -EINVAL);
 }
 
-/* Another thread may run where the calling one doesn't, and that stays put. */
+/*
+ * Another thread may run on cores that the calling thread may not use. The caller's
+ * affinity doesn't change.
+ */
 TEST(the_callers_own_affinity_is_no_limit)
 {
 	cpu_set_t only, cores, after;
@@ -114,7 +118,7 @@ TEST(the_callers_own_affinity_is_no_limit)
 	CHECK(CPU_EQUAL(&only, &after));
 }
 
-/* Every list of up to five of these characters; none may crash it. */
+/* No list of up to five of these characters crashes the parser. */
 TEST(every_short_list)
 {
 	static const char characters[] = "01-, ";

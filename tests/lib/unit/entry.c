@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The arrows of an entry's life: each leads where it is drawn, and from there. */
+/* The transitions ("arrows") of an entry's state, each taken from every state. */
 #include "tests/harness/harness.h"
 
 #include "lib/loop/entry.h"
@@ -31,7 +31,10 @@ static void cancel_busy(struct flexsc_entry *entry)
 	entry_cancel_busy(entry);
 }
 
-/* asks: a compare-and-swap, which changes nothing elsewhere and is no mistake. */
+/*
+ * asks: the arrow is a compare-and-swap, which elsewhere has no effect and isn't an
+ * error.
+ */
 static const struct arrow {
 	void (*take)(struct flexsc_entry *entry);
 	unsigned int from;
@@ -51,7 +54,7 @@ static const struct arrow {
 
 #define ARROWS	(sizeof(arrows) / sizeof(arrows[0]))
 
-/* How a process ends that takes the arrow from there. */
+/* Returns how a process ends that takes the arrow in this state. */
 static int end_of(const struct arrow *arrow, uint8_t status)
 {
 	const struct rlimit none = { 0, 0 };
@@ -69,7 +72,7 @@ static int end_of(const struct arrow *arrow, uint8_t status)
 	return end;
 }
 
-TEST(each_arrow_leads_where_it_is_drawn)
+TEST(each_arrow_leads_to_its_state)
 {
 	for (unsigned int i = 0; i < ARROWS; i++)
 		for (uint8_t status = 0; status < STATUSES; status++)
@@ -81,7 +84,7 @@ TEST(each_arrow_leads_where_it_is_drawn)
 			}
 }
 
-TEST(an_arrow_that_is_not_drawn_ends_a_test_build)
+TEST(an_undocumented_arrow_aborts_a_test_build)
 {
 	for (unsigned int i = 0; i < ARROWS; i++)
 		for (uint8_t status = 0; status < STATUSES; status++) {

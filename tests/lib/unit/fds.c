@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Facts of a descriptor that another thread changes meanwhile: what that thread
- * has noted stays. A signal's handler stands for the other thread, because it runs
- * between any two instructions, on one processor as well.
+ * Another thread changes facts of a descriptor while a function uses them. What that
+ * thread has recorded must stay. A signal handler takes the place of the other
+ * thread, because it runs between any two instructions, even on a single processor.
  */
 #include "tests/harness/harness.h"
 
@@ -16,7 +16,8 @@
 #include "lib/files/plan.h"
 #include "lib/files/private_fd.h"
 
-#define SIGNALS		3000U	/* that arrive while the function runs */
+/* number of signals that arrive while the function runs */
+#define SIGNALS		3000U
 #define PERIOD_US	20
 
 static uint32_t fd;
@@ -30,8 +31,8 @@ static void handle(int signo)
 }
 
 /*
- * Prepare, and run a function that signals interrupt. If one did, the descriptor
- * has all facts of "has" and doesn't have all of "lacks".
+ * Calls prepare(), and then run(), which signals interrupt. If a signal did, the
+ * descriptor has all facts of "has" and doesn't have all of "lacks".
  */
 static void interrupt(void (*prepare)(void), void (*run)(void),
 		      void (*handler)(void), uint32_t has, uint32_t lacks)
@@ -70,7 +71,7 @@ static void unmark(void)
 
 static void forget_closed(void)
 {
-	/* Often, so that most signals arrive here. */
+	/* Repeated, so that most signals arrive here. */
 	for (unsigned int i = 0; i < 100; i++)
 		fds_forget_closed(fd);
 }
@@ -80,7 +81,7 @@ static void mark(void)
 	flexsc__fds_mark(fd);
 }
 
-TEST(a_call_that_begins_to_wait_while_another_thread_closes_is_known)
+TEST(a_wait_that_begins_during_a_close_is_known)
 {
 	interrupt(unmark, forget_closed, mark, FD_MARKED, 0);
 }
@@ -90,7 +91,7 @@ static void make(void)
 	const struct flexsc_entry made = { .nr = SYS_socket };
 
 	flexsc__fds_note_made(&made, fd);
-	/* What is known of SO_RCVLOWAT is the listener's: nothing. */
+	/* The SO_RCVLOWAT of an accepted socket is the listener's, which is unknown. */
 	flexsc__fds_note_accepted(FDS_MAX, fd);
 }
 
@@ -106,7 +107,7 @@ static void copy(void)
 	flexsc__fds_note(&copied);
 }
 
-TEST(a_copy_that_is_made_while_another_thread_asks_is_known)
+TEST(a_duplicate_made_during_a_query_is_known)
 {
 	interrupt(make, find_lowat, copy, 0, FD_ALONE);
 }
@@ -133,7 +134,7 @@ static void limit(void)
 	flexsc__fds_note(&set);
 }
 
-TEST(a_time_limit_that_is_set_while_another_thread_asks_is_known)
+TEST(a_time_limit_set_during_a_query_is_known)
 {
 	interrupt(forget, admit, limit, 0, FD_TIMEOUT | FD_WAITS);
 }
@@ -154,8 +155,8 @@ TEST(facts_are_exchanged_once_and_while_the_descriptor_is_open)
 	CHECK_EQ(fds_known(fd), 0);
 }
 
-/* A forked child closes copies by this fact. */
-TEST(a_copy_stays_the_librarys_when_a_range_is_closed)
+/* A forked child closes the library's duplicates, which have this fact. */
+TEST(a_duplicate_stays_the_librarys_when_a_range_is_closed)
 {
 	const struct flexsc_entry range = {
 		.nr = SYS_close_range, .args = { 3, ~0U, 0 },
@@ -168,7 +169,10 @@ TEST(a_copy_stays_the_librarys_when_a_range_is_closed)
 	CHECK_EQ(fds_known(fd), FD_OWN | FD_COPY);
 }
 
-/* fcntl(F_SETFL) as flexsc run makes it; "other" calls set flags meanwhile. */
+/*
+ * fcntl(F_SETFL) as flexsc run makes it. Meanwhile, other() makes calls that set
+ * flags.
+ */
 static void set_flags(int flags, void (*other)(void))
 {
 	const struct flexsc_entry entry = { .nr = SYS_fcntl,
@@ -189,7 +193,10 @@ static void make_blocking(void)
 	set_flags(0, NULL);
 }
 
-/* How many system calls it takes to find out whether the descriptor's calls wait. */
+/*
+ * Returns how many system calls it takes to find out whether calls on the descriptor
+ * wait.
+ */
 static uint32_t queries(bool nonblock)
 {
 	asks_take();
@@ -209,10 +216,13 @@ TEST(flags_that_a_call_has_set_need_no_query)
 	CHECK_EQ(queries(true), 0);
 	set_flags(0, NULL);
 	CHECK_EQ(queries(false), 0);
-	/* The kernel's order of two calls at the same time is unknown. */
+	/*
+	 * Two calls were made at the same time, and their order in the kernel is
+	 * unknown.
+	 */
 	set_flags(O_NONBLOCK, make_blocking);
 	CHECK(queries(true) > 0);
-	/* Another descriptor of the file may change its flags. */
+	/* The file may have another descriptor, through which its flags may change. */
 	flexsc__fds_share();
 	set_flags(O_NONBLOCK, NULL);
 	CHECK_EQ(fcntl((int)fd, F_SETFL, 0), 0);
@@ -227,7 +237,7 @@ TEST(a_guard_uses_the_descriptor_itself_where_none_is_free)
 
 	CHECK_EQ(flexsc__plan_init(), 0);
 	fd = (uint32_t)socket(AF_UNIX, SOCK_STREAM, 0);
-	/* Another thread is closing a descriptor, so the guard wants a copy. */
+	/* Another thread is closing a descriptor, so the guard needs a duplicate. */
 	flexsc__guard_count_closing(fd);
 	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	none = limit;
@@ -242,7 +252,7 @@ TEST(a_guard_uses_the_descriptor_itself_where_none_is_free)
 	close((int)fd);
 }
 
-/* As a handler does that interrupts the making of a private descriptor. */
+/* Imitates a handler that forks while its thread creates a private descriptor. */
 TEST(a_thread_that_makes_a_descriptor_may_fork)
 {
 	int child;
@@ -256,7 +266,7 @@ TEST(a_thread_that_makes_a_descriptor_may_fork)
 	else
 		flexsc__private_fds_forked();
 	CHECK_EQ(flexsc__private_fd_made(-1), -1);
-	/* No thread is making one any more. */
+	/* No thread is creating one any more. */
 	flexsc__private_fds_freeze(FREEZE_FORK);
 	flexsc__private_fds_thaw(FREEZE_FORK);
 	if (!child)

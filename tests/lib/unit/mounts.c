@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known about mounts, beside what the kernel lists. Only mounts that the
- * tests can look at, and that no other mount covers, are of use here.
+ * The library's table of mounts, compared with the kernel's list. The test uses only
+ * mounts that it can access, and that no other mount covers.
  */
 #include "tests/harness/harness.h"
 
@@ -45,7 +45,7 @@ TEST(mounts_are_what_the_kernel_lists)
 		CHECK(dash);
 		CHECK_EQ(sscanf(line, "%lu %*s %*s %*s %4095s", &id, path), 2);
 		CHECK_EQ(sscanf(dash, " - %63s", type), 1);
-		/* Twice: asked, and remembered. */
+		/* Once by a query, and once from the cache. */
 		for (int i = 0; i < 2; i++) {
 			enum mount_kind kind = kind_at(path, &found);
 

@@ -12,7 +12,7 @@
 
 #define GIGABYTE	(1ULL << 30)
 
-/* Nothing accesses the bytes. */
+/* The addresses are never accessed. */
 static struct iovec vector[] = {
 	{ NULL, GIGABYTE }, { NULL, 0 }, { NULL, 3 * GIGABYTE }, { NULL, GIGABYTE },
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How calls wait, by the kind of their file: lib/files/plan.h. */
+/* How calls wait, depending on the kind of their file: lib/files/plan.h. */
 #include "tests/harness/harness.h"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ TEST(the_kind_of_file_decides_how_calls_wait)
 	check(posix_openpt(O_RDWR | O_NOCTTY), WAITS_UNKNOWN, WAITS_UNKNOWN);
 }
 
-/* Such a call fails at once, however it is made. */
+/* Such a call fails at once, in every way of making it. */
 TEST(a_call_on_a_bad_descriptor_counts_as_polled)
 {
 	CHECK_EQ(waits_of(SYS_read, 999, 0, 0), WAITS_POLLED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timing wheel against a model: an array of what is armed, searched from
- * end to end. Time is made up, so that it can jump by nanoseconds and by
+ * Compares the timing wheel with a model: an array of the armed timers, which is
+ * searched linearly. Time is simulated, so it can jump by nanoseconds and by
  * centuries.
  */
 #include "tests/harness/harness.h"
@@ -15,22 +15,22 @@
 static struct wheel wheel;
 static uint64_t now;
 
-/* A timer of the model; its place in the array is its owner number. */
+/* A timer of the model. Its index in the array is its owner number. */
 static struct armed {
 	bool used;
 	uint32_t timer;
-	uint64_t at;		/* not earlier than this */
+	uint64_t at;		/* earliest time */
 } armed[TIMERS];
 
 static unsigned int fired;
 
-/* A number of random magnitude: as often tiny as huge. */
+/* A number of random magnitude: tiny ones are as frequent as huge ones. */
 static uint64_t any_span(void)
 {
 	return test_random() >> test_random() % 64;
 }
 
-/* Time passes, but not beyond the end that 64 bits have. */
+/* Advances time, but not beyond the end of 64 bits. */
 static uint64_t later(uint64_t span)
 {
 	uint64_t at;
@@ -58,14 +58,14 @@ static void cancel(unsigned int i)
 	armed[i].used = false;
 }
 
-/* One that is due, of either list. */
+/* Removes a due timer from either list. */
 static int pop(struct timer *timer)
 {
 	return flexsc__wheel_pop(&wheel, WHEEL_DUE_CBS, timer) ||
 	       flexsc__wheel_pop(&wheel, WHEEL_DUE_DEADLINES, timer);
 }
 
-/* The earliest that is armed, or TIMERS. */
+/* Returns the earliest armed timer, or TIMERS. */
 static unsigned int earliest(void)
 {
 	unsigned int first = TIMERS;
@@ -90,7 +90,7 @@ static void check_popped(const struct timer *timer)
 	fired++;
 }
 
-/* What fires is due; what doesn't isn't, give or take a tick. */
+/* Exactly the timers that are due expire, to within a tick. */
 static void advance(void)
 {
 	unsigned int first;
@@ -107,7 +107,7 @@ static void advance(void)
 	}
 	if (armed[first].at < UINT64_MAX - TICK)
 		CHECK(now < armed[first].at + TICK);
-	/* Waking up early is allowed, late isn't. */
+	/* A wake-up may be early, but not late. */
 	CHECK(flexsc__wheel_next(&wheel, now) <= armed[first].at + TICK - now ||
 	      armed[first].at > UINT64_MAX - TICK);
 }
@@ -146,8 +146,11 @@ TEST_LIMIT(random_steps_agree_with_the_model, 60)
 	CHECK(fired > STEPS / 20);
 }
 
-/* Sleeping as long as it says each time, the wheel fires within a few rounds. */
-TEST(next_leads_to_the_expiry)
+/*
+ * A caller that always sleeps as long as flexsc__wheel_next() returns reaches the
+ * expiry in a few rounds.
+ */
+TEST(sleeps_lead_to_the_expiry)
 {
 	struct timer timer;
 
@@ -169,7 +172,7 @@ TEST(next_leads_to_the_expiry)
 	}
 }
 
-/* Takes all of a due list; returns how many. */
+/* Removes all timers of a due list, and returns their number. */
 static unsigned int pop_in_order(uint32_t due)
 {
 	unsigned int n = 0;
@@ -184,8 +187,8 @@ static unsigned int pop_in_order(uint32_t due)
 	return n;
 }
 
-/* Those that expire first come first, however far time has jumped. */
-TEST(they_fire_in_order)
+/* Timers expire in the order of their times, however far time has jumped. */
+TEST(timers_fire_in_order)
 {
 
 	begin(12345678);
@@ -201,7 +204,7 @@ TEST(they_fire_in_order)
 	flexsc__wheel_fini(&wheel);
 }
 
-/* One that is due and not yet taken can still be cancelled. */
+/* A timer that is due and not yet removed can still be cancelled. */
 TEST(a_due_timer_can_be_cancelled)
 {
 	struct timer timer;
@@ -233,14 +236,14 @@ TEST(time_without_end_never_comes)
 	now += 200ULL * 365 * 86400 * SECOND;
 	flexsc__wheel_advance(&wheel, now);
 	CHECK_EQ(pop(&timer), 0);
-	/* But the loop's end comes for all. */
+	/* At the end of the loop all timers expire. */
 	flexsc__wheel_advance(&wheel, UINT64_MAX);
 	for (unsigned int i = 0; i < 3; i++)
 		CHECK_EQ(pop(&timer), 1);
 	flexsc__wheel_fini(&wheel);
 }
 
-/* A million of them, and the cost of each stays what it was. */
+/* A million timers, each at the same cost. */
 TEST_LIMIT(a_million_timers, 60)
 {
 	const unsigned int n = MANY(1000000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * syscalls.tbl says which calls io_uring has an operation for, uring_ops.c
- * how; the two agree on every call.
+ * syscalls.tbl lists the calls for which io_uring has an operation. uring_ops.c
+ * translates them. The two agree on every call.
  */
 #include "tests/harness/harness.h"
 
@@ -12,10 +12,10 @@
 #define LOWER	0x1000U		/* a size, a count, a length */
 
 static struct timespec when = { 0, 1 };
-static struct pollfd never;	/* ready */
+static struct pollfd never;	/* always ready */
 static char memory[64];
 
-/* Arguments that every translation takes, for most calls. */
+/* Returns arguments that most calls' translations accept. */
 static struct flexsc_entry plausible(unsigned int nr)
 {
 	struct flexsc_entry entry;
@@ -82,7 +82,7 @@ static struct flexsc_entry arguments(unsigned int nr)
 
 static bool prepare(const struct flexsc_entry *entry, struct io_uring_sqe *sqe)
 {
-	/* What a request before it left there must not show. */
+	/* The earlier contents of the request must not show afterwards. */
 	memset(sqe, 0xa5, sizeof(*sqe));
 	return uring_prepare(sqe, flexsc__call_info(entry->nr)->op, entry,
 			     URING_SENDS_TO);
@@ -103,13 +103,13 @@ TEST(every_operation_in_the_table_has_a_translation)
 		if (!row->op)
 			continue;
 		if (!prepare(&entry, &sqe))
-			test_fail(__FILE__, __LINE__, "%s has none", row->name);
+			test_fail(__FILE__, __LINE__, "%s has no translation", row->name);
 		if (sqe.opcode != row->op)
 			test_fail(__FILE__, __LINE__,
 				  "%s: operation %u, in the table %u",
 				  row->name, sqe.opcode, row->op);
 		if (sqe.flags || sqe.ioprio || sqe.personality)
-			test_fail(__FILE__, __LINE__, "%s: something is left",
+			test_fail(__FILE__, __LINE__, "%s: the request still holds old contents",
 				  row->name);
 		n++;
 	}
@@ -118,11 +118,11 @@ TEST(every_operation_in_the_table_has_a_translation)
 }
 
 /*
- * Where the arguments go: the fields fd, addr, len, off, flags, splice_fd_in and
- * addr3 of a request, a letter each. 'a' to 'f': that argument; '-': 0; '1': 1;
- * 'h': the working directory; 'n': no descriptor; 'p': the one in poll()'s
- * record; 'c': the file's own position; 'w': the flags with MSG_WAITALL; '=':
- * "value".
+ * The field of a request to which each argument goes. The fields are fd, addr, len,
+ * off, flags, splice_fd_in and addr3, with one letter each. 'a' to 'f': this
+ * argument; '-': 0; '1': 1; 'h': the working directory; 'n': no descriptor; 'p': the
+ * one in poll()'s record; 'c': the file's own position; 'w': the flags with
+ * MSG_WAITALL; '=': "value".
  */
 struct fields {
 	const char *name;
@@ -195,7 +195,10 @@ static const struct fields fields[] = {
 	{ "openat2", "abdc---", 0 },
 };
 
-/* Arguments that can be told apart, where the call has an operation for them. */
+/*
+ * Returns arguments that differ from each other, where the call's operation accepts
+ * that.
+ */
 static struct flexsc_entry distinct(unsigned int nr)
 {
 	struct flexsc_entry entry = arguments(nr);
@@ -270,7 +273,7 @@ TEST(each_argument_goes_to_its_field)
 		       (!flexsc__call_info(nr)->name ||
 			strcmp(flexsc__call_info(nr)->name, f->name) != 0))
 			nr++;
-		/* Not on this machine. */
+		/* This machine lacks the call. */
 		if (nr == flexsc__call_count)
 			continue;
 		entry = distinct(nr);
@@ -289,7 +292,7 @@ TEST(each_argument_goes_to_its_field)
 	}
 }
 
-TEST(multishot_requests_say_so)
+TEST(multishot_requests_have_the_flag)
 {
 	struct flexsc_entry entry = { .nr = (uint16_t)NR_ACCEPT,
 				      .args = { 5, 0, 0, SOCK_CLOEXEC } };
@@ -323,7 +326,7 @@ TEST(multishot_requests_say_so)
 	CHECK_EQ(sqe.msg_flags, MSG_DONTWAIT);
 }
 
-TEST(no_other_call_has_one)
+TEST(no_other_call_has_a_translation)
 {
 	for (unsigned int nr = 0; nr < flexsc__call_count; nr++) {
 		const struct call_info *row = flexsc__call_info(nr);
@@ -331,11 +334,11 @@ TEST(no_other_call_has_one)
 		struct io_uring_sqe sqe;
 
 		if (!row->op && prepare(&entry, &sqe))
-			test_fail(__FILE__, __LINE__, "%s", row->name);
+			test_fail(__FILE__, __LINE__, "%s has a translation", row->name);
 	}
 }
 
-/* Sizes that an operation would cut to 32 bits are left to the plain call. */
+/* An operation would cut these sizes to 32 bits, so the plain call is made. */
 TEST(large_numbers_are_not_cut)
 {
 	static const unsigned int calls[] = {
@@ -357,8 +360,8 @@ TEST(large_numbers_are_not_cut)
 	}
 }
 
-/* Flags with which an operation waits, or works, and the call doesn't. */
-TEST(what_isn_t_polled_is_left_to_the_plain_call)
+/* With these flags an operation waits or succeeds, and the plain call doesn't. */
+TEST(calls_that_are_not_polled_are_plain_calls)
 {
 	static const struct {
 		unsigned int nr, argument;
@@ -394,7 +397,7 @@ TEST(what_isn_t_polled_is_left_to_the_plain_call)
 }
 
 #ifdef SYS_poll
-TEST(poll_looks_unless_its_poster_has)
+TEST(poll_queries_unless_its_poster_has)
 {
 	struct flexsc_entry entry = arguments(SYS_poll);
 	struct io_uring_sqe sqe;
@@ -409,7 +412,7 @@ TEST(poll_looks_unless_its_poster_has)
 }
 #endif
 
-/* Any arguments at all: refused or translated, without looking at memory. */
+/* Any arguments are refused or translated, without access to memory. */
 TEST(random_arguments_are_harmless)
 {
 	struct io_uring_sqe sqe;
@@ -441,7 +444,7 @@ TEST(results_are_those_of_the_plain_call)
 #define HAS(op)	(1ULL << IORING_OP_##op)
 
 /* Linux 5.11, 5.19, and 6.0 or later. */
-TEST(what_sends_can_do_is_known_by_what_came_with_it)
+TEST(features_of_sends_are_known_by_operations_of_their_age)
 {
 	const uint64_t old = HAS(SEND) | HAS(SENDMSG) | HAS(WRITE);
 
@@ -453,7 +456,7 @@ TEST(what_sends_can_do_is_known_by_what_came_with_it)
 		 URING_SENDS_WHOLE | URING_SENDS_TO | URING_MULTISHOT);
 }
 
-TEST(sends_go_on_with_the_rest_where_the_kernel_does_not)
+TEST(sends_continue_with_the_rest_if_the_kernel_does_not)
 {
 	static const unsigned int all[] = { 0, URING_SENDS_TO, URING_SENDS_WHOLE,
 		URING_SENDS_WHOLE | URING_SENDS_TO };
@@ -471,15 +474,15 @@ TEST(sends_go_on_with_the_rest_where_the_kernel_does_not)
 	}
 }
 
-/* The macros that fill a receive's request name flags that the table has. */
-TEST(receives_go_to_the_ring_by_the_flags_of_their_rows)
+/* The macros that fill a request for a receive use flags which the table lists. */
+TEST(receives_use_the_ring_by_the_flags_of_their_rows)
 {
 	static const unsigned int receives[] = { SYS_recvfrom, SYS_recvmsg };
 
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct call_info *row = flexsc__call_info(receives[i]);
 
-		/* io_uring waits in spite of any other flag. */
+		/* io_uring waits even with any other flag. */
 		CHECK_EQ(row->nowait, MSG_DONTWAIT);
 		for (uint32_t flag = 1; flag; flag <<= 1)
 			CHECK_EQ(sqe_is_polled(flag),
