@@ -357,7 +357,9 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 		ns = 0;
 	if (ns)
 		err = kmod_spin(loop, &ns);
-	if (ns && flexsc__sleep_begin(loop, &ns)) {
+	if (ns)
+		ns = flexsc__sleep_begin(loop, ns);
+	if (ns) {
 		err = kmod_enter(kmod, ns);
 		flexsc__sleep_end(loop);
 	} else if ((is_submitted(kmod) && needs_kick(kmod)) ||

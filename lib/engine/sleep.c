@@ -58,24 +58,48 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
 	return true;
 }
 
-/* Prepare to sleep: see loop_notify(). False: there is work, so don't sleep. */
-bool flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t *ns)
-{
-	uint64_t check = loop_pool(loop) ? flexsc__pool_check(loop) : *ns;
+/*
+ * ThreadSanitizer runs a program's signal handlers only inside the libc functions that
+ * it replaces, such as clock_gettime(). The engines sleep in system calls of their own,
+ * so a handler that stops the loop would never run. In such a program, wake every
+ * TSAN_NS and call one of those functions.
+ */
+#define TSAN_NS		(SECOND / 100)
+extern void __tsan_init(void) __attribute__((weak));
 
-	loop_assert_owner(loop);
-	if (check < *ns)
-		*ns = check;
-	atomic_store(&loop->sleeping, ASLEEP);
-	if (!flexsc__loop_ready(loop))
-		return true;
+static COLD uint64_t sleep_limit(struct flexsc_loop *loop)
+{
+	uint64_t limit = flexsc__pool_check(loop);
+
+	if (!__tsan_init)
+		return limit;
+	time_monotonic();
+	return limit < TSAN_NS ? limit : TSAN_NS;
+}
+
+/*
+ * Another thread may have made its work visible and not yet have called loop_notify():
+ * make the next turn collect.
+ */
+static COLD uint64_t sleep_not(struct flexsc_loop *loop)
+{
 	atomic_store(&loop->sleeping, AWAKE);
-	/*
-	 * Another thread may have made its work visible and not yet have called
-	 * loop_notify(): make the next turn collect.
-	 */
 	atomic_store_explicit(&loop->notified, true, memory_order_relaxed);
-	return false;
+	return 0;
+}
+
+/* See loop_notify(). */
+uint64_t flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t ns)
+{
+	loop_assert_owner(loop);
+	if (loop_pool(loop) || __tsan_init) {
+		uint64_t limit = sleep_limit(loop);
+
+		if (limit < ns)
+			ns = limit;
+	}
+	atomic_store(&loop->sleeping, ASLEEP);
+	return flexsc__loop_ready(loop) ? sleep_not(loop) : ns;
 }
 
 void flexsc__sleep_end(struct flexsc_loop *loop)
@@ -121,7 +145,8 @@ void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns)
 	if (!ns)
 		return;
 	bell = atomic_load(&loop->bell);
-	if (!flexsc__sleep_begin(loop, &ns))
+	ns = flexsc__sleep_begin(loop, ns);
+	if (!ns)
 		return;
 	futex_wait(&loop->bell, bell, ns);
 	count_shared(&loop->stats->mode_switches, asks_take());

@@ -175,7 +175,8 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 		ns = uring_spin(loop, ns);
 	if (ns) {
 		uring_arm(loop);
-		if (flexsc__sleep_begin(loop, &ns)) {
+		ns = flexsc__sleep_begin(loop, ns);
+		if (ns) {
 			err = flexsc__ring_enter(ring, ns);
 			flexsc__sleep_end(loop);
 			uring_make_way(uring);

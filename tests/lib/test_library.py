@@ -43,6 +43,30 @@ int main(void)
 """
 
 
+# A loop whose call never ends; a signal handler stops it.
+STOPPED = """
+#include <flexsc/flexsc.h>
+#include <signal.h>
+#include <unistd.h>
+static struct flexsc_loop *loop;
+static void stop(int signal) { (void)signal; flexsc_loop_stop(loop); }
+static void done(struct flexsc_cb *cb) { (void)cb; }
+int main(int argc, char **argv)
+{
+    struct flexsc_options options = { .size = sizeof(options), .engine = argv[argc - 1] };
+    struct flexsc_cb cb = { .callback = done };
+    char byte;
+    int ends[2];
+    if (pipe(ends) || flexsc_loop_create(&loop, &options) ||
+        flexsc_loop_read(loop, &cb, ends[0], &byte, 1))
+        return 2;
+    signal(SIGALRM, stop);
+    ualarm(300000, 0);
+    return flexsc_loop_run(loop) < 0 ? 3 : 0;
+}
+"""
+
+
 def run(*words: str | Path) -> str:
     done = subprocess.run(
         [str(word) for word in words],
@@ -148,6 +172,15 @@ def test_a_program_links_statically_with_it(tmp_path: Path) -> None:
     library = BUILD / "lib" / "libflexsc.a"
     build("cc", source, tmp_path / "program", library, "-luring", "-pthread")
     subprocess.run([tmp_path / "program"], timeout=PATIENCE, check=True)
+
+
+def test_a_signal_handler_stops_a_loop_under_thread_sanitizer(tmp_path: Path) -> None:
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(STOPPED)
+    library = BUILD / "lib" / "libflexsc.a"
+    build("cc", source, program, library, "-luring", "-pthread", "-fsanitize=thread")
+    for engine in ("threads", "uring"):
+        run(program, engine)
 
 
 def test_the_example_of_the_manual_prints_sizes(tmp_path: Path) -> None:
