@@ -142,9 +142,9 @@ static void look(struct client *client, uint64_t now)
 
 /*
  * Run a thread's connections until the end, and then until each has had one
- * more answer; a missing one may have been due before the end. All threads
- * continue until all connections have theirs, because with few entries a silent
- * connection may keep the server from answering others.
+ * more answer: an answer that doesn't come may have been due before the end.
+ * All threads continue until every connection has this answer, because with few
+ * entries a silent connection may keep the server from answering others.
  */
 static void *run_client(void *arg)
 {

@@ -44,8 +44,8 @@ const char *bench_peer_ask(struct bench_peer *peer, uint64_t now);
 const char *bench_peer_go(struct bench_peer *peer, bool *done);
 
 /*
- * Wait for the answer. Returns NULL or an error message; "late" after so many
- * ms.
+ * Wait for the answer. Returns NULL or an error message, which is "late" if the
+ * answer takes longer than so many ms.
  */
 const char *bench_peer_wait(struct bench_peer *peer, int ms, const char *late);
 

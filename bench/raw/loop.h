@@ -40,7 +40,10 @@ uint32_t *bench_order(uint64_t outstanding, uint64_t active);
  */
 size_t bench_descriptors(size_t wanted);
 
-/* Likewise; returns 1 after a message if so many aren't allowed. */
+/*
+ * Raise the limit to this number. Returns 0, or 1 after a message if so many
+ * descriptors aren't allowed.
+ */
 int bench_allow(const char *name, size_t wanted);
 
 /* This process's resident memory, in bytes. */

@@ -25,7 +25,7 @@ struct bench_settings {
 	long calls;		/* completions per repetition; lost: in total */
 	long reps;
 	long outstanding;
-	long active;		/* number of outstanding ones that complete */
+	long active;		/* how many of the outstanding ones complete */
 	const char *work;	/* work between calls: tree, heap */
 	long every;		/* units of work between two calls */
 	long mib;		/* memory per core */

@@ -91,7 +91,7 @@ def configuration(place: Place, mpm: str, root: Path, connections: int) -> str:
 
 
 def kill(pidfd: int) -> None:
-    """Kill its child, in case it left the child behind."""
+    """Kill Apache's child, in case Apache left it behind."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     os.close(pidfd)

@@ -177,7 +177,7 @@ def install(folder: Path) -> None:
     command = [tools.need("mariadb-install-db"), "--no-defaults", *as_user()]
     # Servers that shared a folder for these files would remove each other's.
     command += [f"--datadir={folder}/data", f"--tmpdir={folder}", "--skip-test-db"]
-    # It is a script, so the processes that it starts have to be killed with it.
+    # The command is a script: on an error the processes that it starts are killed, too.
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -11,7 +11,7 @@
 #include "bench/raw/loop.h"
 
 #define SECOND		1000000000ULL
-#define PATIENCE	(15 * SECOND)	/* wait at the end, without a time-out */
+#define PATIENCE	(15 * SECOND)	/* if requests have no time-out: wait at the end */
 #define PATIENCE_MS	5000		/* wait for the first answer of each page */
 #define PAUSE		1000000ULL	/* ns to wait after a failure to connect */
 #define STARTS		64	/* most requests begun before events are checked */
@@ -214,12 +214,18 @@ static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 	if (visit && visit->asking) {
 		if (!bench_visit_go(visit))
 			return;
-		/* The connection's end may follow the answer. */
+		/*
+		 * The server may have closed the connection right after the
+		 * answer.
+		 */
 		visit->closing |= !!(event->events & GONE);
 		pass(crowd, visit);
 		return;
 	}
-	/* Bytes or an end without a pending request end the connection. */
+	/*
+	 * Without a pending request, bytes or an end of file mean that the
+	 * connection is lost: close it.
+	 */
 	if (!visit || !(event->events & (EPOLLIN | GONE)))
 		return;
 	bench_connections_close(connections, visit);

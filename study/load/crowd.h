@@ -35,7 +35,7 @@
 struct bench_crowd {
 	/* Set by the caller. */
 	struct bench_arrivals arrivals;
-	size_t places;		/* 0: clients arrive when they are due */
+	size_t places;		/* of a closed loop; 0: clients arrive when due */
 	const struct bench_trace *trace;	/* NULL: the pages, in turn */
 	struct bench_connections connections;
 	struct bench_page pages[BENCH_PAGES];

@@ -88,8 +88,8 @@ static int set_arrivals(struct bench_crowd *crowd,
 		count = rate * (uint64_t)settings->seconds;
 	}
 	/*
-	 * With a count of sessions the duration is known only at the end: see
-	 * merge().
+	 * If the number of sessions is given, the duration is known only at the
+	 * end: see merge().
 	 */
 	if (crowd->length ? crowd->warm_up >= crowd->length :
 	    !settings->trace &&
@@ -243,7 +243,8 @@ static int merge(struct open_loop *o)
 	for (size_t i = 1; i < o->count; i++)
 		bench_tally_merge(tally, o->parts[i].crowd.tally);
 	/*
-	 * Sessions end with their last answer, or now if there was no answer.
+	 * A run of sessions ends with its last answer, or now if there was no
+	 * answer.
 	 */
 	if (settings->trace && settings->count && !tally->last)
 		tally->until = bench_clock(CLOCK_MONOTONIC);

@@ -9,7 +9,7 @@
  * 		A node has one of 64 functions, whose branches depend on the
  * 		node's data. A unit goes down ten levels.
  * 	heap	like a program with many objects: a ring of 4,096 objects in
- * 		256 KiB. A unit visits the next 16 objects, and counts in some.
+ * 		256 KiB. A unit visits the next 16 objects, and increments a counter in some.
  *
  * One thread uses a struct bench_work. A period depends neither on addresses
  * nor on chance: it adds the same number to the sum in every build.

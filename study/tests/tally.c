@@ -11,7 +11,7 @@
 
 #define SECOND	1000000000ULL
 
-/* Store all arrivals in due; their number is "count". */
+/* Store the times of all arrivals in "due"; "count" is their number. */
 static void arrive(struct bench_arrivals *arrivals, uint64_t *due,
 		   uint64_t count)
 {
@@ -131,12 +131,13 @@ TEST(the_response_rate_is_over_the_time_that_answers_took)
 {
 	end_all(BENCH_ANSWERED, SECOND);
 	/*
-	 * All came within the arrivals' two seconds, the last one after 1.99.
+	 * All answers came within the arrivals' two seconds, the last one after
+	 * 1.99.
 	 */
 	CHECK(bench_tally_response_rate(&tally) == 50);
 	CHECK(bench_tally_goodput(&tally) == 50);
 	end_all(BENCH_ANSWERED, 4 * SECOND + SECOND / 100);
-	/* The last one came five seconds after the first was due. */
+	/* The last answer came five seconds after the first request was due. */
 	CHECK(bench_tally_response_rate(&tally) == 40);
 	CHECK(bench_tally_goodput(&tally) == 100);
 }

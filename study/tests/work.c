@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work of "flexsc study cost" between system calls: units are executed, and
- * all periods are equal. Also the clock of ticks.h, which advances, at any
- * rate.
+ * Tests of the work of "flexsc study cost": its units are executed, and all
+ * periods are equal. A test of the clock of ticks.h: it advances; its rate
+ * isn't tested.
  */
 #include "study/micro/ticks.h"
 #include "study/micro/work.h"
@@ -10,8 +10,9 @@
 #include "tests/harness/steps.h"
 
 /*
- * The number that a period adds to the sum, in every build on every processor.
- * Figures of other sums can't be compared with these.
+ * What one period adds to bench_work.sum: the same in every build, on every
+ * processor. If this number changes, the work has changed, and earlier figures
+ * of the bench can't be compared with new ones.
  */
 static const struct kind {
 	const char *name;

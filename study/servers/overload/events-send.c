@@ -30,7 +30,7 @@
 
 static struct flexsc_ecb *ecb;
 static int listening;
-static bool accepts;	/* the server has to accept, because its calls are watched */
+static bool accepts;	/* a tracer or filter watches: the server accepts */
 static uint32_t admitted = ALL;
 
 /* Store the connection that is watched under that index. */
@@ -106,7 +106,10 @@ static void wait_for_events(void)
 	handle(ecb, NULL);
 }
 
-/* As in SEND, figure 4.2: the events that end the sleep aren't notified. */
+/*
+ * As in SEND, figure 4.2: disable notification during the sleep, because the
+ * events that end the sleep need no handler.
+ */
 static void wait_send(void)
 {
 	flexsc_ecb_notify(ecb, 0);
@@ -115,7 +118,8 @@ static void wait_send(void)
 }
 
 /*
- * Watch a connection that the server accepted. Its current state is an event.
+ * Watch a connection that the server accepted. If the socket is ready already,
+ * that is reported as an event, too.
  */
 static void watch(int fd, bool sending)
 {

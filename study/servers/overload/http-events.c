@@ -204,7 +204,10 @@ static void again(int fd)
 	release();
 }
 
-/* An event that came meanwhile may have enqueued it. */
+/*
+ * An event that came meanwhile may have enqueued the connection, so it may be
+ * closed only when it is dequeued.
+ */
 static void finish(int fd)
 {
 	hold();

@@ -51,7 +51,10 @@ static uint64_t remaining(uint64_t since, uint64_t limit)
 
 static uint64_t patience(const struct web_connection *c)
 {
-	/* Opening a pipe may wait for a writer, if the driver allows that. */
+	/*
+	 * Opening has a limit, too: in drivers (web.h) that open without
+	 * O_NONBLOCK, opening a pipe may wait for a writer.
+	 */
 	if (web_kind_of(c) > WEB_SEND && c->state != WEB_OPENING)
 		return 0;
 	if (c->state == WEB_LINGERING)

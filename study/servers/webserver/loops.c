@@ -120,9 +120,9 @@ static void on_accept(struct flexsc_cb *cb)
 }
 
 /*
- * io_uring makes calls on files on kernel threads that inherit this policy.
- * With it such a thread doesn't preempt the loop's thread for each file, but
- * runs when the loop's thread sleeps.
+ * Set SCHED_BATCH. io_uring makes calls on files on kernel threads that inherit
+ * the policy. With SCHED_OTHER such a thread preempts the loop's thread for
+ * each file. With SCHED_BATCH it runs when the loop's thread sleeps.
  */
 static void run_in_batches(void)
 {
@@ -146,11 +146,11 @@ static void *run(void *arg)
 		_exit(1);
 	}
 	/*
-	 * If a descriptor is opened with O_NONBLOCK, io_uring doesn't wait for
-	 * the disk. The flag is for pipes, whose opening may wait for a writer.
-	 * Without the flag, io_uring doesn't wait for a writer if the kernel
-	 * has the path's names in memory; otherwise one of its threads waits
-	 * until the call's time limit.
+	 * Open files without O_NONBLOCK, because with the flag io_uring's reads
+	 * don't wait for the disk. The flag keeps the opening of a pipe from
+	 * waiting for a writer. Without it, io_uring doesn't wait if the kernel
+	 * has the path's names in memory. Otherwise one of io_uring's threads
+	 * waits until the call's time limit.
 	 */
 	if (!strcmp(flexsc_loop_engine(self.loop), "uring"))
 		__atomic_and_fetch(&command.web.how.flags, ~(uint64_t)O_NONBLOCK,

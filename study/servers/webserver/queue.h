@@ -33,7 +33,10 @@ bool queue_push(struct queue *queue, struct queued *item);
  */
 struct queued *queue_pop(struct queue *queue, unsigned int most);
 
-/* Take all clients, as such a list. NULL: the queue is empty. */
+/*
+ * Take all clients, as a list that begins with the oldest. NULL: the queue is
+ * empty.
+ */
 struct queued *queue_take(struct queue *queue);
 
 #endif /* WEBSERVER_QUEUE_H */

@@ -127,7 +127,7 @@ struct web_connection {
 	enum web_state state;
 	bool ended;			/* the client has closed its side */
 	unsigned int tries;		/* attempts to open the file */
-	uint64_t begun;			/* ns: start of request, lingering; or 0 */
+	uint64_t begun;			/* ns: begin of the request, or of lingering; 0 */
 	uint64_t discarded;		/* bytes received while lingering */
 	struct request request;
 	struct response response;
@@ -142,7 +142,8 @@ struct web_connection {
 	const char *out;		/* what is being sent */
 	size_t out_left;
 	/*
-	 * The input: a request begins at start, the parser has reached parsed.
+	 * The input: the current request begins at "start". The parser has
+	 * reached "parsed", and received bytes end at "end".
 	 */
 	size_t start, parsed, end;
 	char input[2 * WEB_HEAD_MAX];
@@ -153,7 +154,7 @@ struct web_connection {
 	 */
 	char head[RESPONSE_HEAD_MAX];	/* ends where body begins */
 	union {
-		char name[WEB_NAME];	/* of the path, until the answer begins */
+		char name[WEB_NAME];	/* the file's name, until the answer begins */
 		char body[WEB_BODY];
 	};
 };
