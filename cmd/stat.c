@@ -39,7 +39,7 @@ static void print(const struct flexsc_stats_page *page)
 		printf("  %-14s %16" PRIu64 "  %s\n", loop_counters[i].name,
 		       loop_counter_value(&loop_counters[i], stats),
 		       loop_counters[i].meaning);
-	printf("  %-14s %16.2f  calls a batch\n", "mean batch",
+	printf("  %-14s %16.2f  calls per batch\n", "mean batch",
 	       ratio(stats->batched, stats->batches));
 	printf("  %-14s %16.4f  system calls per completed call\n", "switches",
 	       ratio(stats->mode_switches, stats->completed));

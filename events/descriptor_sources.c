@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sources with descriptors of the library's own: signals, timers, children, files. When
- * an event is taken, event/payload.c reads its data. Owner only.
+ * an event is taken, event/payload.c reads the data from the descriptor. Owner only.
  */
 #include <errno.h>
 #include <flexsc/loop.h>

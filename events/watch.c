@@ -125,7 +125,7 @@ int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data)
 	return watch_make(ecb, &watch, 0);
 }
 
-/* Is it a listening socket with O_NONBLOCK? 0 or -errno. */
+/* Is the descriptor a listening socket with O_NONBLOCK? 0 or -errno. */
 static int watch_listener(int fd)
 {
 	socklen_t size = sizeof(int);

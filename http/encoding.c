@@ -73,7 +73,7 @@ static unsigned int bits_of(const char *name, size_t length)
 	return 0;
 }
 
-/* The encodings that a header names, and the accepted ones of these. */
+/* The encodings that a header names, and those of them that it accepts. */
 struct answer {
 	unsigned int named;
 	unsigned int accepted;

@@ -44,7 +44,7 @@ static int refuse(struct request *r, int status)
 }
 
 /*
- * Extend span, which may have begun in an earlier call, by the length bytes at
+ * Extend "span", which may have begun in an earlier call, by "length" bytes at
  * "at".
  */
 static void extend(const struct request *r, struct span *span, const char *at,

@@ -10,9 +10,9 @@
  * A file of up to "flexsc_whole" bytes is read and sent in one piece with its
  * header. A larger file is left open, and nginx sends it.
  *
- * While a call is pending the request counts as blocked, so nginx doesn't free
- * it. If nginx finalizes it meanwhile, it sets another write handler, which is
- * called instead.
+ * While a call is pending, the request counts as blocked, so nginx doesn't free
+ * it. If nginx finalizes the request meanwhile, nginx sets another write handler,
+ * which is called instead of the module's.
  */
 #include "module.h"
 
@@ -78,8 +78,8 @@ static bool wants_contents(const struct file *f)
 }
 
 /*
- * The read is complete. A short result means that the file is changing: nginx
- * reads it itself then.
+ * The read is complete. A short result means that the file is changing: then
+ * nginx reads the file itself.
  */
 static void file_read(struct file *f, ssize_t n)
 {

@@ -79,8 +79,8 @@ static inline void turn_completed(void)
 }
 
 /*
- * Has this turn, or the last one, enough requests for collecting calls to pay
- * off? For a single request each batch would be an additional mode switch.
+ * Has this turn, or the previous one, enough requests for collecting calls to
+ * pay off? For a single request each batch would be an additional mode switch.
  */
 static inline bool turn_is_busy(void)
 {

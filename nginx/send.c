@@ -7,7 +7,7 @@
  * A collected answer looks to nginx as if the socket took no bytes at the
  * moment. So nginx does what it does for any slow client: it keeps the answer
  * and its buffers, begins no other request of the connection, and sets a time
- * limit. For nginx the socket stays ready, so it doesn't add it to epoll. When
+ * limit. For nginx the socket stays ready, so nginx doesn't add it to epoll. When
  * the kernel has taken the bytes, nginx is called as for a writable socket, and
  * gets their number when it sends again. Everything else, such as bytes that
  * the kernel didn't take at once, is sent by nginx' function.
@@ -23,7 +23,7 @@
 
 #include <sys/socket.h>
 
-#define PIECES	8	/* maximum of buffers; nginx sends longer answers itself */
+#define PIECES	8	/* most buffers; nginx sends answers with more itself */
 #define MOST	(128 * 1024)
 
 enum state { FREE, POSTED, SENT, LEFT };

@@ -11,7 +11,7 @@
  *	LOAD		pread			SEND, when the first part is
  *						complete
  *	OPEN_FOLDER	openat2			LIST
- *	LIST		getdents64		SEND, when there are no more
+ *	LIST		getdents64		SEND, when all names are read
  *	SEND		sendto, pread; sendfile	SENT
  *
  * Any stage but SEND may go to SEND with a message (404 ...) instead, and any

@@ -53,7 +53,7 @@ struct clients {
 	struct connection *busy;
 	struct connection *unused;
 	unsigned int count;
-	unsigned int refused;	/* those in "count" that were refused, or linger */
+	unsigned int refused;	/* how many of "count" were refused or linger */
 	unsigned int max;	/* limit for connections that aren't refused */
 	unsigned int max_refused;
 	bool stopping;
@@ -126,8 +126,8 @@ void clients_make_room(struct clients *clients);
 void clients_shed(struct clients *clients);
 
 /*
- * Drop connections that wait for a request, except for new ones; others finish
- * their answer.
+ * Drop connections that wait for a request, except for new ones. The others
+ * finish their answer first.
  */
 void clients_stop(struct clients *clients);
 

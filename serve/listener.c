@@ -174,8 +174,8 @@ static void take_client(struct listener *l, int64_t ret,
 }
 
 /*
- * Is there room for one more? If not, close a lingering connection, if any;
- * listener_freed() is called when it has been closed.
+ * Is there room for one more client? If not, close a lingering connection, if
+ * any. listener_freed() is called when that connection has been closed.
  */
 static bool has_room(struct listener *l)
 {

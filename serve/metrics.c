@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs on a thread of its own, with plain system calls, except for
- * metrics_start() and metrics_stop(). It serves one client at a time and only
- * for CLIENT_TIME, so a stuck client can't block others for long. It reads the
- * workers' counters and nothing else of them.
+ * metrics_start() and metrics_stop(). The thread serves one client at a time and
+ * only for CLIENT_TIME, so a stuck client can't block others for long. Of the
+ * workers it reads only their counters.
  */
 #define _GNU_SOURCE
 #include "metrics.h"

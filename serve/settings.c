@@ -131,7 +131,10 @@ static bool known_engine(const char *option, const char *name)
 /* Longer values don't fit in struct file_more. */
 #define CACHE_CONTROL_MAX	127
 
-/* Is the text a header's value? A line's end in it would begin another header. */
+/*
+ * Is the text a valid value of a header? A line break in it would begin another
+ * header.
+ */
 static bool is_value(const char *text)
 {
 	size_t i, length = strlen(text);

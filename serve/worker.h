@@ -55,7 +55,8 @@ int worker_init(struct worker *worker, const struct settings *settings,
 int worker_run(struct worker *worker);
 
 /*
- * End a worker, on the thread that called worker_init(), even if that failed.
+ * End a worker, on the thread that called worker_init(), even if worker_init()
+ * failed.
  */
 void worker_fini(struct worker *worker);
 

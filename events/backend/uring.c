@@ -83,9 +83,9 @@ static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 	flexsc__source_raise(ecb, index, (uint32_t)res);
 	source->ends = more || evring->crowded ? 0 : source->ends + 1;
 	/*
-	 * Poll again, in case a full completion queue has ended the poll. But for a
-	 * file that can't be polled, every poll ends, so give up after ENDS_MAX
-	 * polls: its state no longer changes.
+	 * Poll again, in case a full completion queue has ended the poll. But
+	 * every poll of a file that can't be polled ends. The state of such a
+	 * file no longer changes, so give up after ENDS_MAX polls.
 	 */
 	if (!more && source->ends < ENDS_MAX)
 		flexsc__evring_poll(ecb, index);
@@ -226,8 +226,8 @@ static bool evring_stirs(const struct flexsc_ecb *ecb)
 /* The backend. */
 
 /*
- * Watch a slot's descriptor. When the request is submitted, it yields at once
- * the descriptor's first state, or the error that prevents watching.
+ * Watch a slot's descriptor. Submitting the request yields at once the
+ * descriptor's first state, or the error that prevents watching.
  */
 static int evring_begin(struct flexsc_ecb *ecb, uint32_t index)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listening sockets: a multishot accept for each. Connections stay in a socket's
- * backlog while it may not accept, because its group may not be delivered or because no
- * slot or descriptor is free.
+ * Listening sockets: a multishot accept for each. While events of a socket's group may
+ * not be delivered, or no slot or descriptor is free, the socket doesn't accept, and
+ * connections stay in its backlog.
  *
- *	idle -> accepting	its group may be delivered, and it isn't full
+ *	idle -> accepting	its group may be delivered, and "full" isn't set
  *	accepting -> idle	its request ended, or was cancelled
  *
- * If a connection was accepted before the kernel saw a cancellation, and no slot is
- * free for it, it is spare: it is delivered when a slot is free.
+ * A connection that the kernel accepted before it saw a cancellation is a spare one if
+ * no slot is free. It is delivered when a slot is free.
  */
 #include "uring.h"
 

@@ -5,11 +5,11 @@
  *
  *	0 -> 1	the owner enters one, or is made to enter the handler
  *	n -> n+1, n+1 -> n	sections nest
- *	1 -> 0	the owner leaves (U3), then checks which events are due; if
- *		any is, 0 -> 1 for the handler, and so on
+ *	1 -> 0	the owner leaves (U3), then checks whether events are due; if
+ *		so, 0 -> 1 for the handler, and so on
  *
- * Owner only. The owner's handler may interrupt it wherever "critical" is zero. When
- * the handler returns, the word is zero again.
+ * Owner only. The handler may interrupt the owner wherever "critical" is zero. When the
+ * handler returns, "critical" is zero again.
  */
 #ifndef FLEXSC_EVENTS_CRITICAL_H
 #define FLEXSC_EVENTS_CRITICAL_H

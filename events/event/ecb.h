@@ -13,9 +13,9 @@
  *	descriptor_sources.c  sources with descriptors of the library's own
  *	deliver.c	 the program's interface: taking events, waiting
  *
- * Only the owner's thread uses the fields below, except those marked "any". Its handler
- * may interrupt that thread anywhere outside critical sections, so code that changes a
- * field is in one.
+ * Only the owner's thread uses the fields below, except those marked "any thread". The
+ * handler may interrupt that thread anywhere outside critical sections, so code changes
+ * a field only in a critical section.
  */
 #ifndef FLEXSC_EVENTS_ECB_H
 #define FLEXSC_EVENTS_ECB_H
@@ -34,8 +34,8 @@ struct source {
 	uint32_t want;		/* bits of poll(2) to report */
 	uint8_t type;		/* type of the next event */
 	uint8_t group;		/* group of the next event */
-	uint8_t later;		/* of an accepted connection: its group after the
-				 * first event */
+	/* for an accepted connection: its group after the first event */
+	uint8_t later;
 	uint8_t flags;		/* SOURCE_* */
 	uint32_t held;		/* state bits of the held event */
 	uint32_t link;		/* the next free slot, or the next held event */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which vector registers and other extended state an upcall saves, and their size.
- * x86_64.S saves and restores them. With FLEXSC_ECB_INTEGER_ONLY, backend/kmod.c
- * doesn't need them.
+ * Which vector registers and other extended state an upcall saves, and their
+ * size. x86_64.S saves and restores them. With FLEXSC_ECB_INTEGER_ONLY, nothing
+ * of this state is saved.
  */
 #include "upcall.h"
 

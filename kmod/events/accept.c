@@ -73,7 +73,7 @@ struct inherit *accept_inherit(const struct flexsc_ecb_watch *args)
 
 /*
  * May the kernel accept connections of this file on behalf of the program? Not
- * if accept4() would block, or if a tracer or filter must see it.
+ * if accept4() would block, or if a tracer or filter must see the call.
  */
 static bool accept_possible(const struct file *file)
 {

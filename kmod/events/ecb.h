@@ -56,11 +56,11 @@
  *
  * ATTENDANCE: a work item, for what neither the owner nor a source can do. It
  * closes the ECB if its owner has left. Otherwise it wakes the owner, or queues the task
- * work once more. The owner's task work accepts for one round only, and a later one
- * accepts the rest. In between the owner takes signals, and usually runs in user mode.
- * But a worker on another core may queue the task work before the owner has left the
- * kernel. Then the owner runs it again first. At worst it accepts until no slot is free,
- * because only user mode frees slots.
+ * work once more, because each run of the task work accepts for one round only. Between
+ * two runs the owner takes signals, and usually runs in user mode. But if a worker on
+ * another core queues the task work before the owner has left the kernel, the owner runs
+ * it again first. At worst the owner accepts until no slot is free, because only user
+ * mode frees slots.
  */
 #ifndef FLEXSC_KMOD_ECB_H
 #define FLEXSC_KMOD_ECB_H

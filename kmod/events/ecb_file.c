@@ -29,7 +29,7 @@
 /*
  * Is there an event that the owner waits for, or a connection to accept? A
  * pending signal comes before connections: otherwise peers that connect without
- * end would delay it.
+ * end would delay the signal.
  */
 static bool ecb_has_work(struct ecb *ecb, u32 groups)
 {
