@@ -61,8 +61,8 @@ void exposition_label(FILE *out, const char *name, const char *text,
 		if (text[i] == '"' || text[i] == '\\')
 			putc('\\', out);
 		/*
-		 * Replace control characters: other processes choose their
-		 * names, which may contain any byte.
+		 * Replace control characters: "text" may be the name of a
+		 * process, which may contain any byte.
 		 */
 		putc(text[i] < ' ' ? '?' : text[i], out);
 	}

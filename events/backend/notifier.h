@@ -17,7 +17,7 @@ struct flexsc_ecb;
 /* Install the process's handler, which stays while ECBs exist. 0 or -errno. */
 int flexsc__notifier_get(void);
 void flexsc__notifier_put(void);
-/* Called around fork(); the parent unlocks. */
+/* Called before fork(), and after it in the parent. */
 void flexsc__notifier_lock(void);
 void flexsc__notifier_unlock(void);
 /* In a forked child, which has no ECBs: restore the program's handler, and unlock. */

@@ -91,9 +91,9 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 	fput(file);
 	/*
 	 * The waiter has slept in vfs_poll(). There was no call to interrupt,
-	 * so waiter_recall() had no effect. So the waiter must not sleep in the
-	 * entry as well: block_sched_out() repeats the recall only for a thread
-	 * with a permit.
+	 * so waiter_recall() had no effect. block_sched_out() would repeat the
+	 * recall only for a thread with a permit. So the waiter must not sleep
+	 * in the entry as well.
 	 */
 	if (thread->is_waiter && !thread->permit)
 		return false;

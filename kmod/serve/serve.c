@@ -86,8 +86,8 @@ static void serve_with_permit(struct registration *reg, struct thread *thread)
 	permit_give(thread);
 	/*
 	 * Pairs with the owner's full barrier between tail and needs_kick, and
-	 * with permit_any_looking(): if they missed this thread's changes, its
-	 * next check sees their entries.
+	 * with permit_any_looking(). If the other side missed this thread's
+	 * changes, this thread's next check sees the other side's entries.
 	 */
 	smp_mb();
 }
