@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a process may do to the kernel module on purpose, each thing by itself.
- * Nothing here has a result that matters: the kernel has to survive, and not to
- * complain. Runs in a guest, as root.
+ * Attacks on the kernel module by a process, one per test. The results of the
+ * attacking calls don't matter: the kernel has to survive, without a warning. Runs
+ * in a guest, as root.
  */
 #include "ecb.h"
 
 #include <linux/reboot.h>
 #include <sys/signalfd.h>
 
-/* Make so many registrations wait inside of one another. */
+/* Waits in many registrations, each inside another. */
 static void nest(unsigned int nr, uint64_t a1, uint64_t a2)
 {
 	enum { COUNT = 200 };
@@ -36,7 +36,7 @@ TEST(waits_dont_nest)
 
 static char stack[65536] __attribute__((aligned(16)));
 
-/* With all rights over namespaces of its own. */
+/* With all capabilities over its own namespaces. */
 static int reboot_in_wait(void *arg)
 {
 	struct raw *raw = arg;
@@ -48,7 +48,7 @@ static int reboot_in_wait(void *arg)
 	_exit(raw->entries[0].ret == -EOPNOTSUPP ? 0 : 1);
 }
 
-/* In a pid namespace it would end its thread, in the middle of the wait. */
+/* In a pid namespace, reboot() would end its thread, in the middle of the wait. */
 RAW_TEST(a_call_that_ends_its_thread_is_refused)
 {
 	pid_t pid;
@@ -63,7 +63,7 @@ RAW_TEST(a_call_that_ends_its_thread_is_refused)
 	CHECK_EQ(raw_reap(&raw), 1);
 }
 
-RAW_TEST(a_wait_is_no_place_to_serve)
+RAW_TEST(a_wait_inside_an_entry_may_not_serve)
 {
 	struct flexsc_serve serve = { .index = FLEXSC_NO_ENTRY, .core = -1 };
 
@@ -72,7 +72,10 @@ RAW_TEST(a_wait_is_no_place_to_serve)
 	CHECK_EQ(raw.entries[0].ret, -ELOOP);
 }
 
-/* With a single thread, whose descriptors the kernel may borrow. */
+/*
+ * The process has a single thread, so the kernel may use its descriptors without a
+ * reference.
+ */
 TEST(a_registration_closes_itself)
 {
 	int closed = 0;
@@ -86,13 +89,13 @@ TEST(a_registration_closes_itself)
 		raw.shared->timeout = 0;
 		CHECK((round % 2 ? lseek(raw.fd, 0, FLEXSC_WAIT_SEEK) :
 				   ioctl(raw.fd, FLEXSC_IOC_WAIT, 0)) >= 0);
-		/* Unless the wait was cut short. */
+		/* If the wait was cut short, the entry hasn't closed the descriptor. */
 		closed += close(raw.fd) == -1;
 	}
 	CHECK(closed > 50);
 }
 
-/* A syscall thread that makes no others. */
+/* A syscall thread that creates no other threads. */
 static void *stubborn(void *arg)
 {
 	struct flexsc_serve serve = { .index = FLEXSC_NO_ENTRY, .core = -1 };
@@ -107,8 +110,8 @@ static void *stubborn(void *arg)
 }
 
 /*
- * Leave an entry to syscall threads, though one of them executes it; there may
- * be none that is idle.
+ * Leaves an entry to syscall threads, while one of them executes another entry.
+ * There may be no idle thread.
  */
 static void leave(struct raw *raw, uint32_t index, unsigned int nr, uint64_t a0)
 {
@@ -121,8 +124,8 @@ static void leave(struct raw *raw, uint32_t index, unsigned int nr, uint64_t a0)
 }
 
 /*
- * A sleep that goes on after an interruption stays with its thread; this one
- * is posted again at each stage.
+ * A sleep that continues after an interruption stays with its thread. This entry is
+ * posted again at each stage.
  */
 RAW_TEST(an_entry_is_posted_while_it_is_executed)
 {
@@ -145,7 +148,7 @@ RAW_TEST(an_entry_is_posted_while_it_is_executed)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
-/* The completion queue's head changes faster than anybody can look. */
+/* The completion queue's head changes faster than the module can read it. */
 static void *hammer(void *arg)
 {
 	struct raw *raw = arg;
@@ -174,7 +177,7 @@ RAW_TEST(the_completion_queue_is_scribbled_on)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
-/* Cancel whatever there is, all the time. */
+/* Cancels all entries, constantly. */
 static void *canceller(void *arg)
 {
 	struct raw *raw = arg;
@@ -186,9 +189,9 @@ static void *canceller(void *arg)
 }
 
 /*
- * The owner puts an entry aside, and is told that nobody else will come, so it
- * executes that one behind others. Both are interrupted: the second begins only
- * once the first one's interruption is over.
+ * The owner puts an entry aside and learns that no other thread will take it. So the
+ * owner executes this entry after others. Both are interrupted: the second entry
+ * begins only when the interruption of the first one is over.
  */
 TEST(an_owner_is_cancelled_again_and_again)
 {
@@ -222,7 +225,7 @@ TEST(an_owner_is_cancelled_again_and_again)
 	close(fd);
 }
 
-/* lseek() by the numbers of 32-bit programs. */
+/* lseek() by the system-call interface of 32-bit programs. */
 static int lseek_32(int fd, int offset, int whence)
 {
 	int ret;
@@ -234,7 +237,7 @@ static int lseek_32(int fd, int offset, int whence)
 	return ret;
 }
 
-/* An entry would take itself for a 32-bit program's. */
+/* Otherwise the entry would be executed as a 32-bit program's call. */
 TEST(a_32_bit_call_executes_nothing)
 {
 	int status;
@@ -255,7 +258,7 @@ TEST(a_32_bit_call_executes_nothing)
 	raw_close(&raw);
 }
 
-/* In a process that is gone then; its error, or 0. */
+/* Registers in a process that then ends. Returns its error, or 0. */
 static int register_in_child(int fd)
 {
 	struct flexsc_register args = {
@@ -271,7 +274,7 @@ static int register_in_child(int fd)
 	return WEXITSTATUS(status);
 }
 
-/* Files that outlive their processes can't be piled up. */
+/* Files that outlive their processes must not accumulate. */
 TEST(memory_of_the_dead_is_limited)
 {
 	const struct rlimit most = { 800 << 10, 800 << 10 };
@@ -291,7 +294,7 @@ TEST(memory_of_the_dead_is_limited)
 
 /* Event control blocks. */
 
-/* The signal that notifies is itself an event, that notifies. */
+/* The signal that notifies is itself an event, which notifies again. */
 TEST(a_notification_that_causes_itself_ends)
 {
 	struct flexsc_event_slot event;
@@ -313,7 +316,7 @@ TEST(a_notification_that_causes_itself_ends)
 	ecb_close(&ecb);
 }
 
-/* All slots are revoked, and nobody takes them: they aren't given again. */
+/* All slots are revoked, and none is taken: the module must not reuse them. */
 TEST(slots_that_are_never_taken_run_out)
 {
 	enum { COUNT = 4096 };
@@ -329,7 +332,7 @@ TEST(slots_that_are_never_taken_run_out)
 	ecb_close(&ecb);
 }
 
-/* As many as there can be of one descriptor, which is then closed. */
+/* One descriptor has the maximum of watches, and is closed. */
 ECB_TEST_LIMIT(many_watches_of_one_descriptor_end_at_once, 120,
 	       FLEXSC_ECB_EVENTS_MAX, 0)
 {

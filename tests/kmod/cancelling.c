@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Cancelling (ATC 2011, section 4.2): what hasn't started never does, what
- * executes is interrupted, and nobody else is. Runs in a guest, as root.
+ * Cancellation (ATC 2011, section 4.2): an entry that hasn't started never does, an
+ * executing entry is interrupted, and no other entry is. Runs in a guest, as root.
  */
 #include "raw.h"
 
-RAW_TEST(what_has_not_started_never_does)
+RAW_TEST(an_entry_cancelled_before_it_starts_never_does)
 {
 	enum { COUNT = 64 };
 	char bytes[COUNT];
@@ -22,8 +22,8 @@ RAW_TEST(what_has_not_started_never_does)
 	CHECK_EQ(raw_shown(NULL, " cancelled "), 0);
 }
 
-/* The same where others wait in the kernel, and nobody has time for it. */
-RAW_TEST(it_ends_while_others_wait)
+/* The same while other entries wait in the kernel, and no thread is free. */
+RAW_TEST(a_cancelled_entry_ends_while_others_wait)
 {
 	enum { COUNT = 32 };
 	static char bytes[COUNT];
@@ -48,8 +48,8 @@ RAW_TEST(it_ends_while_others_wait)
 }
 
 /*
- * At random: entries that wait for a byte and such that don't wait; some get
- * their byte, some are cancelled in whatever state they are.
+ * At random: entries that wait for a byte, and entries that don't wait. Some get
+ * their byte, and some are cancelled in any state.
  */
 enum { ENTRIES = 48, CANCELS = 20000 };
 
@@ -126,7 +126,7 @@ static void stir(uint32_t i)
 	}
 }
 
-RAW_TEST_LIMIT(nobody_else_is_hit, 100)
+RAW_TEST_LIMIT(no_other_entry_is_cancelled, 100)
 {
 	for (int i = 0; i < ENTRIES; i++)
 		CHECK_EQ(pipe(calls[i].fds), 0);
@@ -134,7 +134,7 @@ RAW_TEST_LIMIT(nobody_else_is_hit, 100)
 		for (int n = 0; n < 16; n++)
 			stir((uint32_t)(test_random() % ENTRIES));
 		raw_kick(&raw);
-		/* Sometimes all that can be executed is. */
+		/* Sometimes all entries are executed that can be. */
 		if (test_random() % 8 == 0)
 			CHECK(raw_wait(&raw, test_random() % 4 * MS / 4) >= 0);
 		take();
@@ -159,10 +159,10 @@ RAW_TEST_LIMIT(nobody_else_is_hit, 100)
 }
 
 /*
- * The same where threads take one entry after the other, and wait in each for a
- * moment: one of them is cancelled, at any time.
+ * The same while threads execute one entry after the other, and each entry waits for
+ * a moment: one of them is cancelled at any time.
  */
-RAW_TEST_LIMIT(nor_is_the_next, 60)
+RAW_TEST_LIMIT(the_next_entry_of_a_thread_is_not_cancelled, 60)
 {
 	enum { COUNT = 64, ROUNDS = 300 };
 	char byte;
@@ -208,10 +208,10 @@ static void feed(uint32_t i)
 }
 
 /*
- * The call is faster than its cancellation, and its thread, the one that went
- * idle last, is in the next by then.
+ * The call ends before its cancellation. By then its thread, which went idle last,
+ * executes the next entry.
  */
-RAW_TEST(who_is_late_hits_nobody)
+RAW_TEST(a_late_cancellation_hits_no_entry)
 {
 	CHECK_EQ(pipe(calls[0].fds), 0);
 	CHECK_EQ(pipe(calls[1].fds), 0);

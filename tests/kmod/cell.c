@@ -29,7 +29,7 @@ static void limit(int what, rlim_t most)
 	CHECK_EQ(setrlimit(what, &limits), 0);
 }
 
-/* As nobody, in an empty folder, with little of everything. */
+/* Makes the process user nobody, in an empty directory, with low resource limits. */
 static void confine(void)
 {
 	CHECK_EQ(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
@@ -46,7 +46,7 @@ static void confine(void)
 	CHECK_EQ(syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY), 0);
 }
 
-/* None of the test's descriptors. */
+/* Closes the test's descriptors. */
 static void close_files(void)
 {
 	const int null = open("/dev/null", O_RDWR);
@@ -56,7 +56,10 @@ static void close_files(void)
 	CHECK_EQ(close_range(3, ~0U, 0), 0);
 }
 
-/* The first process of a namespace: with it all others of it end. */
+/*
+ * The first process of a pid namespace. When it ends, all others in the namespace
+ * end.
+ */
 static void contain(void (*inside)(void))
 {
 	const uint64_t end = now_ns() + LIFE;
@@ -68,7 +71,7 @@ static void contain(void (*inside)(void))
 		inside();
 		_exit(0);
 	}
-	/* It may stop itself. */
+	/* The process may stop itself. */
 	while (now_ns() < end && waitpid(pid, NULL, WNOHANG) == 0)
 		usleep(1000);
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that may do what it likes, and make any system call: it is nobody,
- * in an empty folder, with namespaces of its own and little of everything, and
- * whatever it has started ends with it.
+ * A process that may behave arbitrarily, and make any system call. It is user
+ * nobody, in an empty directory, with its own namespaces and low resource limits.
+ * When it ends, all processes that it has started end.
  */
 #ifndef FLEXSC_TESTS_CELL_H
 #define FLEXSC_TESTS_CELL_H
 
 /* Called once, as root. */
 void cell_init(void);
-/* Run it, until it ends; it has some seconds. It is a failure if it can't be
-   ended. Its standard files are /dev/null. */
+/*
+ * Runs "inside" in such a process, for at most some seconds. Fails if the process
+ * can't be ended. Its standard files are /dev/null.
+ */
 void cell_run(void (*inside)(void));
 
 #endif /* FLEXSC_TESTS_CELL_H */

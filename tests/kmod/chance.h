@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers of a thread, the same for the same seed. */
+/* Random numbers of a thread: the same sequence for the same seed. */
 #ifndef FLEXSC_TESTS_CHANCE_H
 #define FLEXSC_TESTS_CHANCE_H
 

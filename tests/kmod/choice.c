@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Which engine a loop gets where the module is loaded, and when one on the
- * module has its calls made without it: where they would bounce. Runs in a
- * guest, as root.
+ * Which engine a loop gets if the module is loaded, and when a loop on the module
+ * makes its calls without the module: if they would bounce. Runs in a guest, as
+ * root.
  */
 #include "raw.h"
 #include "system.h"
@@ -19,7 +19,7 @@ static uint64_t by_kmod(void)
 	return stats.by_kmod;
 }
 
-/* So many batches of calls that a device answers, with their results. */
+/* Makes batches of calls that a device answers, and checks the results. */
 static void make_calls(int batches)
 {
 	static struct call calls[BATCH];
@@ -46,7 +46,7 @@ static void watch(bool on)
 	CHECK_EQ(system_set(WATCH, on ? "1" : "0"), 0);
 }
 
-TEST(the_module_is_not_chosen_by_itself)
+TEST(the_module_is_not_chosen_by_default)
 {
 	if (access(FORBIDDEN, W_OK))
 		SKIP("this kernel can't forbid io_uring alone");
@@ -63,7 +63,7 @@ TEST(the_module_is_not_chosen_by_itself)
 	CHECK_EQ(system_set(FORBIDDEN, "0"), 0);
 }
 
-TEST(a_check_says_that_calls_would_bounce)
+TEST(a_check_reports_that_calls_would_bounce)
 {
 	char why[256] = "untouched";
 
@@ -84,7 +84,7 @@ TEST(a_watched_loop_spares_the_kernel)
 	make_calls(20);
 	CHECK_EQ(by_kmod(), 0);
 	CHECK_EQ(raw_shown(NULL, " bounced "), 0);
-	/* Now and then it tries again, in vain: a batch at most. */
+	/* From time to time the loop tries the module again, with one batch at most. */
 	make_calls(80);
 	usleep(1100000);
 	make_calls(10);
@@ -109,7 +109,7 @@ TEST(a_loop_spares_the_kernel_while_its_calls_bounce)
 	CHECK(strstr(flexsc_loop_why(loop), "would bounce: a tracepoint"));
 	CHECK(by_kmod() <= 20 * BATCH + 5 * BATCH);
 	CHECK(raw_shown(NULL, " bounced ") >= 16);
-	/* Nobody watches any more. */
+	/* The tracepoint is off by now. */
 	usleep(1100000);
 	before = by_kmod();
 	make_calls(20);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The end of a watched descriptor, in every way that there is, and while others
- * do the same: the watch ends inside the close, no watch of an open descriptor ends,
- * and no file is kept. Runs in a guest, as root.
+ * A watched descriptor is closed, in each possible way, and while other threads do
+ * the same. The watch ends inside the close, no watch of an open descriptor ends,
+ * and no file is leaked. Runs in a guest, as root.
  */
 #include "ecb.h"
 
@@ -44,7 +44,7 @@ static int close_it(void *arg)
 	_exit(close(*(int *)arg) ? 1 : 0);
 }
 
-/* A process with memory of its own and the same descriptors. */
+/* A process with separate memory and the same descriptors. */
 static void by_another_process(int fd)
 {
 	pid_t pid = clone(close_it, stack + sizeof(stack),
@@ -91,7 +91,10 @@ static void by_entry(int fd)
 	raw_close(&raw);
 }
 
-/* An event that isn't taken is revoked. POSIX locks, which go as well, don't matter. */
+/*
+ * A pending event is revoked. The close also removes POSIX locks, which must not
+ * matter.
+ */
 ECB_TEST_LIMIT(each_way_to_close_ends_a_watch, 60, 8, ALL_GROUPS)
 {
 	void (*const ways[])(int fd) = {
@@ -116,14 +119,14 @@ ECB_TEST_LIMIT(each_way_to_close_ends_a_watch, 60, 8, ALL_GROUPS)
 		ways[i % count](fds[0]);
 		CHECK(!ecb_next(&ecb, ALL_GROUPS, &event));
 		CHECK_EQ(ecb_forget(&ecb, index), -ENOENT);
-		/* io_uring's worker gives the file up by itself. */
+		/* io_uring's worker releases the file later. */
 		while (!hung_up(fds[1]))
 			CHECK(ways[i % count] == by_uring);
 		close(fds[1]);
 	}
 }
 
-/* What isn't the end of the watched descriptor. */
+/* Closes that don't end the watch. */
 ECB_TEST(a_watch_outlives_other_descriptors_of_its_file, 8, ALL_GROUPS)
 {
 	struct flexsc_event_slot event;
@@ -133,7 +136,7 @@ ECB_TEST(a_watch_outlives_other_descriptors_of_its_file, 8, ALL_GROUPS)
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	copy = dup(fds[0]);
 	CHECK_EQ(close(copy), 0);
-	/* Of a process with a table of its own, and of one in flight. */
+	/* A descriptor of a process with its own table, and one in a message. */
 	pid = fork();
 	if (!pid)
 		_exit(close(fds[0]));
@@ -152,7 +155,7 @@ static int execute_it(void *arg)
 	_exit(127);
 }
 
-/* A program that is executed gets a table of its own, and closes there. */
+/* A program that is executed gets its own table, and closes descriptors there. */
 ECB_TEST(a_watch_outlives_exec_and_exit_of_those_who_share_the_table, 8, 0)
 {
 	pid_t pid;
@@ -166,7 +169,7 @@ ECB_TEST(a_watch_outlives_exec_and_exit_of_those_who_share_the_table, 8, 0)
 }
 
 struct closing {
-	atomic_int fd;		/* -1: closed, or none yet */
+	atomic_int fd;		/* -1: closed, or not created yet */
 	atomic_bool over;
 };
 
@@ -188,7 +191,7 @@ static void *close_again_and_again(void *arg)
 	return NULL;
 }
 
-/* One listener with a connection, closed as it is about to be watched. */
+/* Watches a listener with a connection while another thread closes it. */
 static void watch_as_it_is_closed(struct closing *closing)
 {
 	int client = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -203,7 +206,7 @@ static void watch_as_it_is_closed(struct closing *closing)
 	while (atomic_load(&closing->fd) != -1)
 		;
 	while (ecb_next(&ecb, ALL_GROUPS, &event)) {
-		/* A connection's; the listener has no data. */
+		/* An event of the accepted connection: the listener has no data. */
 		CHECK_EQ(event.data, 77);
 		close((int)event.fd);
 	}
@@ -221,7 +224,7 @@ ECB_TEST_LIMIT(a_listener_that_is_closed_meanwhile_reports_nothing, 60, 8, ALL_G
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* A file that is in flight isn't its descriptor. */
+/* A file in a message remains open, but its descriptor is closed. */
 ECB_TEST(a_watch_ends_though_its_file_is_passed_on, 8, ALL_GROUPS)
 {
 	struct flexsc_event_slot event;
@@ -242,7 +245,7 @@ ECB_TEST(a_watch_ends_though_its_file_is_passed_on, 8, ALL_GROUPS)
 	CHECK(hung_up(fds[1]));
 }
 
-/* A storm: all threads and processes on the same few numbers. */
+/* A storm: all threads and processes use the same few numbers. */
 
 #define FIRST	100
 #define NUMBERS	12
@@ -284,7 +287,10 @@ static void storm_once(void)
 	default:
 		fd = any_file();
 		dup2(fd, number);
-		/* Not in the numbers' range: it's dup()'s or the kernel's. */
+		/*
+		 * This number is outside the range: dup() or the kernel has chosen
+		 * it.
+		 */
 		if (fd >= 0)
 			close(fd);
 	}
@@ -331,8 +337,11 @@ static void watch_in_storm(uint64_t span)
 	CHECK(watches > 100);
 }
 
-/* Once all of them are closed, no watch is left, while the block goes on. */
-TEST_LIMIT(no_close_is_missed_in_a_storm, 60)
+/*
+ * When all of the descriptors are closed, no watch remains, while the block still
+ * exists.
+ */
+TEST_LIMIT(no_close_is_missed_under_load, 60)
 {
 	static char stacks[2][65536] __attribute__((aligned(16)));
 	pthread_t threads[3];
@@ -362,7 +371,7 @@ TEST_LIMIT(no_close_is_missed_in_a_storm, 60)
 	CHECK(falls_to(system_module_references, 0));
 }
 
-/* As another user: descriptors are closed, watched or not. */
+/* As another user: closes descriptors, watched or not. */
 static void storm_as_bystander(void)
 {
 	become_nobody();
@@ -388,7 +397,7 @@ static void use_module(void)
 	}
 }
 
-/* Loading and unloading is for one processor: see guest.py. */
+/* The module is loaded and unloaded with one processor online: see guest.py. */
 TEST_LIMIT(the_module_is_unloaded_while_descriptors_are_closed, 60)
 {
 	int module = open(MODULE, O_RDONLY | O_CLOEXEC);
@@ -415,7 +424,7 @@ TEST_LIMIT(the_module_is_unloaded_while_descriptors_are_closed, 60)
 	system_set(CPU, "1");
 }
 
-/* What root may turn off costs no more than a watch that ends late. */
+/* Root can turn probes off. Then a watch ends late, with its block. */
 ECB_TEST(watches_end_with_their_block_while_probes_are_off, 8, 0)
 {
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
@@ -429,7 +438,7 @@ ECB_TEST(watches_end_with_their_block_while_probes_are_off, 8, 0)
 	CHECK(hung_up(fds[1]));
 	CHECK(falls_to(system_module_references, 0));
 	CHECK_EQ(system_set(KPROBES, "1"), 0);
-	/* And on again. */
+	/* The probes are on again. */
 	ecb_begin(8, 0, 0);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	CHECK_EQ(close(fds[0]), 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Core specialisation (OSDI 2010, section 3.6): which cores syscall threads run
- * on, and how long they look for work. Runs in a guest with four processors, as
- * root.
+ * Core specialization (OSDI 2010, section 3.6): the cores on which syscall threads
+ * run, and how long these threads poll for work. Runs in a guest with four
+ * processors, as root.
  */
 #include "place.h"
 #include "system.h"
@@ -25,7 +25,10 @@ PLACE_TEST(the_first_core_is_preferred, 3, 1)
 	}
 }
 
-/* Where it is one of them, waiting executes as it does without a policy. */
+/*
+ * On a core of the policy, a waiting owner executes entries as it would without a
+ * policy.
+ */
 PLACE_TEST(an_owner_on_a_named_core_executes, 1, 2)
 {
 	CHECK(raw_move(2));
@@ -35,7 +38,7 @@ PLACE_TEST(an_owner_on_a_named_core_executes, 1, 2)
 	CHECK_EQ(raw_shown(" core 2 ", " taken "), 20);
 }
 
-/* And where nobody else will. */
+/* The same if there is no other thread to execute them. */
 PLACE_TEST(an_owner_that_is_alone_executes, 1, 2)
 {
 	place_mark(0, 0, 0);
@@ -48,14 +51,14 @@ PLACE_TEST(an_owner_that_is_alone_executes, 1, 2)
 	CHECK_EQ(place_marked(0), 0);
 }
 
-/* Nobody enters the kernel for that: the owner looks at memory. */
+/* No thread enters the kernel for that: the owner only reads memory. */
 TEST(a_slow_call_sends_others_to_the_next_core)
 {
 	struct flexsc_policy policy = place_on(2, 3);
 
 	/*
-	 * The second comes later: of two threads that are sent to the first
-	 * core at the same time one might begin on the second.
+	 * The second call is posted later: of two threads that are sent to the first
+	 * core at the same time, one might begin on the second core.
 	 */
 	place_begin(2, -1);
 	place_post_slow(0);
@@ -72,7 +75,7 @@ TEST(a_slow_call_sends_others_to_the_next_core)
 	raw_close(&raw);
 }
 
-/* One syscall thread at a time for each core. */
+/* Each core has one active syscall thread at a time. */
 PLACE_TEST(a_slow_call_keeps_its_only_core, 2, -1)
 {
 	place_post_slow(0);
@@ -105,7 +108,7 @@ static void *spinner(void *arg)
 	return NULL;
 }
 
-/* It shares the core with whoever else is there. */
+/* The syscall thread shares the core with the thread that computes. */
 TEST(a_core_that_computes_is_used)
 {
 	atomic_bool end = false;
@@ -149,7 +152,7 @@ static void poll_for(uint32_t kind, uint32_t us)
 
 static int64_t kicks;
 
-/* A call, with the kernel entered only if nobody looks. True: it wasn't. */
+/* Makes a call. Enters the kernel only if no thread polls. True: it didn't enter. */
 static bool call_lightly(void)
 {
 	bool light = true;
@@ -175,7 +178,7 @@ static bool many_lightly(int count)
 	call_lightly();
 	while (count && call_lightly())
 		count--;
-	/* And these are all there were. */
+	/* The module counts the same entries into the kernel. */
 	CHECK_EQ(raw_shown(NULL, " waits "), 0);
 	CHECK_EQ(raw_shown(NULL, " kicks "), kicks);
 	return !count;
@@ -186,7 +189,7 @@ PLACE_TEST_LIMIT(polling_needs_no_kernel_entry, 60, 2, -1)
 	int tries = 0;
 
 	poll_for(FLEXSC_SPIN_FIXED, 10000);
-	/* The machine that this runs on may stand still at times. */
+	/* The host of the guest may stand still at times. */
 	while (!many_lightly(20))
 		CHECK(++tries < 2000);
 	CHECK_EQ(place_where(0), 2);
@@ -219,7 +222,7 @@ PLACE_TEST(polling_ends, 2, -1)
 	before = cpu_ns();
 	usleep(300000);
 	CHECK(cpu_ns() - before < 100 * MS);
-	/* Each time, and nobody else wants the core. */
+	/* Each call finds the thread asleep, although no other thread needs the core. */
 	poll_for(FLEXSC_SPIN_FIXED, 1000);
 	for (int i = 0; i < 50; i++) {
 		place_call();
@@ -237,19 +240,19 @@ PLACE_TEST_LIMIT(polling_adapts, 60, 2, -1)
 {
 	poll_for(FLEXSC_SPIN_ADAPTIVE, 8000);
 	CHECK_EQ(spin_ns(), 8000000);
-	/* Each time it takes longer than it could spin. */
+	/* Each call comes later than the longest time of polling. */
 	for (int i = 0; i < 20; i++) {
 		place_call();
 		usleep(20000);
 	}
 	CHECK_EQ(spin_ns(), 1000);
-	/* And then it would have paid. */
+	/* Now polling would find each call. */
 	for (int i = 0; i < 5000 && spin_ns() < 8000000; i++)
 		place_call();
 	CHECK_EQ(spin_ns(), 8000000);
 }
 
-/* Changing it. */
+/* Changes of the policy. */
 
 PLACE_TEST(the_policy_is_shown, 2, 1)
 {
@@ -304,14 +307,14 @@ PLACE_TEST(cores_change_between_calls, 2, 3)
 	for (int i = 0; i < 60; i++) {
 		policy = place_on(1 + i % 3, -1);
 		if (i >= 30) {
-			/* A thread that looks for work has to notice. */
+			/* A thread that polls has to notice the change. */
 			policy.spin = FLEXSC_SPIN_FIXED;
 			policy.spin_us = 10000;
 		}
 		CHECK_EQ(place_set(&policy), 0);
 		CHECK_EQ(place_where(0), 1 + i % 3);
 	}
-	/* And anywhere: nobody is held where it was. */
+	/* Without a policy, threads may run on any core. */
 	policy = place_on(-1, -1);
 	CHECK_EQ(place_set(&policy), 0);
 	for (int i = 0; i < 20; i++)
@@ -341,7 +344,7 @@ TEST(cores_change_while_calls_are_executed)
 	raw_close(&raw);
 }
 
-/* Cores that come and go. */
+/* Cores go offline and online. */
 
 PLACE_TEST_LIMIT(a_core_may_go_and_come_back, 60, 3, 2)
 {
@@ -371,12 +374,12 @@ PLACE_TEST_LIMIT(the_only_core_may_go, 60, 3, -1)
 	for (int j = 0; j < 5; j++)
 		CHECK(place_where(DEFER) < 3);
 	CHECK_EQ(system_set(CPU "3/online", "1"), 0);
-	/* A thread that looks for work elsewhere may still take an entry. */
+	/* A thread that polls on another core may still take an entry. */
 	CHECK(place_returns_to(3));
 	CHECK(place_prefers(3));
 }
 
-/* What a process may not use it doesn't get by a policy. */
+/* A policy doesn't give a process cores that it may not use. */
 PLACE_TEST(a_cpuset_is_not_left, 2, 3)
 {
 	const char *folder = "/sys/fs/cgroup/two";
@@ -390,7 +393,7 @@ PLACE_TEST(a_cpuset_is_not_left, 2, 3)
 	CHECK_EQ(system_set("/sys/fs/cgroup/two/cgroup.procs", pid), 0);
 	for (int i = 0; i < 10; i++)
 		CHECK(place_where(DEFER) < 2);
-	/* Smaller, to where one of them is just now. */
+	/* The set shrinks to a core on which a thread may be running just now. */
 	CHECK_EQ(system_set("/sys/fs/cgroup/two/cpuset.cpus", "1"), 0);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(place_where(DEFER), 1);
@@ -400,7 +403,7 @@ PLACE_TEST(a_cpuset_is_not_left, 2, 3)
 	CHECK_EQ(rmdir(folder), 0);
 }
 
-/* The library's own list. */
+/* The library's own list of cores. */
 TEST(the_librarys_cores_are_used)
 {
 	struct flexsc_loop *loop;
@@ -420,8 +423,8 @@ TEST(the_librarys_cores_are_used)
 	CHECK_EQ(flexsc_loop_destroy(loop), 0);
 }
 
-/* A slow call has the only core. What is cancelled behind it ends at once. */
-TEST(what_has_not_started_is_withdrawn_at_once)
+/* A slow call occupies the only core. Calls that are cancelled behind it end at once. */
+TEST(a_call_that_has_not_started_is_withdrawn_at_once)
 {
 	enum { AT_ONCE = 10, ROUNDS = 30 };
 	static struct call calls[AT_ONCE];
@@ -451,7 +454,7 @@ TEST(what_has_not_started_is_withdrawn_at_once)
 		}
 		CHECK_EQ(slow.runs, 0);
 	}
-	/* What is posted now is executed all the same. */
+	/* A call that is posted now is still executed. */
 	calls[0] = (struct call)CALL_INIT;
 	POST(loop, &calls[0], SYS_read, fds[0], &byte, 1);
 	CHECK_EQ(write(fds[1], "x", 1), 1);

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guest instructions per call: the time-stamp counter counts them where QEMU
- * runs with -icount shift=0. Prints one line for each measurement:
+ * Guest instructions per call: if QEMU runs with -icount shift=0, the time-stamp
+ * counter counts them. Prints one line for each measurement:
  *
- *	plain		a system call each
- *	uring		io_uring's NOP, which calls nothing
+ *	plain		one system call each
+ *	uring		io_uring's NOP, which makes no call
  *	inline		by the module, on the thread that waits
  *	library		the same by libflexsc, with callbacks
- *	remote		by a syscall thread that polls on another core: what
- *			this core spends, besides waiting. A system call that
- *			it makes meanwhile ends the process: there is none
+ *	remote		by a syscall thread that polls on another core: the
+ *			instructions of this core, without the wait. A system
+ *			call by this thread meanwhile would end the process
  *	lib-remote	the same by libflexsc
- *	bounced		by a syscall thread that makes it in user mode, as a
- *			tracepoint watches all calls; "plain" and "library" as
- *			well then. The library has given up bouncing by then
+ *	bounced		by a syscall thread that makes it in user mode, because
+ *			a tracepoint traces all calls, also those of "plain"
+ *			and "library". The library has stopped bouncing by then
  *
  * Both user and kernel mode count. The last two need a second processor.
  *
- * "kmod-count events" is about event control blocks: what an event of a socket costs,
- * beyond the write() that causes it. "kmod-count upcalls" is about a write() to a socket
- * that is watched by the writing thread:
+ * "kmod-count events" counts event control blocks: the cost of an event of a socket,
+ * beyond the write() that causes it. "kmod-count upcalls" counts a write() to a
+ * socket that the writing thread watches:
  *
  *	delivered	beyond the write: the event is in memory
  *	upcall		beyond that: preempted, the event handled, resumed
  *
- * and about taking events that are in memory. "xsave" keeps the extended state.
+ * It also counts how events are taken from memory. "xsave" saves the extended state.
  */
 #include "ecb.h"
 #include "system.h"
@@ -38,7 +38,7 @@
 #define ROUNDS	200
 #define MOST	512
 
-/* Of lib/loop/loop.h, whose names are those of the tests' harness as well. */
+/* Declared in lib/loop/loop.h, whose names collide with those of the harness. */
 bool flexsc__loop_stirs(const struct flexsc_loop *loop);
 
 static unsigned int done;
@@ -51,7 +51,7 @@ static inline uint64_t instructions(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* What counting counts of itself. */
+/* The instructions of counting itself. */
 static uint64_t own = UINT64_MAX;
 
 static inline uint64_t since(uint64_t begin)
@@ -75,14 +75,14 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median: a timer's interrupt falls into some. */
+/* The median, because some measurements contain a timer interrupt. */
 static double median(uint64_t *counts, unsigned int n)
 {
 	qsort(counts, n, sizeof(*counts), compare);
 	return (double)counts[n / 2];
 }
 
-/* The median count of what a statement takes; then "after" runs, uncounted. */
+/* The median count of a statement. Then "after" runs, uncounted. */
 #define COUNT(statement, after)						\
 	({								\
 		uint64_t counts_[ROUNDS], begin_;			\
@@ -103,7 +103,7 @@ static void report(const char *call, const char *way, unsigned int batch,
 	fflush(stdout);
 }
 
-/* A call; with a second one, that takes the first one's result. */
+/* A call, perhaps with a second call that takes the first one's result. */
 struct what {
 	const char *name;
 	unsigned int nr;
@@ -158,7 +158,7 @@ static void nop(unsigned int batch)
 
 /* The module. */
 
-/* As many arguments as the call has. */
+/* Passes only as many arguments as the call has. */
 static inline void post(uint32_t index, const struct what *what)
 {
 	struct flexsc_entry *entry = &raw.entries[index];
@@ -259,7 +259,7 @@ static void by_library(const struct what *what, unsigned int batch)
 
 static char may_call = SYSCALL_DISPATCH_FILTER_ALLOW;
 
-/* From now on, a system call of this thread is the process's end. */
+/* From now on, a system call of this thread ends the process. */
 static void calls_are_deadly(bool deadly)
 {
 	may_call = deadly ? SYSCALL_DISPATCH_FILTER_BLOCK :
@@ -267,7 +267,7 @@ static void calls_are_deadly(bool deadly)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Have a syscall thread look for work. */
+/* Makes a syscall thread poll for work. */
 static void warm_up(const struct what *what)
 {
 	post(0, what);
@@ -310,7 +310,7 @@ static void remote(const struct what *what, unsigned int batch)
 	report(what->name, "remote", batch, median(counts, ROUNDS));
 }
 
-/* The owner's own work: posting, and what it does once there are results. */
+/* The owner's own work: posting, and handling the results. */
 static uint64_t library_round(const struct what *what, struct flexsc_cb *cbs,
 			      unsigned int batch)
 {
@@ -334,7 +334,7 @@ static void remote_by_library(const struct what *what, unsigned int batch)
 	static struct flexsc_cb cbs[MOST];
 	uint64_t counts[ROUNDS];
 
-	/* Has the loop grow, and a syscall thread look for work. */
+	/* Makes the loop allocate, and a syscall thread poll for work. */
 	library_round(what, cbs, batch);
 	calls_are_deadly(true);
 	for (int r = 0; r < ROUNDS; r++)
@@ -358,7 +358,7 @@ static struct flexsc_loop *new_loop(bool specialised)
 	return made;
 }
 
-/* Syscall threads poll on processor 1, and this thread has the other. */
+/* Syscall threads poll on processor 1. This thread runs on the other processor. */
 static bool specialise(void)
 {
 	struct flexsc_policy policy = {
@@ -376,8 +376,9 @@ static bool specialise(void)
 	CHECK_EQ(sched_setaffinity(0, sizeof(first), &first), 0);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
 	/*
-	 * The loop registers before calls are dispatched: the module reports a thread
-	 * whose calls are as traced, and the library then makes plain calls itself.
+	 * The loop registers before syscall user dispatch is enabled. The module
+	 * reports a thread with dispatch as traced, and the library then makes plain
+	 * calls itself.
 	 */
 	loop = new_loop(true);
 	CHECK_EQ(prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0,
@@ -386,7 +387,7 @@ static bool specialise(void)
 	return true;
 }
 
-/* All. */
+/* All measurements. */
 
 static const unsigned int batches[] = { 1, 8, 64, MOST };
 
@@ -491,7 +492,7 @@ TEST_LIMIT(bounced, 600)
 
 static volatile uint64_t told;
 
-/* U1, of a list with one slot on it. */
+/* Step U1, on a list with one slot. */
 static inline void take_event(void)
 {
 	struct flexsc_event_slot *slot;
@@ -519,14 +520,14 @@ static void read_bytes(int fd)
 	CHECK(read(fd, bytes, sizeof(bytes)) > 0);
 }
 
-/* The median of writes, and of what is done behind them. */
+/* The median count of writes, and of "taken" after each. */
 static double writes(const int both[2], void (*taken)(void))
 {
 	return COUNT((write_byte(both[1]), taken ? taken() : (void)0),
 		     read_bytes(both[0]));
 }
 
-/* By a system call that takes few instructions itself. */
+/* Uses the system call with the fewest instructions. */
 static inline int watch(const struct flexsc_ecb_watch *args)
 {
 	long event = raw_syscall(SYS_ioctl, (uint64_t)ecb.fd, FLEXSC_ECB_WATCH,
@@ -537,7 +538,10 @@ static inline int watch(const struct flexsc_ecb_watch *args)
 	return (int)event;
 }
 
-/* The medians of a watch, and of a close() of what is watched or isn't. */
+/*
+ * The median counts of a watch, and of the close() of a watched or unwatched
+ * descriptor.
+ */
 static double closes(bool watched, double *watching)
 {
 	uint64_t counts[ROUNDS], watches[ROUNDS], begin;
@@ -561,7 +565,7 @@ static double closes(bool watched, double *watching)
 	return median(counts, ROUNDS);
 }
 
-/* An eventfd does little itself. */
+/* An eventfd executes few instructions itself. */
 static void count_eventfd(void)
 {
 	int fd = (int)syscall(SYS_eventfd2, 0, O_NONBLOCK);
@@ -588,7 +592,7 @@ TEST_LIMIT(events, 600)
 	int both[2];
 
 	calibrate();
-	/* Without event control blocks: no probe is armed. */
+	/* Without event control blocks, no probe is armed. */
 	without = closes(false, &watching);
 	ecb_open(&ecb, 64, 0);
 	ecb_deliver(&ecb, 1);
@@ -614,7 +618,7 @@ TEST_LIMIT(events, 600)
 static struct flexsc__upcall upcall;
 static uint32_t taken;
 
-/* U2 and U1, newest first. */
+/* Steps U2 and U1, newest event first. */
 static void take_events(struct flexsc__upcall *unused)
 {
 	struct flexsc_event_control *control = ecb.control;
@@ -634,7 +638,7 @@ static void take_events(struct flexsc__upcall *unused)
 	}
 }
 
-/* Of a write to a socket, on this thread. */
+/* The median count of a write to a socket, on this thread. */
 static uint64_t count_writes(int fds[2])
 {
 	return (uint64_t)COUNT(write_byte(fds[1]),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A thread dies inside of an entry's call, as it does by a mistake of the
- * kernel's. Here it is by reboot(), which in a pid namespace ends the thread
- * that calls it: the module refuses that call, so these tests have a module
- * that doesn't (suite.py). Another module has a file whose poll() does it. What the dead thread held is given up, and its
- * record is no way to another task. Runs in a guest, as root, whose kernel looks
- * for writes to task structures that were freed.
+ * A thread dies while it executes an entry's call, as it may by a bug of the kernel.
+ * In these tests it dies by reboot(), which in a pid namespace ends the calling
+ * thread. The module refuses that call, so these tests use a modified module
+ * (suite.py). Another module has a file whose poll() ends the thread. The module has
+ * to release what the dead thread held, and its record must not lead to another
+ * task. Runs in a guest, as root, whose kernel detects writes to freed task
+ * structures.
  */
 #include "raw.h"
 
@@ -21,7 +22,7 @@ static void post_death(uint32_t index, uint8_t flags)
 		 LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_POWER_OFF);
 }
 
-/* The two ways to execute; neither comes back. */
+/* The two ways to execute entries. Neither function returns. */
 
 static int wait_to_death(void *arg)
 {
@@ -34,14 +35,14 @@ static int serve_to_death(void *arg)
 {
 	struct flexsc_serve serve = SERVE_FIRST;
 
-	/* A process has credentials of its own, and they have to be the owner's. */
+	/* A new process has its own credentials. They have to become the owner's. */
 	ioctl(raw.fd, FLEXSC_IOC_KICK);
 	while (ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve) == FLEXSC_SERVE_MORE)
 		serve.flags = FLEXSC_SERVE_NO_MORE;
 	_exit(0);
 }
 
-/* In the test's memory, and the first of a namespace. */
+/* Shares the test's memory, and is the first process of a pid namespace. */
 static pid_t mortal(int (*run)(void *arg))
 {
 	pid_t pid = clone(run, stack + sizeof(stack),
@@ -91,8 +92,8 @@ RAW_TEST(the_owner_dies_and_another_takes_its_place)
 	}
 }
 
-/* It was going to ask for a thread for what it put aside. */
-RAW_TEST(what_a_dead_owner_put_aside_is_executed)
+/* The owner dies before it requests a thread for the entry that it put aside. */
+RAW_TEST(an_entry_that_a_dead_owner_put_aside_is_executed)
 {
 	raw_post(&raw, 1, DEFER, SYS_getppid);
 	post_death(0, 0);
@@ -102,7 +103,7 @@ RAW_TEST(what_a_dead_owner_put_aside_is_executed)
 	CHECK_EQ(raw.entries[1].ret, getppid());
 }
 
-/* Before it makes the call, it polls the file. */
+/* Before the thread makes the call, it polls the file. */
 RAW_TEST(an_entry_ends_if_its_thread_dies_in_poll)
 {
 	int deadly = open("/dev/deadly", O_RDWR);
@@ -115,13 +116,13 @@ RAW_TEST(an_entry_ends_if_its_thread_dies_in_poll)
 	}
 }
 
-/* The record that the dead thread had is what a cancellation looks at. */
-RAW_TEST(what_a_dead_thread_executed_is_cancelled)
+/* A cancellation reads the record of the dead thread. */
+RAW_TEST(an_entry_of_a_dead_thread_is_cancelled)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		post_death(0, 0);
 		await_death(mortal(wait_to_death));
-		/* The kernel gives the task's memory up a while after this. */
+		/* The kernel frees the task's memory some time after this. */
 		for (int n = 0; n < 50; n++) {
 			CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
 			usleep(1000);
@@ -165,7 +166,7 @@ TEST(a_syscall_thread_dies_and_another_goes_on)
 	}
 }
 
-/* Nobody is left to close it but the burial. */
+/* Only the deferred cleanup of the dead thread is left to release the registration. */
 TEST(the_last_thread_dies_and_nothing_is_left)
 {
 	for (int i = 0; i < ROUNDS; i++) {

@@ -148,7 +148,7 @@ int ecb_forget(struct ecb *ecb, uint32_t event)
 		-errno : 0;
 }
 
-/* U1: take a whole list; it is newest first. */
+/* Step U1: takes a whole list, whose order is newest first. */
 static void take(struct ecb *ecb, unsigned int group)
 {
 	uint32_t event = __atomic_exchange_n(&ecb->control->head[group], 0,
@@ -162,7 +162,7 @@ static void take(struct ecb *ecb, unsigned int group)
 	}
 }
 
-/* U2 */
+/* Step U2. */
 static bool has(struct ecb *ecb, unsigned int group)
 {
 	if (!ecb->first[group])
@@ -230,7 +230,7 @@ void ecb_post(struct ecb *ecb, uint32_t event, uint16_t group, uint32_t bits)
 		ioctl(ecb->fd, FLEXSC_ECB_KICK, 1UL << group);
 }
 
-/* Files in messages. */
+/* Pass files in messages. */
 
 /* A message of one byte, and room for a descriptor. */
 struct message {

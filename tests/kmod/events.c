@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * SEND in the kernel module, by its own interface: event control blocks. Runs in
- * a guest, as root.
+ * SEND in the kernel module, used by its own interface: event control blocks. Runs
+ * in a guest, as root.
  */
 #include "ecb.h"
 
@@ -28,14 +28,17 @@ static void on_urgent(int signal)
 	atomic_fetch_add(&notified, 1);
 }
 
-/* Compute, until there is an event. */
+/* Computes until there is an event. */
 static void spin(void)
 {
 	while (!next())
 		;
 }
 
-/* Without a wait, and by no call of this thread. The kernel may not tell what. */
+/*
+ * The event is there, without a wait or call of this thread. The kernel may leave
+ * the kind of event open (FLEXSC_EVENT_CHECK).
+ */
 static void expect(uint32_t index, uint32_t bits)
 {
 	CHECK(next());
@@ -79,7 +82,7 @@ TEST(memory_is_limited)
 	const struct rlimit none = { 65536, 65536 };
 
 	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
-	/* Root may lock what it likes. */
+	/* Root may lock any amount of memory. */
 	CHECK(ecb_try_open(&ecb, 4096, 0) >= 0);
 	close(ecb.fd);
 	CHECK_EQ(chmod("/dev/flexsc", 0666), 0);
@@ -184,14 +187,14 @@ ECB_TEST(an_event_is_delivered, 8, 0)
 	CHECK_EQ(event.group, 3);
 	CHECK_EQ(event.time, 0);
 	CHECK(!next());
-	/* Coalesced, and delivered anew once it is taken. */
+	/* Events are coalesced, and delivered again once the event was taken. */
 	for (int i = 0; i < 10; i++)
 		say(fds[1]);
 	expect(index, POLLIN);
 	CHECK(!next());
 	say(fds[1]);
 	expect(index, POLLIN);
-	/* The present state is the first event. */
+	/* The first event reports the present state. */
 	CHECK_EQ(ecb_forget(&ecb, index), 0);
 	index = ecb_watch(&ecb, fds[0], POLLIN | POLLOUT, 3);
 	expect(index, POLLIN | POLLOUT);
@@ -200,7 +203,7 @@ ECB_TEST(an_event_is_delivered, 8, 0)
 	expect(index, POLLHUP);
 }
 
-ECB_TEST_WITH(times_are_told_if_asked_for, 20, 8, FLEXSC_ECB_TIMES, ALL_GROUPS)
+ECB_TEST_WITH(times_are_reported_on_request, 20, 8, FLEXSC_ECB_TIMES, ALL_GROUPS)
 {
 	struct timespec time;
 
@@ -228,7 +231,7 @@ ECB_TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal, 8, 0)
 {
 	pthread_t thread;
 
-	/* Neither delivered nor notified, but waited for. */
+	/* Neither delivered nor notified: the owner waits for it. */
 	ecb_watch(&ecb, fds[0], POLLIN, 5);
 	CHECK_EQ(ecb_wait(&ecb, BIT(5), 0), 0);
 	CHECK_EQ(ecb_wait(&ecb, BIT(5), 20 * MS), 0);
@@ -243,7 +246,7 @@ ECB_TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal, 8, 0)
 		CHECK(!next());
 	}
 	CHECK_EQ(ecb.control->waiting, 0);
-	/* What is held is delivered to who waits for it. */
+	/* A wait delivers a held event to the owner. */
 	say(fds[1]);
 	CHECK_EQ(ecb.control->held, 1);
 	CHECK_EQ(ecb_wait(&ecb, BIT(4), 0), 0);
@@ -253,13 +256,13 @@ ECB_TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal, 8, 0)
 	CHECK_EQ(ecb.control->held, 0);
 	CHECK(!next());
 	signal(SIGALRM, on_urgent);
-	/* Again and again: the first may come before the wait. */
+	/* Signals repeatedly: the first signal may arrive before the wait. */
 	ualarm(20000, 20000);
 	CHECK_EQ(ecb_wait(&ecb, BIT(5), UINT64_MAX), -EINTR);
 	ualarm(0, 0);
 }
 
-ECB_TEST(what_is_held_is_delivered_when_allowed, 8, 0)
+ECB_TEST(a_held_event_is_delivered_when_allowed, 8, 0)
 {
 	uint32_t index;
 
@@ -275,7 +278,7 @@ ECB_TEST(what_is_held_is_delivered_when_allowed, 8, 0)
 	CHECK_EQ(ecb.control->held, 0);
 	expect(index, POLLIN);
 	CHECK(!next());
-	/* Held, but not so any more when it may be delivered. */
+	/* Held, but not ready any more when it may be delivered. */
 	ecb_deliver(&ecb, 0);
 	say(fds[1]);
 	CHECK_EQ(ecb.control->held, 1);
@@ -284,7 +287,7 @@ ECB_TEST(what_is_held_is_delivered_when_allowed, 8, 0)
 	ecb_deliver(&ecb, BIT(1));
 	CHECK_EQ(ecb.control->held, 0);
 	CHECK(!next());
-	/* Held of a watch that ends. */
+	/* A held event of a watch that ends. */
 	ecb_deliver(&ecb, 0);
 	say(fds[1]);
 	CHECK_EQ(ecb_forget(&ecb, index), 0);
@@ -293,7 +296,7 @@ ECB_TEST(what_is_held_is_delivered_when_allowed, 8, 0)
 	CHECK_EQ(ecb.control->held, 0);
 }
 
-/* Notification, whichever way it comes. */
+/* Notifications, in each way. */
 
 static void *kick_in_vain(void *arg)
 {
@@ -332,7 +335,7 @@ TEST(a_pipe_breaks_although_watched)
 	expect(out, POLLOUT);
 	say(fds[1]);
 	expect(in, POLLIN);
-	/* The two have one inode. */
+	/* Both ends of a pipe have the same inode. */
 	CHECK_EQ(close(fds[0]), 0);
 	CHECK(write(fds[1], "x", 1) == -1 && errno == EPIPE);
 	CHECK_EQ(ecb_forget(&ecb, in), -ENOENT);
@@ -375,9 +378,9 @@ ECB_TEST(an_open_file_has_a_limit_of_watches, FLEXSC_ECB_FILE_WATCHES + 8, ALL_G
 		ecb_watch(&ecb, i % 2 ? copy : counter, POLLIN, 0);
 	for (int i = 0; i < 16; i++)
 		CHECK_EQ(ecb_try_watch(&ecb, counter, POLLIN, 0), -ENOSPC);
-	/* Another open file has its own. */
+	/* Another open file has its own limit. */
 	ecb_watch(&ecb, eventfd(0, EFD_NONBLOCK), POLLIN, 0);
-	/* Those of one descriptor end. */
+	/* The watches of the closed descriptor end. */
 	CHECK_EQ(close(counter), 0);
 	CHECK_EQ(write(copy, &one, 8), 8);
 	for (int i = 0; i < FLEXSC_ECB_FILE_WATCHES / 2; i++)
@@ -386,7 +389,7 @@ ECB_TEST(an_open_file_has_a_limit_of_watches, FLEXSC_ECB_FILE_WATCHES + 8, ALL_G
 	ecb_watch(&ecb, copy, POLLIN, 0);
 }
 
-/* Another thread uses the number of a descriptor again and again. */
+/* Another thread constantly reuses the number of a descriptor. */
 
 static void *reuse(void *arg)
 {
@@ -422,7 +425,7 @@ ECB_TEST_LIMIT(a_number_is_used_again_at_once, 60, 8, ALL_GROUPS)
 		if (index < 0)
 			continue;
 		watched++;
-		/* The other thread revokes it meanwhile, or not. */
+		/* Sometimes the other thread closes the descriptor meanwhile. */
 		for (uint64_t n = below(300); n; n--)
 			__asm__ volatile("");
 		ecb_forget(&ecb, (uint32_t)index);
@@ -431,7 +434,7 @@ ECB_TEST_LIMIT(a_number_is_used_again_at_once, 60, 8, ALL_GROUPS)
 	over = true;
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK(watched > 100);
-	/* No file is left watched: the peers hang up. */
+	/* No watch holds a file any more, so the peers see a hang-up. */
 	close(fds[0]);
 	close(one[0]);
 	close(two[0]);
@@ -441,7 +444,7 @@ ECB_TEST_LIMIT(a_number_is_used_again_at_once, 60, 8, ALL_GROUPS)
 
 /* Sources. */
 
-/* Ended with the notification pending, with siglock held. */
+/* The notification is pending when the watch ends, with siglock held. */
 ECB_TEST(a_signal_notifies_by_a_signalfd, 16, 0)
 {
 	sigset_t set;
@@ -458,7 +461,7 @@ ECB_TEST(a_signal_notifies_by_a_signalfd, 16, 0)
 		CHECK(next());
 		CHECK_EQ(sigwaitinfo(&set, NULL), SIGUSR1);
 	}
-	/* The queue of signals goes away while it is watched: POLLFREE. */
+	/* The queue of signals is freed while it is watched: POLLFREE. */
 	for (int i = 0; i < 20; i++) {
 		pid_t pid = fork();
 
@@ -528,13 +531,13 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
 	CHECK_EQ(event.group, 2);
 	CHECK_EQ(event.fd, accepted);
-	/* Closed, it is revoked as others are. */
+	/* When it is closed, its event is revoked like others. */
 	hear(accepted);
 	CHECK_EQ(close(accepted), 0);
 	CHECK(hung_up(caller));
 	CHECK_EQ(close(caller), 0);
 	CHECK(!next());
-	/* What is held isn't accepted; the owner that waits accepts. */
+	/* A held connection isn't accepted. A waiting owner accepts it. */
 	ecb_deliver(&ecb, 0);
 	caller = caller_of(port, NULL);
 	say(caller);
@@ -546,7 +549,10 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 	CHECK_EQ(close(caller), 0);
 	caller = caller_of(port, NULL);
 	say(caller);
-	/* The byte is acknowledged, or the connection might be accepted before. */
+	/*
+	 * Without the acknowledgement of the byte, the connection might be accepted
+	 * before the byte arrives.
+	 */
 	do
 		CHECK_EQ(ioctl(caller, SIOCOUTQ, &unsent), 0);
 	while (unsent);
@@ -555,7 +561,10 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
 	CHECK(event.state & POLLIN);
 	CHECK_EQ(ecb.control->waiting, 0);
-	/* So does one that was about to wait, and found an event. */
+	/*
+	 * An owner that was about to wait, and found an event, accepts connections,
+	 * too.
+	 */
 	ecb_deliver(&ecb, BIT(1));
 	ecb_store(&ecb.control->waiting, BIT(5));
 	CHECK_EQ(close(caller), 0);
@@ -563,14 +572,14 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 	ecb_store(&ecb.control->waiting, 0);
 	spin();
 	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
-	/* The listener goes. */
+	/* The listener is closed. */
 	CHECK_EQ(close(listener), 0);
 	CHECK_EQ(ecb_forget(&ecb, 0), -ENOENT);
 }
 
-/* Files that the owner of a wait gives up last. */
+/* Files that the owner releases at the end of a wait. */
 
-/* Until "ending" is posted. Connections are accepted in group 1 meanwhile. */
+/* Waits until "ending" is posted. Meanwhile connections are accepted in group 1. */
 static void wait_for_ending(void *(*function)(void *), void *arg)
 {
 	pthread_t thread = test_thread(function, arg);
@@ -593,7 +602,7 @@ static long open_files(void)
 	return count;
 }
 
-/* The kernel's count may be wrong by a hundred. */
+/* The kernel's count of open files may be inaccurate by a hundred. */
 static void *call_and_close(void *arg)
 {
 	long before = open_files();
@@ -628,13 +637,13 @@ static struct {
 	int listener, callers[TURN];
 } turn;
 
-/* The owner has a reference to the listener during its turn. */
+/* During its turn, the owner holds a reference to the listener. */
 static void *close_in_the_turn(void *arg)
 {
 	while (!(__atomic_load_n(&ecb.control->pending, __ATOMIC_RELAXED) & BIT(1)))
 		;
 	CHECK_EQ(close(turn.listener), 0);
-	/* This one wasn't accepted. */
+	/* This connection wasn't accepted. */
 	CHECK(hung_up(turn.callers[TURN - 1]));
 	ecb_post(&ecb, ending, 0, 0);
 	return NULL;
@@ -650,12 +659,12 @@ ECB_TEST(a_wait_releases_a_listener_that_was_closed, 2 * TURN, 0)
 	for (int i = 0; i < TURN; i++)
 		turn.callers[i] = caller_of(port, NULL);
 	CHECK_EQ(ecb.control->held, 1);
-	/* The wait delivers what is held. */
+	/* The wait delivers the held events. */
 	ecb_store(&ecb.control->deliver, BIT(1));
 	wait_for_ending(close_in_the_turn, NULL);
 }
 
-/* On older kernels accept4() fails with EINTR there, as if a signal had come. */
+/* On older kernels accept4() then fails with EINTR, as after a signal. */
 ECB_TEST(a_wait_ends_though_a_vsock_listener_is_empty, 8, BIT(1))
 {
 	struct sockaddr_vm address = {
@@ -680,7 +689,7 @@ ECB_TEST(a_wait_ends_though_a_vsock_listener_is_empty, 8, BIT(1))
 	CHECK_EQ(close(caller), 0);
 }
 
-/* All numbers below are in use, or not. */
+/* Limits descriptors so that all numbers are in use, or lifts the limit. */
 static void limit_descriptors(bool few)
 {
 	const struct rlimit limit = { few ? 48 : 1024, 1024 };
@@ -688,7 +697,7 @@ static void limit_descriptors(bool few)
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* Connections that wait are delivered, and find no descriptor. */
+/* Waiting connections are delivered, but there is no descriptor for them. */
 static void overflow(void)
 {
 	limit_descriptors(true);
@@ -704,7 +713,7 @@ static void overflow(void)
 	limit_descriptors(false);
 }
 
-/* It is said again, though the program accepted what waited. */
+/* The overflow is reported again, although the program has accepted the connections. */
 static void overflow_twice(int listener, uint16_t port)
 {
 	for (int i = 0; i < 2; i++) {
@@ -727,11 +736,11 @@ ECB_TEST_LIMIT(connections_wait_for_descriptors, 60, 256, 0)
 
 	listener = listener_of(&port);
 	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
-	/* More than are accepted in a listener's turn. */
+	/* More connections than one turn of a listener accepts. */
 	while (many < 100)
 		callers[many++] = caller_of(port, NULL);
 	overflow();
-	/* There are descriptors, and nothing may be delivered. */
+	/* Descriptors are available, but no event may be delivered. */
 	ecb_deliver(&ecb, 0);
 	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_FLUSH), 0);
 	CHECK_EQ(ecb.control->held, 1);
@@ -744,7 +753,7 @@ ECB_TEST_LIMIT(connections_wait_for_descriptors, 60, 256, 0)
 	CHECK_EQ(ecb.control->overflows, 1);
 	overflow_twice(listener, port);
 	CHECK_EQ(ecb.control->overflows, 3);
-	/* The listener goes while it waits for a descriptor. */
+	/* The listener is closed while a connection waits for a descriptor. */
 	ecb_deliver(&ecb, 0);
 	callers[many] = caller_of(port, NULL);
 	overflow();
@@ -769,8 +778,9 @@ static void *make_block(void *arg)
 }
 
 /*
- * What isn't accepted now is with the next connection. The owner makes them
- * itself, so it would wait for ever in an accept4() that blocks.
+ * A connection that isn't accepted now is accepted with the next one. The owner
+ * makes the connections itself, so it would wait forever in an accept4() that
+ * blocks.
  */
 ECB_TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30, 256, ALL_GROUPS)
 {
@@ -780,8 +790,9 @@ ECB_TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30, 256, ALL_GRO
 
 	listener = listener_of(&port);
 	/*
-	 * Room for all connections: while the other thread has no processor, the
-	 * listener may block for so long that none is accepted.
+	 * Room for all connections. While the other thread has no processor, the
+	 * listener may stay in blocking mode for so long that no connection is
+	 * accepted.
 	 */
 	CHECK_EQ(listen(listener, 4096), 0);
 	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
@@ -801,7 +812,7 @@ ECB_TEST_LIMIT(a_listener_that_blocks_does_not_block_its_owner, 30, 256, ALL_GRO
 	CHECK(accepted > 10);
 }
 
-/* Ends. */
+/* The end of a block. */
 
 static void *wait_until_over(void *arg)
 {
@@ -810,7 +821,10 @@ static void *wait_until_over(void *arg)
 	return arg;
 }
 
-/* The owner has descriptors of its own; the last thread with the others ends. */
+/*
+ * The owner gets its own descriptor table. The last thread that uses the first table
+ * ends.
+ */
 ECB_TEST(a_block_outlives_its_first_descriptors, 8, ALL_GROUPS)
 {
 	pthread_t thread;
@@ -819,7 +833,7 @@ ECB_TEST(a_block_outlives_its_first_descriptors, 8, ALL_GROUPS)
 	CHECK_EQ(unshare(CLONE_FILES), 0);
 	over = true;
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	/* It closes them behind pthread_join(). */
+	/* The thread closes the table after pthread_join() has returned. */
 	usleep(20000);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	say(fds[1]);
@@ -851,7 +865,7 @@ TEST(a_block_ends_with_its_descriptor_and_memory)
 	CHECK(hung_up(fds[1]));
 }
 
-/* In a child: watch, and tell the parent by the pipe that it is so. */
+/* Watches in a child, and notifies the parent by the pipe. */
 static pid_t watching(int fd, int ready, bool notifies)
 {
 	pid_t pid = fork();
@@ -920,8 +934,8 @@ TEST(exec_ends_a_block)
 	status_of(pid);
 }
 
-/* It has the descriptor, not the events, and doesn't keep files open. */
-TEST(a_child_does_not_keep_what_is_watched)
+/* The child has the descriptor, but not the events, and doesn't keep files open. */
+TEST(a_child_does_not_keep_watched_files)
 {
 	int fds[2], gate[2];
 	pid_t pid;

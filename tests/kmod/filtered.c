@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Nobody is passed by: a seccomp filter decides about calls that are made of
- * entries, too. Runs in a guest, as root, with the module's own interface.
+ * No call bypasses a seccomp filter: the filter decides about the calls of entries,
+ * too. Runs in a guest, as root, with the module's own interface.
  */
 #include "raw.h"
 
@@ -9,18 +9,21 @@
 #include <linux/seccomp.h>
 #include <sys/ptrace.h>
 
-/* A filter may be installed later. */
+/* A test whose registration permits a later filter. */
 #define LATER_TEST(id)							\
 	RAW_TEST_WITH(id, 20, 1, FLEXSC_REGISTER_FILTERED_LATER)
 
-/* From now on this call of the thread, and of those it makes, fails so. */
+/*
+ * From now on this call fails with ENOTNAM, in this thread and in those that it
+ * creates.
+ */
 static void filter(int nr, unsigned int flags)
 {
 	CHECK_EQ(filter_install(&nr, 1, SECCOMP_RET_ERRNO | ENOTNAM,
 				SECCOMP_RET_ALLOW, flags), 0);
 }
 
-/* The result of a call, made by whoever may. */
+/* The result of a call, made by any thread. */
 static int64_t call(unsigned int nr)
 {
 	raw_post(&raw, 0, 0, nr);
@@ -44,9 +47,7 @@ static int try_register(uint32_t flags)
 	return err;
 }
 
-/* Filters. */
-
-TEST(under_a_filter_registering_is_refused)
+TEST(registering_under_a_filter_is_refused)
 {
 	filter(SYS_getppid, 0);
 	CHECK_EQ(try_register(0), -EPERM);
@@ -60,7 +61,7 @@ TEST(a_filter_sees_what_bounces)
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED);
 	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
 	CHECK_EQ(call(SYS_getpid), getpid());
-	/* By a thread, which carries the filter: not by the owner. */
+	/* A thread that is under the filter makes the call, not the owner. */
 	CHECK(raw.threads > 0);
 	CHECK_EQ(call(SYS_gettid), -EOPNOTSUPP);
 	raw_close(&raw);
@@ -85,8 +86,8 @@ LATER_TEST(a_filter_that_comes_later_sees_what_bounces)
 	CHECK(raw.threads > 0);
 }
 
-/* Threads that aren't under it are sent home, whatever they did. */
-LATER_TEST(a_filter_that_comes_later_is_not_for_older_threads)
+/* Threads that aren't under the filter leave the kernel, whatever they execute. */
+LATER_TEST(a_later_filter_does_not_apply_to_older_threads)
 {
 	char byte = 0;
 
@@ -98,7 +99,7 @@ LATER_TEST(a_filter_that_comes_later_is_not_for_older_threads)
 	filter(SYS_getppid, 0);
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(call(SYS_getppid), -ENOTNAM);
-	/* What one of them executes goes on to its end. */
+	/* A call that such a thread executes continues to its end. */
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	while (raw_reap(&raw) == 0)
 		CHECK(raw_wait(&raw, FOREVER) >= 0);
@@ -106,7 +107,7 @@ LATER_TEST(a_filter_that_comes_later_is_not_for_older_threads)
 	CHECK_EQ(call(SYS_getppid), -ENOTNAM);
 }
 
-/* All threads that there are come under it: that is what the flag is for. */
+/* The flag puts all existing threads under the filter. */
 LATER_TEST(a_filter_for_all_threads_reaches_syscall_threads)
 {
 	raw_thread(&raw);
@@ -118,7 +119,7 @@ LATER_TEST(a_filter_for_all_threads_reaches_syscall_threads)
 
 #define TRACED_MOST	8
 
-/* The syscall threads: all but the first. */
+/* The syscall threads: all threads but the first. */
 static int other_threads(pid_t tids[TRACED_MOST])
 {
 	struct dirent *entry;
@@ -135,7 +136,7 @@ static int other_threads(pid_t tids[TRACED_MOST])
 	return n;
 }
 
-/* They are stopped by a tracer, out of their ioctls, until it is told. */
+/* A tracer stops the threads outside their ioctls, until it gets a byte. */
 static pid_t trace_others(int go[2])
 {
 	pid_t pid, tids[TRACED_MOST];
@@ -163,8 +164,8 @@ static pid_t trace_others(int go[2])
 }
 
 /*
- * A sleep that was interrupted goes on in the thread that began it. If that is
- * under a filter by then it is made again, where the filter sees it.
+ * An interrupted sleep continues in the thread that began it. If this thread is
+ * under a filter by then, the call is made again, so that the filter sees it.
  */
 LATER_TEST(a_filter_sees_a_sleep_that_goes_on)
 {
@@ -186,7 +187,7 @@ LATER_TEST(a_filter_sees_a_sleep_that_goes_on)
 	CHECK_EQ(raw.entries[0].ret, -ENOTNAM);
 }
 
-/* For those who may not call ioctl(). */
+/* For programs that may not call ioctl(). */
 static long command(unsigned int number, uint64_t arg)
 {
 	return raw_syscall(SYS_lseek, (uint64_t)raw.fd, number | arg << 8,
@@ -218,7 +219,7 @@ RAW_TEST(commands_go_by_lseek)
 	CHECK(lseek(raw.fd, 0, SEEK_END) == -1 && errno == EINVAL);
 }
 
-LATER_TEST(where_no_thread_can_be_made_calls_come_back)
+LATER_TEST(calls_come_back_if_no_thread_can_be_created)
 {
 	filter(SYS_getppid, 0);
 	raw_post(&raw, 0, 0, SYS_getppid);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process that means ill. While its calls run, its threads write anything
- * anywhere into the memory that it shares with the kernel. They call every ioctl
- * with anything, unmap, protect, close and fork. They lock, pass, duplicate and
- * replace files that are watched. Beside them the owner of a block executes a
- * privileged program. Nothing but the process's own calls may suffer: the kernel
- * doesn't complain, and the process can always be ended. The privileged program isn't
- * interrupted, and an honest process beside it sees right results only.
+ * A malicious process. While its calls run, its threads write arbitrary values into
+ * the memory that it shares with the kernel. They call every ioctl with arbitrary
+ * arguments, unmap, protect, close and fork. They lock, pass, duplicate and replace
+ * watched files. Beside them, the owner of a block executes a privileged program.
+ * Only the process's own calls may suffer: the kernel doesn't complain, and the
+ * process can always be ended. The privileged program isn't interrupted, and an
+ * honest process beside it gets correct results only.
  *
  *	kmod-fuzz [seed=N] [rounds=N] [ms=N]
  *
- * A round is one such process, in a cell, for the kernel makes any call that it
- * scribbles. By its seed it is under a filter, has all capabilities over a user
- * namespace and a pid namespace of its own, or has no syscall threads, so that
- * whoever waits is alone. Runs in a guest, as root.
+ * A round is one such process, in a cell, because the kernel may make any call that
+ * the process has written. Depending on its seed, the process is under a filter, has
+ * all capabilities over its own user and pid namespaces, or has no syscall threads,
+ * so that a waiting thread is alone. Runs in a guest, as root.
  */
 #include "ecb.h"
 #include "scribble.h"
@@ -33,7 +33,7 @@
 static uint64_t round_seed;
 static __thread sigjmp_buf again;
 
-/* What its threads do, over and over. */
+/* The actions of its threads, repeated. */
 
 static void post(void)
 {
@@ -67,7 +67,7 @@ static void serve(void)
 	const int result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &args);
 	const struct flexsc_entry *entry = &raw.entries[args.index];
 
-	/* Whatever call it is by now. */
+	/* By now the entry may hold any call. */
 	if (result == FLEXSC_SERVE_BOUNCE && one_in(2))
 		args.ret = syscall(entry->nr, entry->args[0], entry->args[1],
 				   entry->args[2], entry->args[3],
@@ -99,7 +99,7 @@ static void set_policy(void)
 	ioctl(raw.fd, FLEXSC_IOC_GET_POLICY, scribble_address());
 }
 
-/* A registration that is refused, most of the time. */
+/* Registers again, which is mostly refused. */
 static void register_another(void)
 {
 	struct flexsc_register args = {
@@ -123,7 +123,7 @@ static void register_another(void)
 	close(fd);
 }
 
-/* Interrupt what is executed, if not by the rules. */
+/* Interrupts executing entries, sometimes against the protocol. */
 static void cancel(void)
 {
 	uint32_t index = scribble_index();
@@ -166,14 +166,14 @@ static void control(void)
 }
 
 /*
- * Events: a block whose owner is one thread. What is watched changes all the
- * time, and other threads write to the block's memory.
+ * Events: one thread owns a block. The watched files change constantly, and other
+ * threads write to the block's memory.
  */
 static struct ecb block;
 static atomic_bool block_open;
 static int sources[16];
 
-/* Another source under the same number, most of the time. */
+/* Creates another source, mostly with the same number. */
 static void new_source(int *fd)
 {
 	const struct itimerspec often = { { 0, 100000 }, { 0, 100000 } };
@@ -204,7 +204,7 @@ static void new_source(int *fd)
 	if (both[1] >= 0) {
 		if (one_in(2))
 			ioctl(both[1], 0x5421 /* FIONBIO */, &(int){ 1 });
-		/* What it was is still watched, or it is closed at once. */
+		/* The replaced file is still watched, or it is closed at once. */
 		dup2(both[1], sources[below(16)]);
 		close(both[1]);
 	}
@@ -215,7 +215,7 @@ static void listen_on(int *fd)
 	const struct sockaddr any = { .sa_family = AF_UNIX };
 	int fresh = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
-	/* A name of the kernel's choice. */
+	/* The kernel chooses the name. */
 	bind(fresh, &any, sizeof(any.sa_family));
 	listen(fresh, 4);
 	close(*fd);
@@ -236,7 +236,7 @@ static void call_somebody(int *fd)
 		sources[below(16)] = caller;
 }
 
-/* Locks that the kernel merges, cuts and removes, of files that are watched. */
+/* Locks watched files, such that the kernel merges, splits and removes locks. */
 static void lock_something(int *fd)
 {
 	struct flock lock = {
@@ -250,7 +250,7 @@ static void lock_something(int *fd)
 	fcntl(*fd, one_in(3) ? F_OFD_SETLK : F_SETLK, &lock);
 }
 
-/* Any file, in a socket that may be watched by the block that is sent. */
+/* Passes any file in a socket. The block that is passed may watch this socket. */
 static void pass_something(int *fd)
 {
 	const int files[] = { sources[below(16)], raw.fd, block.fd, block.fd };
@@ -270,7 +270,7 @@ static void take_something(int *fd)
 	*source = taken;
 }
 
-/* Any file takes a number that was, or is about to be, accepted. */
+/* Gives a file the number of another one that was accepted, or is about to be. */
 static void replace_something(int *fd)
 {
 	const int number = 3 + (int)below(61);
@@ -328,7 +328,7 @@ static void watch_something(void)
 
 static void own_events(void)
 {
-	/* One thread has this role: the owner. */
+	/* One thread plays the owner. */
 	if (!atomic_load(&block_open)) {
 		signal(SIGURG, SIG_IGN);
 		if (ecb_try_open(&block, 1 + (uint32_t)below(100), 0) < 0) {
@@ -379,8 +379,8 @@ static void scribble_events(void)
 }
 
 /*
- * The owner of a block becomes a privileged program, while another process, which
- * keeps the memory that the block was made in, has its events come.
+ * The owner of a block becomes a privileged program. Meanwhile another process,
+ * which keeps the memory in which the block was created, causes its events.
  */
 static struct ecb own;
 static char helper_stack[16384] __attribute__((aligned(16)));
@@ -402,7 +402,7 @@ static int help(void *arg)
 	_exit(arg != NULL);
 }
 
-/* What the program sleeps for is a timer. It may keep what is watched. */
+/* The program sleeps until a timer expires. It may inherit watched files. */
 static void prepare_files(void)
 {
 	const struct itimerspec soon = { .it_value = { 0, 30000000 } };
@@ -429,7 +429,10 @@ static void become_privileged(void)
 	execl(VICTIM, VICTIM, NULL);
 }
 
-/* In a child: the area, if it is there, and a file that isn't the child's. */
+/*
+ * Runs in a child: uses the area, if it is mapped, and a file that belongs to the
+ * parent.
+ */
 static void haunt(void)
 {
 	signal(SIGSEGV, SIG_DFL);
@@ -441,7 +444,7 @@ static void haunt(void)
 	_exit(0);
 }
 
-/* A process of its own, with the same memory and other rights. */
+/* A separate process with the same memory and other permissions. */
 
 static int be_twin(void *arg)
 {
@@ -454,7 +457,7 @@ static int be_twin(void *arg)
 	_exit(arg != NULL);
 }
 
-/* One thread has this role, and waits for the twin, which uses its "again". */
+/* One thread plays this role, and waits for the twin, which uses its "again". */
 static void twin(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
@@ -501,14 +504,14 @@ static void map(void)
 		     (one_in(4) ? MAP_PRIVATE : MAP_SHARED) | MAP_FIXED,
 		     raw.fd, (off_t)offset);
 		break;
-	default:	/* as it was */
+	default:	/* without a change */
 		mmap(area, raw.args.area, PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_FIXED, raw.fd, 0);
 	}
 	usleep((useconds_t)below(1000));
 }
 
-/* The process. */
+/* The process and its roles. */
 
 static const struct role {
 	void (*run)(void);
@@ -540,7 +543,7 @@ static void *thread(void *arg)
 	return NULL;
 }
 
-/* A filter that forbids nothing: all calls bounce. */
+/* A filter that permits everything: all calls bounce. */
 static void filter(void)
 {
 	struct sock_filter allow =
@@ -551,7 +554,7 @@ static void filter(void)
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-/* A few to play with. */
+/* Opens some files for the calls. */
 static void open_things(void)
 {
 	things[0] = open("file", O_RDWR | O_CREAT, 0600);
@@ -562,7 +565,7 @@ static void open_things(void)
 	things[7] = -1;
 }
 
-/* The first of a pid namespace, over which it has all capabilities. */
+/* The first process of a pid namespace, with all capabilities over it. */
 static void reign(void)
 {
 	int status;
@@ -626,7 +629,7 @@ static void attack(void)
 	raise(SIGKILL);
 }
 
-TEST_LIMIT(scribbling_harms_nobody_else, 3600)
+TEST_LIMIT(scribbling_harms_no_other_process, 3600)
 {
 	const unsigned long seed = test_parameter("seed", (unsigned long)now_ns());
 	const unsigned long rounds = test_parameter("rounds", 10);
@@ -637,7 +640,7 @@ TEST_LIMIT(scribbling_harms_nobody_else, 3600)
 	cell_init();
 	system_install("/bin/kmod-victim", VICTIM);
 	honest_start(&honest);
-	/* An honest block. */
+	/* An honest event control block. */
 	ecb_begin(8, 0, ALL_GROUPS);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
 	for (unsigned int i = 0; i < rounds; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A signal's handler runs on a syscall thread, because the call that it makes
- * lets the signal through (ppoll() and its kin) or the thread does. The entry
- * ends as a plain call of such a thread does. Runs in a guest, as root.
+ * A signal handler runs on a syscall thread, because the call unblocks the signal
+ * (ppoll() and similar calls), or the thread itself does. The entry has to end like
+ * a plain call of such a thread. Runs in a guest, as root.
  */
 #include "raw.h"
 
@@ -68,7 +68,7 @@ static void begin(int flags)
 	atomic_store(&handled, 0);
 }
 
-/* A signal for whichever thread lets it through. */
+/* Sends a signal to whichever thread doesn't block it. */
 static void interrupt_once(void)
 {
 	const int before = atomic_load(&handled);
@@ -78,7 +78,7 @@ static void interrupt_once(void)
 		usleep(1000);
 }
 
-/* The oracle. */
+/* The oracle: plain calls. */
 
 static atomic_int plain_tid;
 static bool plain_open;
@@ -113,10 +113,10 @@ static int64_t plainly(struct waiting *call, bool open, bool feed)
 	return (intptr_t)ret;
 }
 
-/* serve_openly() has to make the call, and no other thread. */
+/* serve_openly() has to execute the entry, and no other thread. */
 static bool alone;
 
-/* Of an entry, which a syscall thread executes: the owner kicks first. */
+/* Makes the call as an entry, which a syscall thread executes: the owner kicks first. */
 static int64_t posted(const struct waiting *call, bool feed)
 {
 	const struct flexsc_entry *entry;
@@ -126,7 +126,10 @@ static int64_t posted(const struct waiting *call, bool feed)
 	memcpy(raw.entries[0].args, call->args, sizeof(call->args));
 	raw_push(&raw, 0);
 	while (raw.entries[0].status != FLEXSC_BUSY) {
-		/* While that one is on its way, a kick may ask for another. */
+		/*
+		 * Until that thread has taken the entry, a kick may request another
+		 * thread.
+		 */
 		if (alone)
 			CHECK(ioctl(raw.fd, FLEXSC_IOC_KICK) >= 0);
 		else
@@ -148,7 +151,7 @@ static void compare(int flags)
 
 	begin(flags);
 	make_calls(calls);
-	/* Those with a mask of their own. */
+	/* The calls with a signal mask. */
 	for (int i = 0; i < CALLS - 1; i++) {
 		test_note("%s", calls[i].name);
 		CHECK_EQ(plainly(&calls[i], false, false), -EINTR);
@@ -167,7 +170,7 @@ TEST(a_restarting_handler_ends_a_call_with_a_mask)
 	compare(SA_RESTART);
 }
 
-/* A syscall thread that lets the signal through by itself. */
+/* A syscall thread that doesn't block the signal. */
 static void *serve_openly(void *arg)
 {
 	struct flexsc_serve serve = SERVE_FIRST;

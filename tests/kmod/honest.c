@@ -15,7 +15,7 @@ struct job {
 	char content[SIZE];
 	char got[BATCH][64];
 	uint64_t expected[BATCH];		/* results */
-	uint64_t offset[BATCH];		/* ... of a pread */
+	uint64_t offset[BATCH];		/* of a pread */
 	bool reads[BATCH];
 };
 
@@ -35,7 +35,7 @@ static void prepare(struct job *job)
 	raw_open(&job->raw, 2, 0);
 }
 
-/* One call; each entry of the batch is another. */
+/* Posts one call. Each entry of the batch is a different one. */
 static void post(struct job *job, uint32_t i)
 {
 	static const struct timespec soon = { 0, 200000 };
@@ -68,7 +68,7 @@ static void post(struct job *job, uint32_t i)
 	}
 }
 
-/* What was written to the pipe comes out of it, by calls as well. */
+/* Reads from the pipe what was written to it, by calls as well. */
 static void drain(struct job *job)
 {
 	struct raw *raw = &job->raw;
@@ -127,7 +127,10 @@ void honest_start(struct honest *honest)
 		live(honest);
 		test_leave();
 	}
-	/* Who is forked from now on, and does what it likes, hasn't got it. */
+	/*
+	 * Processes that are forked from now on, and behave arbitrarily, don't get
+	 * the page.
+	 */
 	CHECK_EQ(madvise(honest->shared, 4096, MADV_DONTFORK), 0);
 	honest_check(honest);
 }

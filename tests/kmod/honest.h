@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A well-behaved process with a registration of its own: beside it others do
- * what they like, and it must see right results only. It is another user than
- * they are.
+ * A well-behaved process with its own registration. It must get correct results
+ * only, whatever other processes do. It runs as another user.
  */
 #ifndef FLEXSC_TESTS_HONEST_H
 #define FLEXSC_TESTS_HONEST_H
@@ -15,13 +14,13 @@
 struct honest {
 	pid_t pid;
 	struct {
-		_Atomic uint64_t calls;		/* whose results were right */
+		_Atomic uint64_t calls;		/* calls with correct results */
 		atomic_bool ending;
 	} *shared;
 };
 
 void honest_start(struct honest *honest);
-/* Does it get on? It has a while for it. */
+/* Fails unless the process makes progress within some time. */
 void honest_check(struct honest *honest);
 void honest_end(struct honest *honest);
 

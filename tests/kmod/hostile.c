@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Event control blocks in the hands of a user who means ill: nobody, who may use
- * the module and has no other right. Each test is one attack, and says what must
- * hold. In all of them the kernel doesn't complain, and nothing of the module's
- * is left once the processes are gone. Runs in a guest, as root, with victim.c.
+ * Attacks with event control blocks, by a malicious user: nobody, who may use the
+ * module and has no other rights. Each test is one attack, and checks what must
+ * hold. In none of them does the kernel complain, or the module keep anything once
+ * the processes have ended. Runs in a guest, as root, with victim.c.
  */
 #include "ecb.h"
 
@@ -14,14 +14,14 @@
 
 static char stacks[8][65536] __attribute__((aligned(16)));
 
-/* The module has none but for files: blocks, and /dev/flexsc. */
+/* The module's only references are files: blocks, and /dev/flexsc. */
 static void expect_nothing_left(void)
 {
 	CHECK(falls_to(system_module_references, 0));
 	CHECK_EQ(system_mappings(), 0);
 }
 
-/* A process of nobody's does this. */
+/* Runs "run" in a process of user nobody. */
 static void attack(void (*run)(void))
 {
 	IN_CHILD {
@@ -31,7 +31,7 @@ static void attack(void (*run)(void))
 	expect_nothing_left();
 }
 
-/* Others see no lock of a watch, and may lock the whole file. */
+/* Other processes see no lock of a watch, and can lock the whole file. */
 static void watch_and_look(void)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -55,15 +55,18 @@ TEST(a_watch_is_no_lock)
 
 static atomic_bool over;
 
-/* Who executed another program is another's business. */
+/* A thread that executes another program must not be affected any more. */
 
 static struct {
-	int ready[2];	/* from the victim: it begins to sleep */
+	int ready[2];	/* from the victim: it is about to sleep */
 	int go[2];	/* to the attacker */
 	int gate[2];	/* to the victim: the end */
 } pipes;
 
-/* The victim, which "prepare" becomes after it started the attacker, is unharmed. */
+/*
+ * "prepare" starts the attacker, and then the process becomes the victim, which must
+ * not be interrupted.
+ */
 static void attack_victim(void (*prepare)(void))
 {
 	int status;
@@ -89,7 +92,7 @@ static void attack_victim(void (*prepare)(void))
 	expect_nothing_left();
 }
 
-/* With the memory that the block's owner had, and a descriptor of the block. */
+/* Shares the memory that the block's owner had, and has a descriptor of the block. */
 static int kick_often(void *arg)
 {
 	hear(pipes.go[0]);
@@ -97,7 +100,7 @@ static int kick_often(void *arg)
 		ecb.control->notify = i & 1;
 		ecb.control->waiting = ~i & 1;
 		ecb.control->critical = 0;
-		/* It may be refused. */
+		/* The kick may be refused. */
 		ioctl(ecb.fd, FLEXSC_ECB_KICK, 1UL);
 		if (i % 16 == 0)
 			sched_yield();
@@ -120,7 +123,7 @@ TEST_LIMIT(a_kick_does_not_reach_the_next_program, 60)
 enum { SOURCES = 300 };
 static int sources[SOURCES];
 
-/* A child has the sources, and with them whatever watches them. */
+/* A child holds the sources, and with them the watches. */
 static void start_writer(void)
 {
 	const uint64_t one = 1;
@@ -142,7 +145,7 @@ static void start_writer(void)
 	_exit(0);
 }
 
-/* The program that is executed keeps the block's descriptor. */
+/* The executed program keeps the block's descriptor. */
 static void start_writer_to_the_program(void)
 {
 	start_writer();
@@ -154,13 +157,13 @@ TEST_LIMIT(an_event_does_not_reach_the_next_program, 60)
 	attack_victim(start_writer_to_the_program);
 }
 
-/* The child alone keeps the descriptor. */
+/* Only the child keeps the descriptor. */
 TEST_LIMIT(an_event_of_a_kept_block_does_not_reach_the_next_program, 60)
 {
 	attack_victim(start_writer);
 }
 
-/* Connections that never end. */
+/* An endless series of connections. */
 
 static struct sockaddr_un address;
 static socklen_t address_size;
@@ -193,7 +196,7 @@ static int connect_always(void *arg)
 	return *(int *)arg;
 }
 
-/* Close what was accepted, and give its slot back. */
+/* Closes accepted connections, and returns their slots. */
 static int close_always(void *arg)
 {
 	for (uint32_t i = 1;; i = i % (ecb.args.events - 1) + 1) {
@@ -224,13 +227,13 @@ static void accept_for_ever(pid_t *helpers, int ready)
 		CHECK(helpers[i] > 0);
 	}
 	say(ready);
-	/* For a group that never comes. */
+	/* Waits for a group without events. */
 	for (;;)
 		ecb_wait(&ecb, 1U << 31, UINT64_MAX);
 }
 
-/* Helpers, which are processes of their own, see to it that there are more. */
-TEST_LIMIT(an_owner_that_accepts_for_ever_can_be_killed, 60)
+/* Helper processes make new connections constantly. */
+TEST_LIMIT(an_owner_that_accepts_forever_can_be_killed, 60)
 {
 	pid_t *helpers = system_share();
 	uint64_t begin, took;
@@ -242,7 +245,7 @@ TEST_LIMIT(an_owner_that_accepts_for_ever_can_be_killed, 60)
 	if (!pid)
 		accept_for_ever(helpers, ready[1]);
 	hear(ready[0]);
-	/* They are at it. */
+	/* By now the helpers are busy. */
 	sleep_ms(1000);
 	begin = now_ns();
 	CHECK_EQ(kill(pid, SIGKILL), 0);
@@ -257,12 +260,12 @@ TEST_LIMIT(an_owner_that_accepts_for_ever_can_be_killed, 60)
 	expect_nothing_left();
 }
 
-/* Files that hold each other. */
+/* Files that hold references to each other. */
 
 /* Nearly all that a user may have. */
 #define MOST	(MEMLOCK / sizeof(struct flexsc_event_slot) * 3 / 4)
 
-/* The block's file lies in the socket that the block watches. */
+/* The block's file is queued in the socket that the block watches. */
 static void watch_own_way(void)
 {
 	int fds[2];
@@ -273,7 +276,7 @@ static void watch_own_way(void)
 	CHECK_EQ(pass_file(fds[1], ecb.fd), 0);
 }
 
-/* Two blocks, each in a socket that the other one watches. */
+/* Two blocks: each is queued in a socket that the other one watches. */
 static void watch_each_other(void)
 {
 	struct ecb other;
@@ -289,7 +292,7 @@ static void watch_each_other(void)
 	CHECK_EQ(pass_file(more[1], ecb.fd), 0);
 }
 
-/* The block's file waits with a connection that isn't accepted. */
+/* The block's file is queued in a connection that isn't accepted. */
 static void watch_a_backlog(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -306,7 +309,7 @@ static void have_most(void)
 	ecb_open(&ecb, MOST, 0);
 }
 
-/* What a user may lock is the user's again, and the module can be unloaded. */
+/* Afterwards the user can lock the memory again, and the module can be unloaded. */
 static void expect_end_of(void (*run)(void))
 {
 	const struct rlimit limit = { MEMLOCK, MEMLOCK };
@@ -331,7 +334,10 @@ TEST(a_block_in_the_backlog_that_it_watches_ends)
 	expect_end_of(watch_a_backlog);
 }
 
-/* The block's own descriptor takes the number of what was just accepted. */
+/*
+ * Gives the block's own descriptor the number of the connection that was just
+ * accepted.
+ */
 static void *replace_always(void *arg)
 {
 	const int number = *(int *)arg;
@@ -370,7 +376,10 @@ static void replace_what_is_accepted(void)
 		struct flexsc_event_slot event;
 
 		ecb_wait(&ecb, 1, 50 * MS);
-		/* Each close() may accept another connection, so events may never end. */
+		/*
+		 * Each close() may accept another connection, so events may never
+		 * end.
+		 */
 		while (now_ns() < end && ecb_next(&ecb, 3, &event)) {
 			events++;
 			if (event.fd > number)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clients of an HTTP server on this host. Each has a connection, which it keeps, and
- * asks for the files of a folder in turn. Each answer has to be the file, byte for
- * byte.
+ * Clients of an HTTP server on this host. Each client has one persistent connection,
+ * and requests the files of a folder in turn. Each response has to be the file, byte
+ * for byte.
  *
  *	kmod-http PORT CLIENTS REQUESTS FOLDER FILE...
  *
- * REQUESTS is the number per client. Prints how many answers were right in all; the
+ * REQUESTS is the number per client. Prints how many responses were correct. The
  * status is 0 if all were.
  */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define PATIENCE_S	60	/* for anything: a guest may be slow */
+#define PATIENCE_S	60	/* limit for any wait: a guest may be slow */
 #define STACK		(256 * 1024)
 
 struct file {
@@ -77,7 +77,7 @@ static FILE *connect_to_server(void)
 		       NULL : fdopen(fd, "r");
 }
 
-/* An answer: 200, the file's length, and its bytes. */
+/* Is the response correct: status 200, the file's length, and its bytes? */
 static bool is_answered(FILE *server, const struct file *file)
 {
 	static const char field[] = "Content-Length: ";
@@ -109,7 +109,7 @@ static void *run_client(void *arg)
 		dprintf(fileno(server), "GET /%s HTTP/1.1\r\nHost: guest\r\n\r\n",
 			file->name);
 		if (!is_answered(server, file)) {
-			warnx("client %u, request %u, /%s: the answer is wrong",
+			warnx("client %u, request %u, /%s: the response is wrong",
 			     number, i, file->name);
 			break;
 		}
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; files && i < file_count; i++)
 		read_file(&files[i], argv[4], argv[5 + i]);
 	run_clients(clients);
-	printf("%u of %u answers were right\n", atomic_load(&right),
+	printf("%u of %u responses were correct\n", atomic_load(&right),
 	       clients * requests);
 	return atomic_load(&right) != clients * requests;
 }

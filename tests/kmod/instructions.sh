@@ -1,15 +1,16 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT
-# Where a guest's clock counts instructions, flexsc study --raw pollute counts those of
-# a system call, as tests/kmod/vm/instructions.py has it do: TAP. The call's number is the
-# same each time, a larger call has a larger number, and the work's is the same for
-# each call.
+#
+# If a guest's clock counts instructions, flexsc study --raw pollute counts those of a
+# system call, as in tests/kmod/vm/instructions.py: TAP. The count of a call is the same
+# each time, a larger call has a larger count, and the work between has the same count
+# for each call.
 set -u
 
 count=0
 failed=0
 
-# result STATUS TEXT: a test is over.
+# result STATUS TEXT: print the result of a test.
 result() {
 	count=$((count + 1))
 	if [ "$1" = 0 ]; then
@@ -20,13 +21,13 @@ result() {
 	fi
 }
 
-# samples SERIES FILE: one a line, in their order.
+# samples SERIES FILE: print one sample per line, in their order.
 samples() {
 	sed -n "s/.*\"$1\": \[\([^]]*\)\].*/\1/p" "$2" | tr ',' '\n' | tr -d ' ' |
 		sort -n
 }
 
-# middle SERIES CALL: the median of the samples.
+# middle SERIES CALL: print the median of the samples.
 middle() {
 	samples "$1" "/tmp/$2" | sed -n 6p
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The kernel module by its own interface: what libflexsc doesn't use of it, and
- * what it has to refuse. Runs in a guest, as root.
+ * The kernel module's own interface: the parts that libflexsc doesn't use, and what
+ * the module has to refuse. Runs in a guest, as root.
  */
 #include "raw.h"
 
@@ -30,7 +30,7 @@ RAW_TEST_WITH(a_batch_is_executed, 20, 1024, 0)
 	}
 }
 
-RAW_TEST(what_acts_on_the_thread_is_refused)
+RAW_TEST(calls_that_act_on_the_thread_are_refused)
 {
 	CHECK_EQ(CALL(SYS_gettid), -EOPNOTSUPP);
 	CHECK_EQ(CALL(SYS_exit), -EOPNOTSUPP);
@@ -40,7 +40,10 @@ RAW_TEST(what_acts_on_the_thread_is_refused)
 	CHECK_EQ(CALL(65535), -ENOSYS);
 }
 
-/* What the module has to answer, unless it makes the call: 0. */
+/*
+ * Returns the error with which the module has to refuse the call; 0: it makes the
+ * call.
+ */
 static int64_t refusal(unsigned int nr)
 {
 	switch (flexsc__call_info(nr)->class) {
@@ -57,7 +60,10 @@ static int64_t refusal(unsigned int nr)
 	}
 }
 
-/* Calls that came after 6.1: the module of an older kernel can't know them. */
+/*
+ * Calls that are newer than Linux 6.1: the module of an older kernel doesn't know
+ * them.
+ */
 static bool is_newer(unsigned int nr)
 {
 	const char *name = flexsc__call_info(nr)->name;
@@ -66,7 +72,7 @@ static bool is_newer(unsigned int nr)
 	       (name && strstr(name, "probe"));
 }
 
-/* Its result: the error, or 0. */
+/* Returns the call's error, or 0. */
 static int64_t plain(unsigned int nr)
 {
 	long ret = syscall(nr, -1L, -1L, -1L, -1L, -1L, -1L);
@@ -75,10 +81,10 @@ static int64_t plain(unsigned int nr)
 }
 
 /*
- * With arguments that mean nothing each call says what a plain one says. Some
- * are there once (a session), so the plain one is made twice.
+ * With invalid arguments, each call has to return the error of a plain call. Some
+ * calls succeed once (setsid()), so the plain call is made twice.
  */
-RAW_TEST(what_the_table_allows_is_executed_and_nothing_else)
+RAW_TEST(only_calls_that_the_table_allows_are_executed)
 {
 	int executed = 0;
 	int64_t expected, ret;
@@ -192,7 +198,7 @@ TEST(bad_registrations_are_refused)
 	close(fd);
 }
 
-/* It would post its parent's calls. */
+/* With the pages, a child would post calls of its parent. */
 RAW_TEST(a_child_does_not_have_the_pages)
 {
 	unsigned char here;
@@ -202,8 +208,11 @@ RAW_TEST(a_child_does_not_have_the_pages)
 		CHECK(mincore(raw.shared, 4096, &here) && errno == ENOMEM);
 }
 
-/* udev gives it to a group; what the guest's root did to it doesn't count. */
-TEST(the_device_is_not_for_everybody)
+/*
+ * The default that udev sees is a group's access. The guest's root may have changed
+ * the mode itself.
+ */
+TEST(the_device_is_for_a_group_only)
 {
 	char text[256];
 	ssize_t n;
@@ -226,7 +235,7 @@ RAW_TEST(bad_threads_are_refused)
 	bad = good;
 	bad.reserved = 1;
 	CHECK(is_refused(raw.fd, FLEXSC_IOC_SERVE, &bad, EINVAL));
-	/* What it never had in hand is nothing to go on with. */
+	/* A thread can't continue with an entry that it has never taken. */
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
 	for (uint32_t i = 0; i < 128; i++) {
 		bad = good;
@@ -243,7 +252,7 @@ TEST(memory_is_limited)
 	int fd = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
 
 	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
-	/* Root may lock what it likes; somebody else may not. */
+	/* Root may lock any amount of memory, and other users may not. */
 	CHECK_EQ(syscall(SYS_setresuid, 1000, 1000, 1000), 0);
 	CHECK(is_refused(fd, FLEXSC_IOC_REGISTER, &args, ENOMEM));
 	args.pages = 8;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What stops a process, or a thread of it, while calls are in flight: signals,
- * the freezer, setuid(), delayed work, exec(). And that what the kernel makes
- * again is made again, unseen. Runs in a guest, as root.
+ * Events that stop a process or one of its threads while calls are in flight:
+ * signals, the freezer, setuid(), task work, exec(). Calls that the kernel restarts
+ * are restarted transparently. Runs in a guest, as root.
  */
 #include "raw.h"
 #include "system.h"
@@ -10,13 +10,13 @@
 #include <linux/futex.h>
 #include <sys/select.h>
 
-#define ROOTS	"/sys/kernel/debug"	/* nobody else may go there */
+#define ROOTS	"/sys/kernel/debug"	/* other users can't enter it */
 #define ICE	"ice"
 
-/* What a test and its child share. */
+/* Shared by a test and its child. */
 static struct shared {
 	atomic_uint word;	/* a futex */
-	atomic_int waiting;	/* the child's calls are in flight */
+	atomic_int waiting;	/* set when the child's calls are in flight */
 	atomic_int ended;
 	atomic_int calls;
 } *shared;
@@ -27,7 +27,7 @@ static void await(atomic_int *flag)
 		usleep(1000);
 }
 
-/* Until that many are executed. */
+/* Waits until this many entries execute. */
 static void await_busy(uint32_t count)
 {
 	for (uint32_t busy = 0; busy < count;) {
@@ -40,7 +40,7 @@ static void await_busy(uint32_t count)
 }
 
 /*
- * Calls that wait, each in the kernel's way of being interrupted: ERESTARTSYS,
+ * Calls that wait, in each of the kernel's ways to be interrupted: ERESTARTSYS,
  * ERESTARTNOHAND, a restart block, and plain EINTR.
  */
 enum {
@@ -62,7 +62,7 @@ static void make_files(void)
 		CHECK_EQ(pipe(pipes[i]), 0);
 	listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	CHECK(listener >= 0);
-	/* A name of the kernel's choice. */
+	/* The kernel chooses the name. */
 	CHECK_EQ(bind(listener, (void *)&name, sizeof(sa_family_t)), 0);
 	CHECK_EQ(listen(listener, 1), 0);
 }
@@ -94,7 +94,7 @@ static void post(uint32_t index, unsigned int nr, const uint64_t *args)
 #define POST_TO(index, nr, ...)						\
 	post(index, nr, (uint64_t[FLEXSC_ARGS_MAX]){ __VA_ARGS__ })
 
-/* All of them, to their ends. */
+/* Waits in all of these calls, until they end. */
 static void wait_in_all(void)
 {
 	static struct pollfd fds[2];
@@ -103,7 +103,7 @@ static void wait_in_all(void)
 	static char byte;
 	static fd_set set;
 	int epoll = (int)syscall(SYS_epoll_create1, 0);
-	/* Packed as the kernel has it. */
+	/* Packed, as in the kernel. */
 	uint32_t interest[3] = { POLLIN, 0, 0 };
 
 	CHECK(epoll >= 0);
@@ -143,7 +143,7 @@ static pid_t start_waiting(void)
 	if (!pid) {
 		raw_open(&raw, 1, 0);
 		wait_in_all();
-		/* Or nothing was tested. */
+		/* Without restarts the test would prove nothing. */
 		CHECK(raw_shown(NULL, " restarted ") >= 5);
 		raw_close(&raw);
 		test_leave();
@@ -198,7 +198,7 @@ TEST(calls_go_on_after_a_freeze)
 	system_group_remove(ICE);
 }
 
-/* One that never waits, and one whose syscall thread never sleeps. */
+/* A process whose owner never waits, and one whose syscall thread never sleeps. */
 static void keep_calling(uint32_t spin)
 {
 	struct flexsc_policy policy = {
@@ -219,7 +219,7 @@ static void keep_calling(uint32_t spin)
 	test_leave();
 }
 
-TEST(who_is_busy_is_frozen)
+TEST(a_busy_process_is_frozen)
 {
 	for (uint32_t spin = FLEXSC_SPIN_OFF; spin <= FLEXSC_SPIN_FIXED;
 	     spin++) {
@@ -248,12 +248,12 @@ TEST(who_is_busy_is_frozen)
 }
 
 /*
- * What has a time limit goes on with what is left of it: they are interrupted
- * more often than they take, and come to an end all the same.
+ * A call with a time limit continues with the remaining time. The calls are
+ * interrupted so often that they would never end otherwise.
  */
 static void sleep_in_all(void)
 {
-	/* All have begun before the first ends. */
+	/* Long enough that all calls have begun before the first one ends. */
 	const unsigned int ms = 300 * test_slower();
 	const struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
 	static uint32_t word;
@@ -309,7 +309,7 @@ RAW_TEST(setuid_reaches_syscall_threads)
 	raw_post(&raw, 1, DEFER, SYS_chdir, ROOTS);
 	raw_finish(&raw, 1);
 	CHECK_EQ(raw.entries[1].ret, 0);
-	/* One thread waits in a call, one is idle or looks for work. */
+	/* One thread waits in a call, another one is idle or polls. */
 	CHECK_EQ(setuid(1000), 0);
 	raw_post(&raw, 1, DEFER, SYS_chdir, ROOTS);
 	raw_finish(&raw, 1);
@@ -327,10 +327,10 @@ static bool hangs_up(int fd)
 }
 
 /*
- * By a syscall thread that stays in the kernel, and by the owner: when the
- * call is complete, and not a moment later.
+ * A file is closed by a syscall thread that stays in the kernel, or by the owner.
+ * The other end has to see the close as soon as the call is complete.
  */
-RAW_TEST(what_is_closed_is_closed_at_once)
+RAW_TEST(a_file_is_closed_at_once)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * The owner in FLEXSC_IOC_WAIT: blocked in an entry while it is due in user
- * mode, handing its role over, and asleep while others execute. By the module's
- * own interface. Runs in a guest, as root.
+ * The owner in FLEXSC_IOC_WAIT: blocked in an entry while it is due in user mode,
+ * handing over its role, and asleep while other threads execute entries. Uses the
+ * module's own interface. Runs in a guest, as root.
  */
 #include "raw.h"
 
 #include <linux/userfaultfd.h>
 
-/* A registration with a syscall thread that idles. */
+/* A registration with an idle syscall thread. */
 static void open_with_idle_thread(void)
 {
 	raw_begin(1, 0);
@@ -16,7 +16,7 @@ static void open_with_idle_thread(void)
 	raw_await_sleepers();
 }
 
-/* The owner takes a read that blocks; its wait ends after "least", at the earliest. */
+/* The owner executes a read that blocks. Its wait ends after "least" at the earliest. */
 static void block_owner(uint32_t others, uint64_t timeout, uint64_t least)
 {
 	uint64_t begin;
@@ -52,7 +52,7 @@ TEST(a_blocked_owner_that_must_not_wait_is_interrupted)
 	block_owner(0, 0, 0);
 }
 
-/* The role goes round; each round the last entry is the one that blocks. */
+/* The role is handed on. In each round the last entry blocks. */
 static _Atomic int owners;
 static _Atomic int takeovers;
 
@@ -61,11 +61,11 @@ static void go_on(struct raw *r)
 	CHECK_EQ(atomic_fetch_add(&owners, 1), 0);
 	atomic_fetch_add(&takeovers, 1);
 	atomic_fetch_sub(&owners, 1);
-	/* Gives the role back: this ends the read of who had it. */
+	/* Gives the role back: this write ends the read of the previous owner. */
 	CHECK_EQ(write(fds[1], "z", 1), 1);
 }
 
-/* Two idle threads; one that gets the role calls this. */
+/* Creates two idle threads. A thread that gets the role calls taken_over(). */
 static void hand_over_to(void (*taken_over)(struct raw *raw))
 {
 	raw.flags = FLEXSC_WAIT_HANDOVER;
@@ -75,7 +75,7 @@ static void hand_over_to(void (*taken_over)(struct raw *raw))
 	raw_await_sleepers();
 }
 
-/* A thread that is still active may take the read; then the owner sleeps. */
+/* If a thread that is still active takes the read, the owner sleeps instead. */
 RAW_TEST(the_role_is_handed_over)
 {
 	char byte = 0;
@@ -98,8 +98,8 @@ RAW_TEST(the_role_is_handed_over)
 }
 
 /*
- * A driver that sleeps even when it's only asked: an epoll descriptor, while
- * somebody else's epoll_wait() waits for the page that it writes to.
+ * A driver that sleeps even in poll(): an epoll descriptor, while another thread's
+ * epoll_wait() waits for the page to which it writes.
  */
 static int epoll, faults;
 static atomic_bool ended;
@@ -117,7 +117,7 @@ static void *wait_once(void *arg)
 	return arg;
 }
 
-/* A page that isn't there before somebody says so. */
+/* Returns a page that is missing until the test provides it. */
 static void *missing_page(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -135,7 +135,7 @@ static void *missing_page(void)
 	return page;
 }
 
-RAW_TEST(who_asks_in_vain_lets_others_go_on)
+RAW_TEST(a_thread_in_poll_does_not_delay_others)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	struct uffdio_zeropage zero = { .range = { 0, 4096 } };
@@ -144,7 +144,7 @@ RAW_TEST(who_asks_in_vain_lets_others_go_on)
 	void *page;
 
 	raw_thread(&raw);
-	/* Else the owner leaves the entry, and has a thread made. */
+	/* Otherwise the owner would leave the entry to a new thread. */
 	raw_await_sleepers();
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -157,7 +157,7 @@ RAW_TEST(who_asks_in_vain_lets_others_go_on)
 	raw_post(&raw, 1, 0, SYS_getppid);
 	owner = test_thread(wait_once, NULL);
 	raw_await(&raw, 1, FLEXSC_DONE);
-	/* The owner has asked, and has no answer yet. */
+	/* The owner polls the file, and poll() hasn't returned yet. */
 	CHECK(!atomic_load(&ended));
 	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
 	zero.range.start = (uintptr_t)page;
@@ -170,8 +170,8 @@ RAW_TEST(who_asks_in_vain_lets_others_go_on)
 }
 
 /*
- * The new owner hears of what the old one still executes: nobody else is there
- * to tell it.
+ * The new owner is notified of the call that the old owner still executes, although
+ * there is no other thread that could do it.
  */
 static void *end_blocking(void *arg)
 {
@@ -193,7 +193,7 @@ static void wait_for_the_old(struct raw *r)
 	atomic_store(&ended, true);
 }
 
-RAW_TEST(a_new_owner_hears_of_the_old_ones_call)
+RAW_TEST(a_new_owner_is_notified_of_the_old_ones_call)
 {
 	char byte = 0;
 
@@ -208,8 +208,8 @@ RAW_TEST(a_new_owner_hears_of_the_old_ones_call)
 }
 
 /*
- * The last thread there is blocks in a call that wasn't said to: the owner,
- * who sleeps, executes what is behind it.
+ * The only syscall thread blocks in a call that isn't marked as blocking. The
+ * sleeping owner executes the entries behind it.
  */
 static void *serve_alone(void *arg)
 {
@@ -224,7 +224,7 @@ static void *serve_alone(void *arg)
 	return arg;
 }
 
-/* Did the owner sleep until the syscall thread was through with its call? */
+/* Did the owner sleep until the syscall thread had finished its call? */
 static bool owner_was_last(int urandom)
 {
 	static char much[1 << 24];
@@ -235,14 +235,17 @@ static bool owner_was_last(int urandom)
 	bool last;
 
 	CHECK(n <= 128);
-	/* A fault would have the call sleep, and the owner take the next. */
+	/*
+	 * At a page fault the call would sleep, and the owner would take the next
+	 * entry.
+	 */
 	memset(much, 1, sizeof(much));
-	/* It takes a second or more: what follows is posted meanwhile. */
+	/* The call takes a second or more. The next entries are posted meanwhile. */
 	for (unsigned int i = 0; i < n; i++)
 		parts[i] = (struct iovec){ much, sizeof(much) };
 	raw_begin(1, 0);
 	server = test_thread(serve_alone, NULL);
-	/* It isn't woken by the first that completes. */
+	/* The first completion doesn't wake the owner. */
 	raw.seen = 1;
 	owner = test_thread(wait_once, NULL);
 	raw_await_sleepers();
@@ -253,13 +256,16 @@ static bool owner_was_last(int urandom)
 	raw_post(&raw, 1, 0, SYS_read, fds[0], &byte, 1);
 	raw_post(&raw, 2, 0, SYS_getppid);
 	pthread_join(owner, NULL);
-	/* The first one alone may have come to its end since the owner woke. */
+	/* Only the first entry may have ended since the owner woke. */
 	last = raw.entries[0].status == FLEXSC_DONE &&
 	       raw.entries[1].status == FLEXSC_BUSY &&
 	       raw.entries[2].status == FLEXSC_DONE;
 	CHECK_EQ(write(fds[1], "z", 1), 1);
 	raw.seen = 0;
-	/* An owner that made the read itself was interrupted: post it again. */
+	/*
+	 * If the owner made the read itself, the read was interrupted and has to be
+	 * posted again.
+	 */
 	raw_finish(&raw, 3);
 	CHECK_EQ(byte, 'z');
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
@@ -271,11 +277,11 @@ static bool owner_was_last(int urandom)
 }
 
 /*
- * A syscall thread that the machine, or the host of a virtual one, keeps from its
- * processor for long counts as blocked, and the owner goes on rightly. That
- * doesn't happen each time.
+ * If the machine or its host withholds the processor from the syscall thread for
+ * long, the thread counts as blocked, and the owner correctly continues. That
+ * doesn't happen each time, so the test tries several times.
  */
-TEST_LIMIT(a_sleeping_owner_is_the_last_one, 120)
+TEST_LIMIT(a_sleeping_owner_executes_last, 120)
 {
 	const int urandom = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 
@@ -286,8 +292,11 @@ TEST_LIMIT(a_sleeping_owner_is_the_last_one, 120)
 	CHECK(!"the owner goes on while a syscall thread executes");
 }
 
-/* Who sleeps hears of completions though others never run out of work. */
-RAW_TEST(a_sleeping_owner_is_told_while_others_work)
+/*
+ * A sleeping owner is notified of completions, although other threads always have
+ * work.
+ */
+RAW_TEST(a_sleeping_owner_is_notified_while_others_work)
 {
 	static char bytes[32768];
 	pthread_t owner;
@@ -316,7 +325,7 @@ RAW_TEST(the_wait_can_be_woken)
 {
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAKE), 0);
 	CHECK_EQ(raw_wait(&raw, FOREVER), 0);
-	/* Not by another process. */
+	/* Another process may not wake it. */
 	IN_CHILD
 		CHECK(ioctl(raw.fd, FLEXSC_IOC_WAKE) == -1 && errno == EPERM);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Which processor a call is executed on, and calls that take long. */
+/* The processor on which a call executes, and calls that take long. */
 #include "place.h"
 
 char marks[2][32];
@@ -118,7 +118,7 @@ struct iovec *place_slow_parts(void)
 	static struct iovec parts[SLOW_PARTS];
 	static char bytes[1 << 20];
 
-	/* It has no page to wait for. */
+	/* Present pages, so that the call doesn't wait for one. */
 	memset(bytes, 1, sizeof(bytes));
 	for (int i = 0; i < SLOW_PARTS; i++)
 		parts[i] = (struct iovec){ bytes, sizeof(bytes) };
@@ -131,7 +131,7 @@ void place_post_slow(uint32_t index)
 
 	CHECK(fd >= 0);
 	raw_post(&raw, index, DEFER, SYS_readv, fd, place_slow_parts(), SLOW_PARTS);
-	/* Whoever is asked for is there, and idle, before it begins. */
+	/* By then each requested thread exists and is idle. */
 	raw_kick(&raw);
 	CHECK(place_becomes(index, FLEXSC_BUSY, 10000));
 }

@@ -9,7 +9,7 @@ struct raw raw;
 int fds[2];
 __thread uint64_t chance_state = 1;
 
-/* A plain system call; -errno. */
+/* Makes a plain system call; returns -errno for an error. */
 static long plain(const struct flexsc_entry *entry)
 {
 	long ret = syscall(entry->nr, entry->args[0], entry->args[1],
@@ -21,7 +21,7 @@ static long plain(const struct flexsc_entry *entry)
 
 bool raw_move(int core)
 {
-	/* A guest has few. */
+	/* A guest has few processors. */
 	uint64_t set = core < 0 ? ~0ULL : 1ULL << core;
 
 	return !syscall(SYS_sched_setaffinity, 0, sizeof(set), &set);
@@ -75,7 +75,7 @@ void raw_thread(struct raw *raw)
 	pthread_attr_setstacksize(&attr, 65536);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* EAGAIN: another thread is in exec. */
+	/* EAGAIN: another thread is in exec(). */
 	while ((err = pthread_create(&thread, &attr, syscall_thread, raw)))
 		CHECK_EQ(err, EAGAIN);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -118,7 +118,7 @@ void raw_close(struct raw *raw)
 	CHECK_EQ(close(raw->fd), 0);
 }
 
-/* The kernel says "running", or the call's number and its arguments. */
+/* /proc shows "running", or the call's number and its arguments. */
 static bool sleeps_in(pid_t tid, long nr)
 {
 	char path[64], text[128];
@@ -133,7 +133,7 @@ static bool sleeps_in(pid_t tid, long nr)
 	}
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	/* A thread that has just ended can't be read. */
+	/* The file of a thread that has just ended can't be read. */
 	if (n <= 0)
 		return n < 0 && errno == ESRCH;
 	text[n] = 0;
@@ -211,7 +211,7 @@ int64_t raw_shown(const char *part, const char *key)
 	return raw_shown_of(getpid(), part, key);
 }
 
-/* Is it to be posted again? */
+/* Has the entry to be posted again? */
 static bool again(const struct flexsc_entry *entry)
 {
 	return entry->nargs & FLEXSC_INTERRUPTED && entry->ret == -EINTR;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel engine's interface, used without the library: a registration, its
- * rings, and as many syscall threads as it asks for. For tests and for counting
- * instructions.
+ * rings, and as many syscall threads as the module requests. For tests, and for
+ * counting instructions.
  */
 #ifndef FLEXSC_TESTS_RAW_H
 #define FLEXSC_TESTS_RAW_H
@@ -15,10 +15,10 @@
 
 #define FOREVER	UINT64_MAX
 
-/* In nargs: a syscall thread executes the entry, and it may block. */
+/* For nargs: a syscall thread executes the entry, which may block. */
 #define DEFER	(FLEXSC_DEFER | FLEXSC_MAY_SLEEP)
 
-/* Of a syscall thread's first FLEXSC_IOC_SERVE. */
+/* The arguments of a syscall thread's first FLEXSC_IOC_SERVE. */
 #define SERVE_FIRST							\
 	{ .index = FLEXSC_NO_ENTRY, .flags = FLEXSC_SERVE_FIRST, .core = -1 }
 
@@ -28,18 +28,18 @@ struct raw {
 	struct flexsc_shared *shared;
 	uint32_t *ring;
 	struct flexsc_entry *entries;
-	uint64_t seen;		/* completions taken */
+	uint64_t seen;		/* number of completions taken */
 	atomic_int threads;
 	atomic_bool ending;
 	uint32_t flags;		/* FLEXSC_WAIT_* */
-	void (*taken_over)(struct raw *raw);	/* by a syscall thread */
+	void (*taken_over)(struct raw *raw);	/* called by a syscall thread */
 };
 
-/* The registration of most tests, and a pipe, or in an ECB_TEST a pair of sockets. */
+/* The registration of most tests; and a pipe, or in an ECB_TEST a pair of sockets. */
 extern struct raw raw;
 extern int fds[2];
 
-/* A test between the statement that begins it and the one that ends it. */
+/* A test between two statements, which begin and end it. */
 #define TEST_BETWEEN(id, seconds, begin, end)				\
 	static void between_##id(void);					\
 	TEST_LIMIT(id, seconds)						\
@@ -50,56 +50,59 @@ extern int fds[2];
 	}								\
 	static void between_##id(void)
 
-/* A test with "raw", which has one page, no flag and no syscall thread at first. */
+/* A test with "raw", which at first has one page, no flags and no syscall thread. */
 #define RAW_TEST(id)			RAW_TEST_LIMIT(id, 20)
 #define RAW_TEST_LIMIT(id, seconds)	RAW_TEST_WITH(id, seconds, 1, 0)
 #define RAW_TEST_WITH(id, seconds, pages, flags)			\
 	TEST_BETWEEN(id, seconds, raw_begin(pages, flags), raw_close(&raw))
 
-/* Open "raw" and "fds". */
+/* Opens "raw" and "fds". */
 void raw_begin(uint32_t pages, uint32_t flags);
 void raw_open(struct raw *raw, uint32_t pages, uint32_t flags);
 void raw_close(struct raw *raw);
-/* One more syscall thread. */
+/* Creates one more syscall thread. */
 void raw_thread(struct raw *raw);
-/* Wait, and make the threads that are asked for; the ioctl's result. */
+/*
+ * Waits, and creates the threads that the module requests. Returns the ioctl's
+ * result.
+ */
 int raw_wait(struct raw *raw, uint64_t timeout);
 void raw_kick(struct raw *raw);
-/* Wait until a thread sleeps in that system call, or has ended. */
+/* Waits until a thread sleeps in this system call, or has ended. */
 void await_sleep(pid_t tid, long nr);
-/* Wait until an entry has that status. */
+/* Waits until the entry has this status. */
 void raw_await(struct raw *raw, uint32_t index, uint8_t status);
-/* BUSY or SUBMITTED -> CANCEL; false: it has another status. */
+/* BUSY or SUBMITTED -> CANCEL; false: the entry has another status. */
 bool raw_cancel(struct raw *raw, uint32_t index, uint8_t from);
-/* Wait until all other threads of the process sleep in an ioctl() of theirs. */
+/* Waits until all other threads of the process sleep in ioctl(). */
 void raw_await_sleepers(void);
-/* Have the current thread on a core, or on any (-1); false: impossible. */
+/* Moves the calling thread to a core, or permits any core (-1); false: impossible. */
 bool raw_move(int core);
 /*
- * What debugfs shows of the process's registration: the number behind "key",
- * which is looked for behind "part" if given; -1: there is none. Such keys
- * begin and end with a space.
+ * Returns a number that debugfs shows of the process's registration: the one behind
+ * "key", which is searched behind "part" if that isn't NULL; -1: it isn't shown.
+ * Such keys begin and end with a space.
  */
 int64_t raw_shown(const char *part, const char *key);
 int64_t raw_shown_of(pid_t pid, const char *part, const char *key);
-/* Wait for the only one that is posted, and free it. */
+/* Waits for the only posted entry, and frees it. */
 struct flexsc_entry *raw_result(struct raw *raw);
-/* Wait until so many have completed, and free them. */
+/* Waits until this many entries have completed, and frees them. */
 void raw_collect(struct raw *raw, uint32_t count);
 /*
- * The same. What comes back because its thread was needed is posted again, as
- * the library does.
+ * The same. An entry that comes back because its thread was needed elsewhere is
+ * posted again, as by the library.
  */
 void raw_finish(struct raw *raw, uint32_t count);
 
-/* The same as the ioctl, in fewer instructions; shared->timeout is set. */
+/* The same as the ioctl, in fewer instructions. shared->timeout has to be set. */
 static inline long raw_enter(const struct raw *raw)
 {
 	return raw_syscall(SYS_lseek, (uint64_t)raw->fd, raw->seen,
 			   FLEXSC_WAIT_SEEK, 0, 0, 0);
 }
 
-/* Does nobody look at the ring, after what was pushed last? */
+/* Has the last entry been pushed while no thread polls the ring? */
 static inline bool raw_needs_kick(const struct raw *raw)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -111,14 +114,14 @@ static inline void raw_push(struct raw *raw, uint32_t index)
 	struct flexsc_shared *shared = raw->shared;
 	uint32_t tail = shared->tail;
 
-	/* U1, then U4. */
+	/* Steps U1 and U4. */
 	__atomic_store_n(&raw->entries[index].status, FLEXSC_SUBMITTED,
 			 __ATOMIC_RELEASE);
 	raw->ring[tail & (raw->args.ring_entries - 1)] = index;
 	__atomic_store_n(&shared->tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* raw_post(raw, index, flags, nr, ...): up to six arguments, the others are 0. */
+/* raw_post(raw, index, flags, nr, ...): up to six arguments; missing ones are 0. */
 #define raw_post(raw, index, flags, ...)				\
 	raw_post_call(raw, index, flags, ARGS(__VA_ARGS__))
 
@@ -135,7 +138,7 @@ static inline void raw_post_call(struct raw *raw, uint32_t index, uint8_t flags,
 	raw_push(raw, index);
 }
 
-/* All completions there are, newest first. */
+/* Takes all completions, newest first. */
 static inline uint32_t raw_take(struct raw *raw)
 {
 	uint32_t *head = &raw->shared->completions.head;
@@ -145,7 +148,7 @@ static inline uint32_t raw_take(struct raw *raw)
 	return __atomic_exchange_n(head, FLEXSC_NO_ENTRY, __ATOMIC_ACQUIRE);
 }
 
-/* Count what is complete, and free it. */
+/* Counts the complete entries, and frees them. */
 static inline uint32_t raw_reap(struct raw *raw)
 {
 	uint32_t index = raw_take(raw), n = 0;

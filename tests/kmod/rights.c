@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Entries are executed with the credentials of whoever waits or kicks, whatever
- * thread executes them. Credentials belong to threads in Linux, so here one
- * thread changes its own and the others keep theirs. Runs in a guest, as root,
- * with Landlock among the security modules.
+ * Entries execute with the credentials of the thread that waits or kicks, whichever
+ * thread executes them. In Linux, credentials belong to threads. So one thread
+ * changes its own here, and the others keep theirs. Runs in a guest, as root, with
+ * Landlock among the security modules.
  */
 #include "raw.h"
 
@@ -21,14 +21,14 @@ static void make_secret(void)
 	close(fd);
 }
 
-/* Of this thread alone. */
+/* Changes only the calling thread. */
 static void drop_rights(void)
 {
 	CHECK_EQ(syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY), 0);
 	CHECK(open(SECRET, O_RDONLY) == -1 && errno == EACCES);
 }
 
-/* One thread is idle, with the rights that it was made with. */
+/* One idle thread, which has the credentials it was created with. */
 static void open_with_idle_thread(void)
 {
 	make_secret();
@@ -46,7 +46,7 @@ static void post_open(void)
 	raw_post(&raw, 0, DEFER, SYS_open, SECRET, O_RDONLY);
 }
 
-IDLE_TEST(threads_with_older_rights_execute_nothing_for_who_waits)
+IDLE_TEST(threads_with_older_rights_execute_nothing_for_a_waiter)
 {
 	post_open();
 	CHECK(raw_result(&raw)->ret >= 0);
@@ -57,7 +57,7 @@ IDLE_TEST(threads_with_older_rights_execute_nothing_for_who_waits)
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 }
 
-IDLE_TEST(threads_with_older_rights_execute_nothing_for_who_kicks)
+IDLE_TEST(threads_with_older_rights_execute_nothing_for_a_kicker)
 {
 	drop_rights();
 	post_open();
@@ -71,7 +71,7 @@ IDLE_TEST(threads_with_older_rights_execute_nothing_for_who_kicks)
 
 static atomic_int waited;
 
-/* With the rights of a process that has just begun. */
+/* The calling thread has the credentials of a new process. */
 static void *wait_as_root(void *arg)
 {
 	raw.shared->timeout = FOREVER;
@@ -79,7 +79,7 @@ static void *wait_as_root(void *arg)
 	return NULL;
 }
 
-/* The owner changes while the former one sleeps in its wait. */
+/* The owner changes while the former owner sleeps in its wait. */
 IDLE_TEST(a_waiter_with_older_rights_executes_nothing)
 {
 	pthread_t thread;
@@ -97,8 +97,8 @@ IDLE_TEST(a_waiter_with_older_rights_executes_nothing)
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 }
 
-/* By waits that don't wait. */
-IDLE_TEST(where_a_thread_was_sent_home_another_is_asked_for)
+/* The owner waits without a timeout. */
+IDLE_TEST(another_thread_is_requested_after_one_was_sent_home)
 {
 	drop_rights();
 	post_open();
@@ -130,7 +130,7 @@ TEST(a_thread_with_other_rights_is_sent_home)
 	raw_close(&raw);
 }
 
-/* A sandbox as its authors document it: of the thread that asks for it. */
+/* A sandbox as in its documentation: it applies to the calling thread. */
 static void restrict_self(void)
 {
 	const struct landlock_ruleset_attr attr = {
@@ -146,7 +146,7 @@ static void restrict_self(void)
 	close(rules);
 }
 
-IDLE_TEST(a_sandbox_holds_for_what_is_posted)
+IDLE_TEST(a_sandbox_applies_to_posted_calls)
 {
 	restrict_self();
 	raw_post(&raw, 0, 0, SYS_open, SECRET, O_RDONLY);
@@ -155,7 +155,7 @@ IDLE_TEST(a_sandbox_holds_for_what_is_posted)
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 }
 
-/* The same as an ioctl(), of which security modules aren't told. */
+/* The same as an ioctl(), but security modules don't see it. */
 static long kick_by_lseek(void)
 {
 	return raw_syscall(SYS_lseek, (uint64_t)raw.fd,
@@ -183,8 +183,8 @@ TEST(new_rights_enter_by_ioctl)
 }
 
 /*
- * Each thread that is made has credentials of its own then, so none is ever
- * like the owner: it isn't asked for threads for ever.
+ * With a thread keyring, each new thread has its own credentials, so none has the
+ * owner's. The module must not request threads forever.
  */
 IDLE_TEST(an_owner_with_a_thread_keyring_stays_alone)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes with a registration, syscall threads and calls in flight, and with an
- * event control block whose owner gets events and connections, end in any
- * way there is: killed, by exec, frozen, stopped, without their memory or their
- * file, with somebody else holding that. Then nothing is left of them.
+ * Processes end in every possible way: killed, by exec, frozen, stopped, without
+ * their memory or their file, or while another process holds these. They have a
+ * registration, syscall threads, calls in flight, and an event control block whose
+ * owner gets events and connections. Afterwards nothing of them remains.
  *
  *	kmod-rounds [seed=N] [rounds=N] [memory=KiB]
  *
- * A round is one such process, the OWNER. Two WORKERS make rounds at a time,
- * and beside them an honest process must see right results only. Runs in a
- * guest, as root.
+ * A round is one such process, the OWNER. Two WORKERS make rounds at the same time.
+ * An honest process beside them must get correct results only. Runs in a guest, as
+ * root.
  */
 #include "ecb.h"
 
@@ -18,22 +18,22 @@
 #include "system.h"
 
 #define WORKERS	2
-#define KEPT	4		/* registrations of the dead */
+#define KEPT	4		/* registrations of ended processes */
 #define CALLS	16
 
 /* How the owner ends. */
 enum end {
 	END_KILLED,
 	END_EXEC,		/* by its first thread */
-	END_EXEC_ASIDE,		/* by another */
+	END_EXEC_ASIDE,		/* by another thread */
 	END_EXIT,
 	END_EXIT_ASIDE,
-	END_FIRST_THREAD_LEFT,	/* and is killed */
+	END_FIRST_THREAD_LEFT,	/* and is killed then */
 	END_UNMAPPED,
 	END_CLOSED,
 	END_CLOSED_UNMAPPED,
-	END_SENT_HOME,		/* the syscall threads are */
-	END_FROZEN,		/* and killed in that state */
+	END_SENT_HOME,		/* the syscall threads leave the kernel */
+	END_FROZEN,		/* and killed while frozen */
 	END_THAWED,
 	END_STOPPED,
 	END_CONTINUED,
@@ -42,13 +42,13 @@ enum end {
 	ENDS,
 };
 
-/* What an owner and its worker share. */
+/* Shared by an owner and its worker. */
 struct round {
 	enum end end;
 	int channel[2];
 	struct {
 		atomic_bool ready;
-		_Atomic uint64_t beats;		/* waits that ended */
+		_Atomic uint64_t beats;		/* number of waits that ended */
 	} *shared;
 };
 
@@ -59,7 +59,7 @@ static int empty[2], both_ends[2], file;
 static char buffer[CALLS][64];
 static struct pollfd polled;
 
-/* Most of these block; some where the owner executes them. */
+/* Most of these calls block, some of them where the owner executes them. */
 static void post(uint32_t i)
 {
 	static const struct timespec times[] = { { 0, 300000 }, { 100, 0 } };
@@ -90,7 +90,7 @@ static void post(uint32_t i)
 	}
 }
 
-/* Wait, and post again what has completed. */
+/* Waits, and posts completed entries again. */
 static void *keep_on(void *seed)
 {
 	chance_seed(*(uint64_t *)seed);
@@ -112,7 +112,7 @@ static void *keep_on(void *seed)
 	return NULL;
 }
 
-/* Events of its own making, and connections that it accepts. */
+/* Events that the owner causes, and connections that it accepts. */
 
 static struct ecb events;
 static atomic_bool eventful;
@@ -155,10 +155,13 @@ static void *keep_events(void *seed)
 	return NULL;
 }
 
-/* The owner's child has what it shouldn't; when the owner is gone it writes. */
+/*
+ * The owner's child inherits memory that it shouldn't. When the owner has ended, the
+ * child writes to it.
+ */
 static void inherit(void)
 {
-	/* Linux 7.3 doesn't let the memory be inherited at all. */
+	/* Linux 7.3 doesn't permit the inheritance. */
 	const bool inherited = !madvise(raw.shared, raw.args.area, MADV_DOFORK);
 	char byte;
 
@@ -167,7 +170,7 @@ static void inherit(void)
 		return;
 	CHECK(ioctl(raw.fd, FLEXSC_IOC_KICK) == -1 && errno == EPERM);
 	close(own->channel[1]);
-	/* The worker's word, or end. */
+	/* A byte from the worker, or its end. */
 	CHECK(read(own->channel[0], &byte, 1) >= 0);
 	if (inherited)
 		memset(raw.shared, 0x5a, raw.args.area);
@@ -262,7 +265,7 @@ static void be_owner(void)
 
 static int kept[KEPT] = { -1, -1, -1, -1 };
 
-/* Somebody else's registration is of no use. */
+/* The file of another process's registration is useless. */
 static void check_useless(int fd)
 {
 	static const unsigned long commands[] = {
@@ -290,7 +293,7 @@ static void keep_passed(int channel)
 	check_useless(*place);
 }
 
-/* Too long has passed. */
+/* Fails, because a limit has passed. */
 static void give_up(struct round *round, pid_t pid, const char *what)
 {
 	system_report(pid);
@@ -299,7 +302,7 @@ static void give_up(struct round *round, pid_t pid, const char *what)
 		  (unsigned long long)atomic_load(&round->shared->beats));
 }
 
-/* It goes on after what was done to it. */
+/* Checks that the owner makes progress again. */
 static void await_beats(struct round *round, pid_t pid)
 {
 	const uint64_t before = atomic_load(&round->shared->beats);
@@ -312,7 +315,7 @@ static void await_beats(struct round *round, pid_t pid)
 	}
 }
 
-/* What the worker does to the owner; it is killed then. */
+/* The worker brings the owner into this state. Afterwards the owner is killed. */
 static void bring_about(struct round *round, pid_t pid, const char *group)
 {
 	switch (round->end) {
@@ -341,7 +344,7 @@ static void bring_about(struct round *round, pid_t pid, const char *group)
 	}
 }
 
-/* It was killed; without its memory it may have ended before. */
+/* The owner was killed. Without its memory it may have ended by itself. */
 static bool is_fair(int status, enum end end)
 {
 	const bool unmapped = end == END_UNMAPPED || end == END_CLOSED_UNMAPPED;
@@ -351,7 +354,7 @@ static bool is_fair(int status, enum end end)
 		(unmapped && WTERMSIG(status) == SIGSEGV));
 }
 
-/* Does it end by itself? */
+/* Does the owner end by itself? */
 static bool ends_itself(enum end end)
 {
 	return end == END_EXEC || end == END_EXEC_ASIDE || end == END_EXIT ||
@@ -374,7 +377,7 @@ static void reap(pid_t pid, bool killed, enum end end)
 		}
 		usleep(i < 100 ? 100 : 500);
 	}
-	test_fail(__FILE__, __LINE__, "the process with end %d doesn't", end);
+	test_fail(__FILE__, __LINE__, "the process with end %d doesn't end", end);
 }
 
 static void one_round(struct round *round, const char *group)
@@ -418,7 +421,7 @@ static void work(uint64_t seed, unsigned long rounds, int worker)
 	snprintf(group, sizeof(group), "rounds-%d", worker);
 	system_group_make(group);
 	chance_seed(seed + (uint64_t)worker);
-	/* An owner's child is to be ours. */
+	/* Children of an owner become children of the worker. */
 	CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	round.shared = system_share();
 	while (rounds--) {
@@ -444,7 +447,7 @@ static void work_together(uint64_t seed, unsigned long rounds)
 		test_reap(pids[i]);
 }
 
-TEST_LIMIT(nothing_is_left_of_who_ends, 7200)
+TEST_LIMIT(nothing_is_left_of_ended_processes, 7200)
 {
 	const unsigned long seed = test_parameter("seed", (unsigned long)now_ns());
 	const unsigned long rounds = test_parameter("rounds", 100);
@@ -454,7 +457,7 @@ TEST_LIMIT(nothing_is_left_of_who_ends, 7200)
 
 	test_note("seed=%lu rounds=%lu", seed, rounds);
 	honest_start(&honest);
-	/* What the first ones make the system allocate stays. */
+	/* In the first rounds the system allocates memory that it keeps. */
 	work_together(seed + WORKERS, 40);
 	CHECK(falls_to(system_registrations, 1));
 	processes = system_processes();
@@ -466,7 +469,7 @@ TEST_LIMIT(nothing_is_left_of_who_ends, 7200)
 	memory -= system_memory("MemAvailable");
 	test_note("%ld KiB more are in use, and %d address spaces", memory,
 		  (int)(system_objects("mm_struct") - spaces));
-	/* A page for each of ten thousand is 40,000. */
+	/* A leak of one page in each of ten thousand rounds would be 40,000. */
 	CHECK(memory < (long)test_parameter("memory", 24576));
 	CHECK(system_objects("mm_struct") < spaces + 100);
 	honest_check(&honest);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the fuzzer's threads write, and where. */
+/* The values that the fuzzer's threads write, and the addresses. */
 #include "scribble.h"
 
 #include "chance.h"
@@ -60,7 +60,7 @@ uint32_t scribble_index(void)
 	return (uint32_t)below(raw.args.ring_entries + 2);
 }
 
-/* Calls that do nothing unless they get numbers that chance doesn't find. */
+/* Calls that only do something with numbers that are never chosen at random. */
 static const struct magic {
 	uint16_t nr;
 	uint64_t args[4];

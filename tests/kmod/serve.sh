@@ -1,16 +1,18 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT
-# flexsc serve in a guest, on one engine after the other, and clients that check
-# what it answers: TAP, and behind "#" the counters of flexsc stat and of the
-# module, before and after. Runs as root.
+#
+# Run flexsc serve in a guest, on one engine after the other, with clients that check the
+# responses: TAP, and behind "#" the counters of flexsc stat and of the module, before and
+# after. Runs as root.
 #
 #	kmod-serve [ENGINE...]
 #
-# Without an ENGINE, also a server whose clients the kernel accepts, and whose calls
-# something begins to watch: then the kernel may not accept for it.
+# Without an ENGINE, it also runs a server for which the kernel accepts
+# clients, and whose calls are traced at some point: from then on the kernel
+# may not accept.
 #
-# CLIENTS and REQUESTS in the environment: how many there are, and how many
-# requests each of them makes.
+# CLIENTS and REQUESTS in the environment: the number of clients, and of
+# requests per client.
 set -u
 
 clients=${CLIENTS:-32}
@@ -19,7 +21,7 @@ total=$((clients * requests))
 count=0
 failed=0
 
-# result STATUS TEXT: a test is over.
+# result STATUS TEXT: print the result of a test.
 result() {
 	count=$((count + 1))
 	if [ "$1" = 0 ]; then
@@ -30,7 +32,7 @@ result() {
 	fi
 }
 
-# counters ENGINE WHEN: those of the server, one a line.
+# counters ENGINE WHEN: print the server's counters, one per line.
 counters() {
 	flexsc stat "$server" |
 		awk -v is="# $1 $2" '$2 + 0 == $2 { print is, $1, $2 }'
@@ -42,7 +44,7 @@ counters() {
 		}' /sys/kernel/debug/flexsc/registrations
 }
 
-# launch COMMAND...: a $server, and its $port, which it says.
+# launch COMMAND...: start a $server, and read its $port from its output.
 launch() {
 	port=''
 	"$@" >/tmp/said 2>&1 &
@@ -57,7 +59,7 @@ launch() {
 	sed 's/^/# /' /tmp/said
 }
 
-# start ENGINE [OPTION...]: flexsc serve.
+# start ENGINE [OPTION...]: start flexsc serve.
 start() {
 	engine=$1
 	shift
@@ -65,12 +67,12 @@ start() {
 	grep -q "with engine $engine," /tmp/said
 }
 
-# watch_calls 0|1: does something watch every task's system calls?
+# watch_calls 0|1: trace the system calls of all tasks?
 watch_calls() {
 	echo "$1" >/sys/kernel/tracing/events/raw_syscalls/sys_enter/enable
 }
 
-# ask WHAT FILE...: a few clients are served.
+# ask WHAT FILE...: serve some clients, and check their results.
 ask() {
 	what=$1
 	shift
@@ -84,7 +86,7 @@ end() {
 	wait "$server"
 }
 
-# by ENGINE NAME...: the sum of these counters, as they are now.
+# by ENGINE NAME...: print the present sum of these counters.
 by() {
 	engine=$1
 	shift
@@ -117,7 +119,7 @@ for engine in "$@"; do
 	said=$(kmod-http "$port" "$clients" "$requests" /tmp/www \
 		small folder/middle small large small empty)
 	result $? "$engine: $said"
-	# Counters are published before the loop sleeps.
+	# The loop publishes counters before it sleeps.
 	sleep 0.5
 	counters "$engine" after
 	if [ "$engine" = kmod ]; then

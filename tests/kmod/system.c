@@ -38,7 +38,7 @@ void system_install(const char *program, const char *path)
 	close(to);
 }
 
-/* Lines with a word in them, and without another. */
+/* Counts the lines that contain one word, but not another one. */
 static unsigned int count_lines(const char *path, const char *with,
 				const char *without)
 {
@@ -58,7 +58,10 @@ unsigned int system_registrations(void)
 	return count_lines(DEBUG, "registration ", NULL);
 }
 
-/* The number that follows a word and this text at the begin of a line; -1: none. */
+/*
+ * Returns the number behind this text, on the line that starts with the word; -1: no
+ * such line.
+ */
 static long number_in(const char *path, const char *word, const char *text)
 {
 	FILE *file = fopen(path, "re");
@@ -92,7 +95,7 @@ unsigned int system_mappings(void)
 	return count_lines("/proc/vmallocinfo", "[flexsc]", "module");
 }
 
-/* A process, that may have ended, but no thread of the kernel's? */
+/* Is this a process, perhaps ended, and not a kernel thread? */
 static bool is_process(const char *pid)
 {
 	char path[300], line[512] = "";
@@ -106,7 +109,7 @@ static bool is_process(const char *pid)
 		return false;
 	after = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
 	fclose(file);
-	/* Their parent is kthreadd. */
+	/* Kernel threads have the parent kthreadd. */
 	return after && sscanf(after, ") %*c %d", &parent) == 1 && parent != 2;
 }
 
@@ -164,7 +167,7 @@ unsigned int system_objects(const char *cache)
 	char path[256];
 	long used;
 
-	/* Those that KASAN keeps from being used again would count as well. */
+	/* Objects that KASAN keeps in quarantine would count, too. */
 	snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink", cache);
 	system_set(path, "1");
 	used = number_in("/proc/slabinfo", cache, " ");
@@ -191,7 +194,7 @@ void *system_share(void)
 }
 
 
-/* Groups. */
+/* Control groups. */
 
 static const char *file_of(char *path, const char *name, const char *file)
 {
@@ -224,7 +227,7 @@ void system_group_enter(const char *name, pid_t pid)
 	CHECK_EQ(system_set(file_of(path, name, "cgroup.procs"), number), 0);
 }
 
-/* Wait until the group's events say so. */
+/* Waits until the group's events file contains this. */
 static bool comes(const char *name, const char *event)
 {
 	char path[256];

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the tests in virtual machines count as failed, and what as skipped.
+"""What the tests in virtual machines count as failed or as skipped.
 
-Nothing here is fetched: kernels are the headers that are installed, and files
-that are none.
+These tests fetch nothing. They use the installed headers, and empty files instead of
+programs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def no_kernel(*_: object) -> list[kernels.Kernel]:
 
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the module's sources, to be built by the suite."""
+    """A copy of the module's sources, for the suite to build."""
     copy = tmp_path / "sources"
     for part in ("kmod", "include/uapi", "lib/calls"):
         shutil.copytree(ROOT / part, copy / part)
@@ -64,8 +64,8 @@ def image_that_is_none(kernel: kernels.Kernel, work: Path, *_: object) -> Path:
     return image
 
 
-def program_that_is_none(tmp_path: Path) -> str:
-    """A file that stands for a program in a guest's system that is never started."""
+def dummy_program(tmp_path: Path) -> str:
+    """A file in place of a program, for a guest that never starts."""
     program = tmp_path / "tests" / "kmod-interface"
     program.parent.mkdir()
     shutil.copy("/bin/true", program)
@@ -103,13 +103,13 @@ def test_a_guest_that_does_not_boot_has_failed(
         suite, "prepare", lambda *_: suite.Target("none", machine, tmp_path, seconds=20)
     )
     monkeypatch.setattr(suite, "release", lambda *_: [kernels.Kernel("none", tmp_path)])
-    name = program_that_is_none(tmp_path)
+    name = dummy_program(tmp_path)
     status, _ = run_suite(tmp_path, monkeypatch, name)
     assert status == 1
     assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 2 skipped"
 
 
-def test_a_source_excludes_the_kernels_of_others(
+def test_a_source_excludes_kernels_of_other_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in suite.SOURCES:
@@ -147,7 +147,7 @@ def test_programs_that_never_begin_have_failed(
     assert suite.test(target, tmp_path, [("a", "b")], tmp_path) == suite.Tally(failed=1)
 
 
-def test_a_program_or_a_kernel_that_is_not_there_is_an_error(
+def test_a_missing_program_or_kernel_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(suite, "release", lambda *_: [kernels.Kernel("some", tmp_path)])
@@ -157,7 +157,7 @@ def test_a_program_or_a_kernel_that_is_not_there_is_an_error(
     assert run_suite(tmp_path, monkeypatch, "--kernel", "0.0")[0] == 1
 
 
-def test_what_is_chosen_exists() -> None:
+def test_chosen_programs_exist() -> None:
     programs = suite.programs_of(suite.GROUPS)
     assert {*chosen.GUEST, *chosen.CROSS_GUEST} <= programs
     assert set(chosen.FEW_GUEST) <= set(chosen.GUEST)
@@ -170,7 +170,9 @@ def test_what_is_chosen_exists() -> None:
 
 
 def test_a_report_without_a_case_is_a_failure(tmp_path: Path) -> None:
-    """As of a filter that matches nothing; and so is a run that fails without one."""
+    """No case is reported for a filter that matches nothing, or for a run that fails
+    early.
+    """
     report = tmp_path / "report.xml"
     for text, ok, failed in (
         ("<testsuites/>", True, 1),
@@ -184,7 +186,7 @@ def test_a_report_without_a_case_is_a_failure(tmp_path: Path) -> None:
         assert step.tally.failed == failed, text
 
 
-def test_a_filter_of_others_tests_has_to_match(
+def test_a_filter_of_peers_has_to_match(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "SUITES", {})
@@ -196,7 +198,7 @@ def test_a_filter_of_others_tests_has_to_match(
         peers.run(given)
 
 
-def test_what_one_kernel_found_is_kept_when_the_next_fails(
+def test_results_of_one_kernel_are_kept_when_the_next_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     found = {
@@ -242,7 +244,7 @@ def test_a_machine_without_sources_or_an_emulator_is_skipped(
 def test_a_package_that_apt_has_and_cannot_be_unpacked_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """apt-get is a program of this test: what it downloads is no package."""
+    """This test replaces apt-get by a program whose downloads aren't packages."""
     tools = tmp_path / "bin"
     tools.mkdir()
     apt = tools / "apt-get"
@@ -292,7 +294,7 @@ def test_the_step_counts_what_the_suite_found(
     assert (tally.passed, tally.failed, tally.skipped) == counts
 
 
-# What the names of the programs of a folder begin with.
+# The prefixes of the names of the programs in a folder.
 FOLDERS = {
     "conformance": "lib",
     "kmod": "kmod",
@@ -303,8 +305,8 @@ FOLDERS = {
 }
 
 
-def test_what_guests_are_to_run_is_there() -> None:
-    """A program that was renamed would fail where nobody looks for long."""
+def test_programs_for_guests_exist() -> None:
+    """A renamed program would otherwise fail only in the guests, which run seldom."""
     sources = {
         f"{prefix}-{path.stem}": path
         for prefix, folder in FOLDERS.items()
@@ -314,7 +316,7 @@ def test_what_guests_are_to_run_is_there() -> None:
     assert {name for name in wanted - sources.keys() if name not in OTHERS} == set()
 
 
-# Built of several files, or no programs of the build.
+# Programs of several files, or programs that the build doesn't produce.
 OTHERS = {"pairs", "kmod-serve", "kmod-instructions"}
 
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Upcalls by the kernel module: a thread raises events as fast as it can, and the
- * owner is somewhere. Each event is handled once, and what was interrupted doesn't
- * notice. Runs in a guest, as root.
+ * Upcalls by the kernel module. A thread raises events as fast as it can, at any
+ * point of the owner's execution. Each event is handled once, and the interrupted
+ * code isn't affected. Runs in a guest, as root.
  */
 #include "ecb.h"
 #include "system.h"
@@ -24,7 +24,7 @@ static struct flexsc__upcall upcall;
 static uint32_t posted, urgent;
 static atomic_bool stop;
 
-/* An event of group 0, counted unless one is pending already. */
+/* Raises an event of group 0, and counts it unless one is pending already. */
 static void raise_event(void)
 {
 	if (__atomic_fetch_or(&control->pending, 1, __ATOMIC_SEQ_CST) & 1)
@@ -48,7 +48,7 @@ static void *source(void *arg)
 	return NULL;
 }
 
-/* Where an upcall isn't possible. */
+/* Handles the signal if an upcall isn't possible. */
 static void on_urgent(int signo)
 {
 	int err = errno;
@@ -114,7 +114,7 @@ static void source_end(void)
 	thread = 0;
 }
 
-/* All that was raised has been handled. */
+/* All raised events have been handled. */
 static void end(void)
 {
 	source_end();
@@ -134,7 +134,7 @@ static void begin_plainly(uint32_t flags)
 #define UPCALL_TEST(id, seconds, flags)					\
 	TEST_BETWEEN(id, seconds, begin_plainly(flags), end())
 
-/* All that was raised has been handled by upcalls. */
+/* All raised events have been handled by upcalls. */
 static void end_quietly(void)
 {
 	source_end();
@@ -145,7 +145,7 @@ static void end_quietly(void)
 #define QUIET_TEST(id, seconds, flags)					\
 	TEST_BETWEEN(id, seconds, begin_plainly(flags), end_quietly())
 
-/* Upcalls where they are possible. */
+/* Places where upcalls are possible. */
 
 static void leaf_under_fire(enum leaf_keep keep)
 {
@@ -225,12 +225,12 @@ TEST_LIMIT(a_process_is_stopped_and_goes_on, 60)
 	test_reap(pid);
 }
 
-/* Set by the owner at the place where the event is to interrupt it. */
+/* Set by the owner at the place where the event has to interrupt it. */
 static uint32_t in_place;
 
 /*
- * The owner stands still inside of a tail, whose frame is made here, at a place
- * where the stack pointer is "above" bytes above the frame.
+ * The owner stops inside a tail, whose frame this function creates, at a place where
+ * the stack pointer is "above" bytes above the frame.
  */
 static __attribute__((noinline)) void stand_in_tail(uint64_t above)
 {
@@ -284,7 +284,7 @@ static void *raise_in_place(void *arg)
 	return arg;
 }
 
-TEST(the_tail_is_left_from_each_place)
+TEST(the_tail_continues_from_each_place)
 {
 	const struct { uint64_t before, behind, above; } places[] = {
 		{ 0, 8, 0 }, { 10, 5, 0 }, { 10, 4, 72 }, { 10, 3, 80 },
@@ -328,7 +328,7 @@ QUIET_TEST(clocks_are_read, 60, 0)
 
 /* System calls. */
 
-/* The owner is this process' first thread. */
+/* The owner is the first thread of this process. */
 static void await_sleep_in(long nr)
 {
 	await_sleep(getpid(), nr);
@@ -403,8 +403,8 @@ static void sleep_and_be_stopped(int fd)
 	test_leave();
 }
 
-/* What the handler calls would replace what the call goes on with. */
-TEST(a_stopped_call_that_goes_on_is_left_to_a_signal)
+/* A call of the handler would overwrite the data for restarting the stopped call. */
+TEST(a_stopped_call_that_continues_gets_a_signal)
 {
 	int fds[2];
 	pid_t pid;
@@ -429,7 +429,10 @@ static void *raise_too_late(void *arg)
 	return NULL;
 }
 
-/* The section began between the kick and the owner's way to user mode. */
+/*
+ * The critical section begins after the kick, and before the owner returns to user
+ * mode.
+ */
 QUIET_TEST(a_critical_section_is_not_interrupted, 20, 0)
 {
 	char byte;
@@ -481,7 +484,7 @@ static void *hold(void *arg)
 }
 
 /* -ERESTARTNOINTR, in the kernel. */
-QUIET_TEST(a_call_that_is_always_begun_again_is, 20, FLEXSC_ECB_INTERRUPTS_CALLS)
+QUIET_TEST(a_call_that_is_always_restarted_is_restarted, 20, FLEXSC_ECB_INTERRUPTS_CALLS)
 {
 	thread = test_thread(hold, NULL);
 	while (!__atomic_load_n(&word, __ATOMIC_SEQ_CST))
@@ -508,8 +511,8 @@ static void *raise_and_signal(void *arg)
 	return arg;
 }
 
-/* A signal ends the call, though an event comes at that moment. */
-UPCALL_TEST(a_signal_interrupts_a_call_as_ever, 60, 0)
+/* A signal ends the call, although an event arrives at the same time. */
+UPCALL_TEST(a_signal_interrupts_a_call_as_usual, 60, 0)
 {
 	char byte;
 
@@ -525,7 +528,7 @@ UPCALL_TEST(a_signal_interrupts_a_call_as_ever, 60, 0)
 	}
 }
 
-/* Task work runs in the middle of io_uring_enter(). */
+/* Task work runs inside io_uring_enter(). */
 UPCALL_TEST(io_uring_waits_beside, 60, 0)
 {
 	struct io_uring ring;
@@ -552,7 +555,7 @@ UPCALL_TEST(io_uring_waits_beside, 60, 0)
 	test_note("%u turns", turns);
 }
 
-/* Where upcalls aren't possible. */
+/* Places where upcalls aren't possible. */
 
 UPCALL_TEST(bad_words_mean_signals, 20, 0)
 {
@@ -585,7 +588,7 @@ TEST(other_protection_keys_mean_a_signal)
 	end();
 }
 
-/* Wait for an event with that stack pointer. */
+/* Waits for an event with this stack pointer. */
 static void wait_at(uint64_t sp)
 {
 	__asm__ volatile("movq	%%rsp, %%rbx\n"
@@ -617,7 +620,7 @@ TEST(a_stack_without_room_means_a_signal)
 	}
 }
 
-/* A tail anywhere and a stack pointer from anywhere harm the program only. */
+/* An invalid tail, and a stack pointer with any value, harm only the program. */
 TEST(a_bad_tail_is_the_programs_fault)
 {
 	const uint64_t sps[] = { 0, 1ULL << 47, 0xffffffff82000000 };
@@ -654,7 +657,7 @@ static void add_to_shared(void)
 	shared_value++;
 }
 
-/* Add one, in a sequence that is begun again when it is interrupted. */
+/* Increments by one, in a restartable sequence. */
 static void add_in_sequence(void)
 {
 	uint64_t value, turns;
@@ -684,7 +687,7 @@ static void add_in_sequence(void)
 		: "cc", "memory");
 }
 
-TEST_LIMIT(a_restartable_sequence_is_begun_again, 60)
+TEST_LIMIT(a_restartable_sequence_is_restarted, 60)
 {
 	uint64_t added = 0;
 
@@ -710,7 +713,7 @@ static void on_trap(int signo)
 	traps++;
 }
 
-/* The processor's single steps. */
+/* Single-stepping by the processor. */
 UPCALL_TEST(a_stepping_program_gets_signals, 60, 0)
 {
 	uint32_t before;
@@ -730,7 +733,7 @@ UPCALL_TEST(a_stepping_program_gets_signals, 60, 0)
 	CHECK(urgent > 0);
 }
 
-/* A tracer that only looks on. */
+/* Runs under a tracer that only observes. */
 static void traced(void)
 {
 	CHECK(begin(0, KEEP_PLAIN));
@@ -739,7 +742,7 @@ static void traced(void)
 	source_begin();
 	while (leaf_handled < UPCALLS / 10)
 		leaf_check(500);
-	/* One that came before it was traced isn't there. */
+	/* An upcall may have preceded the tracer. Later events are signals. */
 	CHECK(urgent > 0);
 	end();
 	test_leave();
@@ -767,28 +770,28 @@ TEST_LIMIT(a_traced_program_gets_signals, 60)
 	CHECK(signals > UPCALLS / 10 / 2);
 }
 
-static volatile sig_atomic_t told;
+static volatile sig_atomic_t signalled;
 
-static void on_told(int signo)
+static void on_signal(int signo)
 {
-	told = signo;
+	signalled = signo;
 }
 
 static void stepped(void)
 {
 	CHECK(begin(0, KEEP_PLAIN));
-	handle_signal(SIGUSR1, on_told, 0);
+	handle_signal(SIGUSR1, on_signal, 0);
 	source_begin();
-	/* Where nobody steps there are upcalls, and otherwise signals. */
-	while (!told || leaf_handled < urgent + UPCALLS)
+	/* Upcalls unless the program is single-stepped, and signals otherwise. */
+	while (!signalled || leaf_handled < urgent + UPCALLS)
 		leaf_check(500);
 	end();
 	test_leave();
 }
 
 /*
- * Linux takes the trap flag for the program's own once a tracer has stepped over a
- * POPF: left alone, the flag outlives the tracer, and SIGTRAP ends the program.
+ * Once a tracer has stepped over a POPF, Linux takes the trap flag for the program's
+ * own. The flag would then outlive the tracer, and SIGTRAP would end the program.
  */
 static void take_trap_flag(pid_t pid)
 {
@@ -800,9 +803,9 @@ static void take_trap_flag(pid_t pid)
 }
 
 /*
- * If a program is stepped over a POPF, and then into a signal's handler, the signal's
- * frame holds the trap flag, and the handler's return restores the flag, perhaps after
- * the tracer has left. So signals are delivered without a step.
+ * Suppose that a program is stepped over a POPF, and then into a signal handler. The
+ * signal's frame holds the trap flag, and the handler's return restores it, perhaps
+ * after the tracer has left. So signals are delivered without a step.
  */
 static void resume(pid_t pid, int signo)
 {
@@ -814,7 +817,7 @@ static void resume(pid_t pid, int signo)
 	}
 }
 
-/* Step through the program as a debugger does, wherever it is, and leave it. */
+/* Steps through the program at any place, as a debugger does, and detaches. */
 static void step(pid_t pid, int steps)
 {
 	int status, signo = 0;
@@ -848,7 +851,7 @@ TEST_LIMIT(a_debugger_steps_through_upcalls, 60)
 	test_reap(pid);
 }
 
-/* To and from 32-bit code by a change of the segment. */
+/* Enters and leaves 32-bit code by a change of the code segment. */
 static void change_mode(greg_t *regs, long long segment, uint64_t ip)
 {
 	regs[REG_CSGSFS] = (regs[REG_CSGSFS] & ~0xffffLL) | segment;
@@ -856,8 +859,8 @@ static void change_mode(greg_t *regs, long long segment, uint64_t ip)
 }
 
 /*
- * 32-bit code, which pushes 1 on its stack, whose end is the end of the page, and then
- * jumps to itself. It stores by SS, as the other data segments of a 64-bit program are
+ * 32-bit code, which pushes 1 on its stack at the end of the page, and then jumps to
+ * itself. It stores by SS, because the other data segments of a 64-bit program are
  * null.
  */
 #define ENTERED	"\x6a\x01\xeb\xfe"

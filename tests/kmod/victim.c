@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A privileged program, executed with the set-user-ID bit: it becomes root, says
- * so on standard output, and sleeps until standard input is readable. Whoever
- * executed it may not send it a signal then, so nothing else ends or disturbs
- * the sleep. Runs in a guest, by hostile.c and fuzz.c.
+ * A privileged program, with the set-user-ID bit: it becomes root, prints a line,
+ * and sleeps until standard input is readable. The user that has executed it may not
+ * send it signals then, so no other process may end or disturb the sleep. Runs in a
+ * guest, by hostile.c and fuzz.c.
  *
- * Status: 0, or what went wrong. An interruption is in the kernel's log as well: the
- * fuzzer doesn't get the status.
+ * The status is 0, or describes the error. An interruption is reported in the
+ * kernel's log, too, because the fuzzer doesn't get the status.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 enum { NOT_ROOT = 1, INTERRUPTED = 2, WOKEN = 3, BROKEN = 4 };
 
-/* A sleep is one; two more are for what a busy kernel does. */
+/* One for the sleep, and two for a busy kernel. */
 #define SLEEPS	3
 
 static long sleeps(void)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * No call keeps a processor: whatever a process has in its memory, and whichever
- * of the module's calls it makes, a real-time task of the same processor comes
- * to run soon. Runs in a guest with one processor whose clock counts
- * instructions, so what the host does meanwhile doesn't matter; as root.
+ * No call blocks a processor: whatever is in a process's memory, and whichever of
+ * the module's calls it makes, a real-time task on the same processor runs soon.
+ * Runs in a guest with one processor whose clock counts instructions, so the host's
+ * load doesn't matter; as root.
  *
  *	kmod-watchdog [seed=N] [rounds=N]
  */
@@ -14,11 +14,11 @@
 #define LATE	(50 * MS)
 #define BRIEF	(5 * MS)
 #define TICK	MS
-#define SPAN	(100 * MS)	/* of a process */
-#define LONG	(60 * SECOND)	/* of one that ends by itself */
+#define SPAN	(100 * MS)	/* duration of a process */
+#define LONG	(60 * SECOND)	/* limit for a process that ends by itself */
 #define NOBODY	65534
 
-/* Processes that mean ill: nobody's, and each by itself on the processor. */
+/* Malicious processes of user nobody, each alone on the processor. */
 
 static void be_nobody(void)
 {
@@ -36,7 +36,7 @@ static void wait_again(uint32_t flags)
 	ioctl(raw.fd, FLEXSC_IOC_WAIT, 0);
 }
 
-/* Put aside by the owner, and nobody is there to take it. */
+/* The owner puts the entry aside, and no thread takes it. */
 static void aside(uint8_t flags)
 {
 	raw_post(&raw, 0, flags, SYS_getppid, fds[0]);
@@ -56,14 +56,14 @@ static void never_readable(void)
 	aside(FLEXSC_IF_READABLE);
 }
 
-/* There seem to be two billion entries, and none is submitted. */
+/* The tail claims two billion entries, of which none is submitted. */
 static void a_lying_tail(void)
 {
 	raw.shared->tail += 1U << 31;
 	wait_again(0);
 }
 
-/* Anything of the kind, with calls that end soon. */
+/* Random actions of this kind, with calls that end soon. */
 
 static void *serve(void *arg)
 {
@@ -161,7 +161,7 @@ static void watch_often(int fd, uint32_t count)
 		ecb_watch(&ecb, fd, POLLIN, 0);
 }
 
-/* Far more than it takes, if a file can't have many watches. */
+/* More than necessary, unless a file can't have many watches. */
 #define FILES	160
 static int files[FILES], writers[FILES];
 static uint32_t writer_count;
@@ -172,7 +172,7 @@ static void watch_all(void)
 		watch_often(files[i], ecb.args.events / FILES);
 }
 
-/* Each has a queue of its own. */
+/* Each eventfd has its own wait queue. */
 static void watch_eventfds(void)
 {
 	for (uint32_t i = 0; i < FILES; i++)
@@ -181,7 +181,7 @@ static void watch_eventfds(void)
 	watch_all();
 }
 
-/* They are the reading end of one pipe, opened often, and have one queue. */
+/* Repeatedly opened read ends of one pipe share one wait queue. */
 static void watch_one_pipe(void)
 {
 	char path[32];
@@ -204,7 +204,7 @@ static void write_all(void)
 		CHECK_EQ(write(writers[i], &one, 8), 8);
 }
 
-/* Each watch has events: one is held, others are delivered. */
+/* Each watch has events: one is held, the others are delivered. */
 static void handle_events(void)
 {
 	write_all();
@@ -234,7 +234,7 @@ static void many_watches_of_many_files(void)
 	handle_events();
 }
 
-/* The watches end with their process, which is killed. */
+/* The watches end when their process is killed. */
 static void many_watches_that_stay(void)
 {
 	open_most_events();
@@ -242,7 +242,7 @@ static void many_watches_that_stay(void)
 	raise(SIGKILL);
 }
 
-/* How long a pipe's end takes, and that of its duplicate, with watches. */
+/* Returns how long it takes to close a pipe's end and its duplicate, with watches. */
 static uint64_t time_of_closing(uint32_t watches)
 {
 	int fds[2], duplicate;
@@ -260,7 +260,7 @@ static uint64_t time_of_closing(uint32_t watches)
 	return begin;
 }
 
-/* Four times as many take some four times as long, not sixteen times. */
+/* Four times as many watches take about four times as long, not sixteen times. */
 static void many_watches_of_a_pipe(void)
 {
 	uint64_t few, many;
@@ -276,7 +276,7 @@ static void many_watches_of_a_pipe(void)
 	ecb_close(&ecb);
 }
 
-/* They are accepted in one go. */
+/* All connections are accepted in one go. */
 static void many_connections(void)
 {
 	struct sockaddr_un name;
@@ -298,7 +298,10 @@ static void many_connections(void)
 	ecb_close(&ecb);
 }
 
-/* All have an event at once, and none accepts, because their files block by now. */
+/*
+ * All listeners have an event at the same time. None accepts, because their files
+ * are in blocking mode by now.
+ */
 static void many_listeners(void)
 {
 	static int listeners[FILES];
@@ -333,8 +336,8 @@ static void sleep_until(uint64_t ns)
 }
 
 /*
- * How late this task comes to run, at most, while the process has its way; it may
- * end by itself, with a status, or is killed then.
+ * Returns the maximum delay of this task while the process runs. The process may end
+ * by itself, with a status; otherwise it is killed.
  */
 static uint64_t lateness_beside(pid_t pid, uint64_t span, int *status)
 {
@@ -352,7 +355,7 @@ static uint64_t lateness_beside(pid_t pid, uint64_t span, int *status)
 	return most;
 }
 
-/* -1: it doesn't end by itself. */
+/* Returns the status of the process; -1: it didn't end by itself. */
 static int disturb_for(void (*run)(void), uint64_t seed, uint64_t span,
 		       uint64_t most)
 {
@@ -384,7 +387,10 @@ static void disturb(void (*run)(void), uint64_t seed)
 	disturb_for(run, seed, SPAN, LATE);
 }
 
-/* One that is killed in the end, and one that ends by itself, successfully. */
+/*
+ * One test in which the process is killed in the end, and one in which it ends by
+ * itself, successfully.
+ */
 #define DISTURB_TEST(id, run)						\
 	TEST(id)							\
 	{								\
@@ -396,34 +402,37 @@ static void disturb(void (*run)(void), uint64_t seed)
 		CHECK_EQ(disturb_for(run, 0, LONG, most), 0);		\
 	}
 
-/* The processor is the watchdog's when it likes: else the tests show nothing. */
+/*
+ * The watchdog can preempt a process that computes; otherwise the tests would prove
+ * nothing.
+ */
 static void burn(void)
 {
 	for (;;)
 		;
 }
 
-DISTURB_TEST(a_process_that_burns_is_put_off, burn)
-DISTURB_TEST(an_entry_that_is_put_aside_keeps_nobody, one_aside)
-DISTURB_TEST(an_entry_that_is_never_ready_keeps_nobody, never_readable)
-DISTURB_TEST(a_lying_tail_keeps_nobody, a_lying_tail)
+DISTURB_TEST(a_computing_process_is_preempted, burn)
+DISTURB_TEST(an_entry_that_is_put_aside_delays_no_task, one_aside)
+DISTURB_TEST(an_entry_that_is_never_ready_delays_no_task, never_readable)
+DISTURB_TEST(a_false_tail_delays_no_task, a_lying_tail)
 
-/* The kernel calls all of a queue's watches at once. */
-PATIENT_TEST(an_event_of_many_watches_keeps_nobody, many_watches_of_a_queue, LATE)
-/* The module's own loops give way, however long they are. */
-PATIENT_TEST(events_of_many_files_keep_nobody, many_watches_of_many_files, BRIEF)
+/* The kernel calls all watches of a queue without a pause. */
+PATIENT_TEST(an_event_of_many_watches_delays_no_task, many_watches_of_a_queue, LATE)
+/* The module's own loops yield the processor, however long they are. */
+PATIENT_TEST(events_of_many_files_delay_no_task, many_watches_of_many_files, BRIEF)
 PATIENT_TEST(a_close_takes_time_in_proportion_to_watches, many_watches_of_a_pipe, LATE)
-PATIENT_TEST(many_connections_keep_nobody, many_connections, LATE)
-PATIENT_TEST(many_listeners_keep_nobody, many_listeners, 2 * BRIEF)
+PATIENT_TEST(many_connections_delay_no_task, many_connections, LATE)
+PATIENT_TEST(many_listeners_delay_no_task, many_listeners, 2 * BRIEF)
 
-TEST_LIMIT(the_end_of_many_watches_keeps_nobody, 200)
+TEST_LIMIT(the_end_of_many_watches_delays_no_task, 200)
 {
 	int status = disturb_for(many_watches_that_stay, 0, LONG, LATE);
 
 	CHECK(WIFSIGNALED(status));
 }
 
-TEST_LIMIT(nothing_keeps_a_processor, 600)
+TEST_LIMIT(no_process_keeps_a_processor, 600)
 {
 	const unsigned long seed = test_parameter("seed", (unsigned long)now_ns());
 	const unsigned long rounds = test_parameter("rounds", 20);

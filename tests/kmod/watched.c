@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who watches a process sees its calls: a tracer, a tracepoint, and whoever
- * looks into debugfs. Runs in a guest, as root.
+ * Observers of a process see its calls: a tracer, a tracepoint, and readers of
+ * debugfs. Runs in a guest, as root.
  */
 #include "raw.h"
 #include "system.h"
@@ -10,7 +10,7 @@
 
 #define TRACING	"/sys/kernel/tracing/"
 
-/* PTRACE_GET_SYSCALL_INFO's answer. */
+/* The result of PTRACE_GET_SYSCALL_INFO. */
 struct stop {
 	uint8_t op;
 	uint8_t pad[3];
@@ -21,9 +21,9 @@ struct stop {
 
 #define OPTIONS								\
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL)
-#define STRANGE	0x5eed		/* no descriptor */
+#define STRANGE	0x5eed		/* a number that isn't a descriptor */
 
-/* A thread stopped: does it begin that call? */
+/* A thread has stopped: does it begin this call? */
 static bool begins(pid_t tid, int status, unsigned int nr, uint64_t first)
 {
 	struct stop stop = { 0 };
@@ -34,7 +34,7 @@ static bool begins(pid_t tid, int status, unsigned int nr, uint64_t first)
 	return stop.op == 1 && stop.nr == nr && stop.args[0] == first;
 }
 
-/* The signal to go on with. */
+/* The signal with which to continue. */
 static long passed_on(int status)
 {
 	int signo = WSTOPSIG(status);
@@ -45,7 +45,7 @@ static long passed_on(int status)
 	return signo;
 }
 
-/* Trace the child to its end: how often did it begin that call? */
+/* Traces the child to its end. Returns how often it began this call. */
 static int count_calls(pid_t child, unsigned int nr, uint64_t first)
 {
 	int status, seen = 0;
@@ -95,7 +95,7 @@ TEST(a_tracer_sees_all_calls)
 	CHECK_EQ(count_calls(pid, SYS_close, STRANGE), 20);
 }
 
-/* The tracer comes while threads are in the kernel, in a call and idle. */
+/* The tracer attaches while threads are in the kernel, in a call and idle. */
 TEST(a_tracer_may_come_later)
 {
 	int fds[2], go[2], tids[16], count = 0;
@@ -115,7 +115,7 @@ TEST(a_tracer_may_come_later)
 			usleep(1000);
 		CHECK_EQ(raw_shown(NULL, " bounced "), 0);
 		CHECK_EQ(write(go[1], "r", 1), 1);
-		/* Until the tracer has said "go" by a byte. */
+		/* Runs until the tracer has written a byte. */
 		raw_finish(&raw, 1);
 		CHECK_EQ(raw.entries[63].ret, 1);
 		close_strange(20);
@@ -143,8 +143,8 @@ TEST(a_tracer_may_come_later)
 }
 
 /*
- * Tracepoints. Switching one rewrites the kernel, which an emulated machine
- * with several processors may take badly: so it has one then.
+ * Tracepoints. Switching one modifies the kernel's code, which may fail on an
+ * emulated machine with several processors. So only one is online meanwhile.
  */
 static void watch(const char *event, bool on)
 {
@@ -156,7 +156,7 @@ static void watch(const char *event, bool on)
 	CHECK_EQ(system_set("/sys/devices/system/cpu/cpu1/online", "1"), 0);
 }
 
-/* In how many lines of the trace are both? */
+/* Counts the lines of the trace that contain both words. */
 static int traced(const char *one, const char *other)
 {
 	char *line = NULL;
@@ -180,7 +180,7 @@ RAW_TEST(a_tracepoint_sees_all_calls)
 	watch("raw_syscalls/sys_enter", false);
 	CHECK_EQ(traced("sys_enter: NR 3 (5eed,", ""), 20);
 	CHECK_EQ(raw_shown(NULL, " bounced "), 20);
-	/* Nobody watches any more. */
+	/* The tracepoint is off by now. */
 	close_strange(20);
 	CHECK_EQ(raw_shown(NULL, " bounced "), 20);
 }
@@ -203,7 +203,7 @@ RAW_TEST(entries_can_be_traced)
 	CHECK_EQ(raw_shown(NULL, " bounced "), 0);
 }
 
-/* What debugfs says of a known course of events. */
+/* debugfs shows correct counters after known events. */
 TEST(counters_are_right)
 {
 	char bytes[3];
@@ -213,7 +213,7 @@ TEST(counters_are_right)
 	CHECK_EQ(pipe(fds), 0);
 	CHECK_EQ(raw_shown(NULL, " entries "), 64);
 	CHECK_EQ(raw_shown(NULL, " free "), 64);
-	/* Ten by the owner, in one batch. */
+	/* The owner executes ten entries, in one batch. */
 	for (uint32_t i = 0; i < 10; i++)
 		raw_post(&raw, i, 0, SYS_getppid);
 	CHECK_EQ(raw_shown(NULL, " submitted "), 10);
@@ -225,7 +225,7 @@ TEST(counters_are_right)
 	CHECK_EQ(raw_shown(" core -1 ", " batches "), 1);
 	CHECK_EQ(raw_shown(" core -1 ", " taken "), 10);
 	CHECK_EQ(raw_shown(NULL, " waits "), 1);
-	/* Three that wait, each in a thread of its own. */
+	/* Three that wait, each in its own thread. */
 	for (uint32_t i = 0; i < 3; i++)
 		raw_post(&raw, i, DEFER, SYS_read, fds[0], &bytes[i], 1);
 	do
@@ -236,16 +236,19 @@ TEST(counters_are_right)
 	CHECK_EQ(raw_shown(NULL, " blocked "), 3);
 	CHECK_EQ(raw_shown(" core -1 ", " blocked "), 3);
 	CHECK(raw_shown(NULL, " kicks ") >= 1);
-	/* One of them is cancelled. */
+	/* One of these is cancelled. */
 	CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
 	raw.entries[1].status = FLEXSC_CANCEL;
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 1), 0);
-	/* Or else it may still have one of these. */
+	/* Otherwise the thread may still hold one of these. */
 	raw_finish(&raw, 1);
 	CHECK_EQ(write(fds[1], "ab", 2), 2);
 	raw_finish(&raw, 2);
 	CHECK_EQ(raw_shown(NULL, " cancelled "), 1);
-	/* Threads count when they have no more to do: behind completing. */
+	/*
+	 * A thread updates its counters when it has no more work, after completing
+	 * an entry.
+	 */
 	for (int ms = 0; ms < 8000 && raw_shown(NULL, " executed ") < 3; ms++)
 		usleep(1000);
 	CHECK_EQ(raw_shown(NULL, " executed "), 3);
@@ -253,13 +256,13 @@ TEST(counters_are_right)
 	CHECK_EQ(raw_shown(NULL, " bounced "), 0);
 	CHECK_EQ(raw_shown(NULL, " takeovers "), 0);
 	raw_close(&raw);
-	/* It goes with its last user. */
+	/* The registration ends with its last user. */
 	CHECK_EQ(raw_shown(NULL, " entries "), -1);
 }
 
 /*
- * The library cancels a call that it makes itself because it is watched. A
- * neighbour, which the same threads make next, goes on.
+ * The library makes a call itself because the process is traced, and cancels the
+ * call. Another call, which the same threads make next, continues.
  */
 TEST_LIMIT(a_bounced_call_is_cancelled, 60)
 {
@@ -273,7 +276,10 @@ TEST_LIMIT(a_bounced_call_is_cancelled, 60)
 	for (int round = 0; round < 300; round++) {
 		struct call victim = CALL_INIT, other = CALL_INIT;
 
-		/* One whose calls keep bouncing has them made otherwise. */
+		/*
+		 * A loop whose calls keep bouncing soon makes them without the
+		 * module.
+		 */
 		if (round % 6 == 0) {
 			loop = NEW_LOOP(.engine = "kmod");
 			watch("raw_syscalls/sys_enter", true);

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Test FlexSC-Threads where user mode can't set its base registers.
+"""Test FlexSC-Threads without user-mode access to the base registers.
 
     bases.py --build DIR --work DIR [--kernel VERSION]
 
-Where the kernel or the processor has no FSGSBASE, the runtime asks the kernel
-for each change of a base register, and the instructions fault. So it is in a
-guest that is booted with "nofsgsbase", where some programs with threads run as
-they do here. The last line is "N passed, N failed, N skipped"; the status is 0
-if none failed, 3 if apt has no source of a kernel, or there is no QEMU.
+If the kernel or the processor lacks FSGSBASE, the FSGSBASE instructions fault, and
+the runtime changes each base register by a system call. A guest booted with
+"nofsgsbase" is such a machine. It runs some programs with threads. The last line is
+"N passed, N failed, N skipped". The status is 0 if none failed, 3 if apt has no
+source of a kernel, or QEMU is missing.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SECONDS = 400.0
 LIBRARY = "libflexsc-runtime.so"
 ENGINES = ("uring", "threads")
 
-# Each with the tests that are wanted of it: switches, both bases at the start and
-# the end of threads and processes, and in handlers of signals on a carrier.
+# The programs, with the tests to run: switches, and both base registers at the start
+# and the end of threads and processes, and in signal handlers on a carrier.
 PROGRAMS = {
     "threads-sites": "",
     "threads-locks": "two_threads broadcast lost barrier libc_locks",
@@ -38,7 +38,7 @@ PROGRAMS = {
     "threads-faults": "where_it_happens",
 }
 
-# The bases can't be set: that is what this is about.
+# Check that FSGSBASE is really missing.
 CHECK = (
     "echo '== cpuinfo'; if grep -q fsgsbase /proc/cpuinfo; "
     "then echo 'not ok 1 - bases'; else echo 'ok 1 - bases'; fi; echo 1..1"
@@ -46,7 +46,7 @@ CHECK = (
 
 
 def decoder() -> Path:
-    """Zydis, which the runtime loads by its name, so no linker lists it."""
+    """Find Zydis, which the runtime loads by its name, so that ldd doesn't list it."""
     known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True)
     found = re.search(r"libZydis\.so\.[\d.]+ .*=> (\S+)", known.stdout)
     if not found:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/deadly: poll(2) of it ends the thread, as a mistake in a driver's poll() does.
- * For kmod-dying; built with the module that makes reboot().
+ * /dev/deadly: its poll() ends the calling thread, as a bug in a driver may do. For
+ * kmod-dying; built with the module that permits reboot().
  */
 #include <linux/fs.h>
 #include <linux/kprobes.h>
@@ -9,7 +9,7 @@
 #include <linux/module.h>
 #include <linux/poll.h>
 
-/* It isn't exported. */
+/* The kernel doesn't export this function. */
 static void (*end_thread)(long status);
 
 static __poll_t deadly_poll(struct file *file, poll_table *table)
@@ -18,7 +18,10 @@ static __poll_t deadly_poll(struct file *file, poll_table *table)
 	return 0;
 }
 
-/* No owner: whoever polls never gives back its reference to the file. */
+/*
+ * Without an owner, because a thread that dies in poll() never releases its
+ * reference to the file.
+ */
 static const struct file_operations deadly_operations = {
 	.poll = deadly_poll,
 };

@@ -4,10 +4,10 @@
     demo.py --build DIR --work DIR [--clients N] [--requests N]
 
 Builds the module for the newest kernel whose headers are installed, fetches that
-kernel, and boots it in QEMU. There, flexsc serve runs on the module, on io_uring
-and on threads, one after the other; clients check each byte that it answers.
-Then come the counters of all three, and the module's own. The status is 0 if all
-was right, 3 if there is no machine to be had, for a reason that one line says.
+kernel, and boots it in QEMU. There, flexsc serve runs on the module, on io_uring and
+on threads, one after the other. Clients check each byte of the responses. Then come
+the counters of all three, and those of the module. The status is 0 if all was
+correct, and 3 if no virtual machine is available, with the reason in one line.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def say(text: str) -> None:
 
 
 def target_of(work: Path) -> Target:
-    """The newest that can be had."""
+    """The newest available kernel."""
     why = "no linux-headers-*-cloud-amd64 is installed"
     said = io.StringIO()
     for kernel in reversed(installed()):
@@ -72,7 +72,7 @@ def target_of(work: Path) -> Target:
 
 
 def counters(said: str) -> Counters:
-    """By engine, what was counted from "before" to "after"."""
+    """The differences of counters between "before" and "after", by engine."""
     found: Counters = {}
     for line in re.finditer(r"^# (\w+) (before|after) (\S+) (\d+)$", said, re.M):
         own = found.setdefault(line[1], {})

@@ -3,12 +3,12 @@
 
     guest.py [OPTION...] --kernel VMLINUZ [--module FLEXSC.KO] -- COMMAND...
 
-The guest's system is made on the fly: busybox, the command's program and what
-else is named by --file, each with the shared libraries it needs, in memory.
-There is no network but loopback, no disk and no other user but root. What the
-command says comes out here; what the kernel says goes to --log. The status is
-the command's, 124 if it took longer than --seconds, 125 if the guest crashed
-or its kernel complained, 126 if there is no guest to be had, or none that boots.
+The guest's file system is created for the run, in memory: busybox, the command's
+program, and each --file, with the shared libraries that they need. There is no
+network but loopback, no disk, and no user but root. The command's output goes to
+standard output, and the kernel's to --log. The status is the command's, 124 if it
+took longer than --seconds, 125 if the guest crashed or its kernel complained, 126 if
+no guest is available, or none boots.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ from pathlib import Path
 from typing import TextIO
 
 TIMEOUT, CRASHED, NO_GUEST = 124, 125, 126
-# The guest has mistaken how fast its clock is, which happens on a busy host: a
-# second of such a guest is a tenth of one.
+# The guest has mismeasured its clock, which happens on a busy host: then a second of
+# the guest is a tenth of a real one.
 AGAIN = -1
 TRIES = 5
 
-# A busy host isn't a fault of the guest's: a hang is found by the time limit.
+# A guest doesn't fail because its host is busy. The time limit detects hangs.
 PATIENT = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=240"
 COMMON = ["-nodefaults", "-no-reboot", "-display", "none"]
 
 
 @dataclass
 class Machine:
-    """How a machine is started, and where its kernel's and commands' words go."""
+    """How to start a machine, and where the output of its kernel and of its commands
+    goes.
+    """
 
     options: list[str]
     console: str
@@ -51,8 +53,8 @@ class Machine:
 
 
 MACHINES = {
-    # Newer guests crash in QEMU 7.2 if they find cmpxchg16b. On a busy host the
-    # timer ticks too seldom for the kernel's check of it.
+    # Newer guests crash in QEMU 7.2 if they find cmpxchg16b. On a busy host the timer
+    # ticks too seldom for the kernel's check of it.
     "x86_64": Machine(
         ["-cpu", "max,-cx16"],
         "ttyS0",
@@ -68,7 +70,7 @@ MACHINES = {
     ),
 }
 
-# What a kernel says that has found something wrong with itself.
+# Messages by which a kernel reports a fault of its own.
 COMPLAINT = re.compile(
     r"BUG:|WARNING:|Oops|Kernel panic|general protection|KASAN|UBSAN|lockdep"
     r"|rcu.*stall|soft lockup|hung task|suspicious|possible .* deadlock"
@@ -125,24 +127,24 @@ class GuestError(Exception):
 
 
 class NoGuestError(GuestError):
-    """What a guest needs isn't installed here."""
+    """Something that a guest needs isn't installed here."""
 
 
 @dataclass
 class Guest:
-    """A machine that is going to run a command."""
+    """A virtual machine that will run a command."""
 
     kernel: Path
     modules: list[Path] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     cpus: int = 2
     memory: int = 768
-    icount: str = ""  # how time counts instructions, if it does: QEMU's option
+    icount: str = ""  # QEMU's option to make time count instructions, or ""
     parameters: str = ""
     complaint: re.Pattern[str] = COMPLAINT
     machine: str = "x86_64"
     busybox: Path | None = None  # that machine's
-    libraries: list[Path] = field(default_factory=list)  # folders with its own
+    libraries: list[Path] = field(default_factory=list)  # folders with its libraries
 
     def run(
         self, command: str, seconds: float, log: Path, output: TextIO = sys.stdout
@@ -162,7 +164,9 @@ class Guest:
         return CRASHED if complaints(self.complaint, log, output) else status
 
     def qemu(self) -> str:
-        """The emulator; here, with what its guest's system is made of."""
+        """Return the emulator. On this machine, also check for what the guest's system
+        needs.
+        """
         found = shutil.which(f"qemu-system-{self.machine}")
         if not found:
             raise NoGuestError(f"qemu-system-{self.machine} isn't installed")
@@ -174,7 +178,7 @@ class Guest:
     def options(self) -> list[str]:
         accel = "tcg,thread=single" if self.icount else "tcg,thread=multi"
         machine = MACHINES[self.machine]
-        # WARN() and lockdep say what they say as warnings, which are below 5.
+        # WARN() and lockdep print at the level of warnings, which is below 5.
         append = f"console={machine.console} loglevel=5 panic=-1 oops=panic maxcpus=1"
         append += f" {machine.parameters} {PATIENT} {self.parameters}"
         words = ["-accel", accel, *machine.options, *COMMON, "-m", str(self.memory)]
@@ -184,7 +188,7 @@ class Guest:
 
 
 def libraries(program: Path) -> Iterable[Path]:
-    """Those that the dynamic linker would load, and itself."""
+    """Yield the libraries that the dynamic linker would load, and the linker."""
     said = subprocess.run(["ldd", program], capture_output=True, text=True)
     for word in said.stdout.split():
         if word.startswith("/"):
@@ -192,7 +196,7 @@ def libraries(program: Path) -> Iterable[Path]:
 
 
 def libraries_among(program: Path, folders: Sequence[Path]) -> Iterable[Path]:
-    """The same for another machine's program, from folders with its libraries."""
+    """The same for a program of another machine, from folders with its libraries."""
     said = subprocess.run(
         ["readelf", "--wide", "--dynamic", "--program-headers", program],
         capture_output=True,
@@ -215,7 +219,7 @@ def place(root: Path, path: Path, where: Path) -> None:
 
 
 def pack(guest: Guest, command: str, root: Path, system: Path) -> None:
-    """Make the guest's system."""
+    """Create the guest's file system."""
     own = shutil.which("busybox") or ""
     place(root, guest.busybox or Path(own), Path("/bin/busybox"))
     for path in guest.files:
@@ -257,7 +261,7 @@ def pack(guest: Guest, command: str, root: Path, system: Path) -> None:
 
 
 def follow(words: Sequence[str], seconds: float, log: Path, output: TextIO) -> int:
-    """Run the machine, and show what its command says."""
+    """Run the machine, and show the command's output."""
     machine = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,

@@ -3,12 +3,13 @@
 
     instructions.py --kernel VMLINUZ --flexsc FLEXSC [RUN.json]
 
-The guest's clock counts instructions, of user and kernel mode together: a tick that
-"flexsc study --raw pollute" tells is one instruction. A repeated move counts as often
-as it moves: 512 times for a page, of which the kernel moves words there (WORDS).
+The guest's clock counts instructions, of user and kernel mode together: one tick
+that "flexsc study --raw pollute" reports is one instruction. A repeated move counts
+once per repetition: 512 times for a page, because this guest's kernel moves words
+(WORDS).
 
-With RUN.json, a file of "flexsc study cost --out", the counts are added to it, and
-"flexsc bench --show" and "flexsc study report" have them beside the paper's.
+With RUN.json, a file of "flexsc study cost --out", the counts are added to the file.
+"flexsc bench --show" and "flexsc study report" then show them beside the paper's.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ CALLS = [
 ]
 BENCH = "instructions"
 SECONDS = 400
-# Copying and clearing a page is a move of words.
+# Make the kernel copy and clear pages by moves of words.
 WORDS = "clearcpuid=erms,fsrm"
 SETTINGS = "core=0 work=tree every=16 reps=20"
 
 
 def said(kernel: Path, flexsc: Path) -> list[str]:
-    """The guest's words: its kernel's version, and a line for each call."""
+    """Return the guest's output: its kernel's version, and a line for each call."""
     each = f"flexsc study --raw pollute {SETTINGS} call=$c || exit 1"
     script = f"uname -r; for c in {' '.join(CALLS)}; do {each}; done"
     guest = Guest(kernel, files=[flexsc], cpus=1, icount="shift=0", parameters=WORDS)
@@ -50,7 +51,7 @@ def said(kernel: Path, flexsc: Path) -> list[str]:
 
 
 def measurements(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """The guest's counts in the form of flexbench's measurements."""
+    """Return the guest's counts in the form of flexbench's measurements."""
     version, *runs = lines
     found = [json.loads(line) for line in runs]
     return [
@@ -64,13 +65,13 @@ def measurements(lines: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def instructions(measurement: dict[str, Any]) -> float:
-    """The call's instructions, without those of reading the clock."""
+    """Return the call's instructions, without those for reading the clock."""
     samples = measurement["rounds"][0]["samples"]
     return float(median(samples["call_ticks"]) - median(samples["clock_ticks"]))
 
 
 def add(path: Path, found: list[dict[str, Any]]) -> None:
-    """Add measurements to a file, in place of those that it has."""
+    """Add measurements to a file, in place of earlier ones."""
     run = json.loads(path.read_text(encoding="utf-8"))
     others = [m for m in run["measurements"] if m["bench"] != BENCH]
     run["measurements"] = others + found

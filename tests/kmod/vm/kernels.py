@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Kernels to test with: their headers and images, from Debian's archive.
 
-The release's own kernel is the one whose headers are installed. That of its
-backports is fetched, through an apt of the tests' own that knows nothing but them:
-its address is that of the release's archive, as it is configured here. The newest
-is that of the next release's backports. Its tools and its compiler need that
-release's libraries, so it has a root of its own to be built in.
+The release's own kernel is the one whose headers are installed. The kernel of the
+release's backports is fetched by a separate apt that knows only the backports. Their
+address is that of the release's archive in this machine's configuration. The newest
+kernel is that of the next release's backports. Its tools and its compiler need the
+libraries of that release, so the module is built in a separate root.
 
-Nothing is installed, and the machine's own sources stay as they are; packages are
-unpacked into a folder, where what they need of each other is found.
+Nothing is installed, and the machine's apt sources stay as they are. Packages are
+unpacked into a folder, where they find each other's files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SECONDS = 300.0
 A_DAY = 86400.0
 
-# Debian's name for a machine, and what a module is built with there.
+# Debian's name for a machine, and the compiler package for its modules.
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 CROSS = {
     "aarch64": [
@@ -41,7 +41,7 @@ CROSS = {
 }
 # In the order of loading.
 VSOCK = ("vsock", "vmw_vsock_virtio_transport_common", "vsock_loopback")
-# The release after this one, and what makes modules in a root of its own.
+# The release after this one, and the packages to build modules in a separate root.
 NEXT = {"bookworm": "trixie"}
 TOOLS = "binutils coreutils dash findutils grep make mawk sed"
 MOUNTED = """
@@ -51,16 +51,16 @@ mount --rbind "$2" "$1/module" && shift && shift && exec "$@"
 
 
 class NoKernelError(Exception):
-    """This machine has no source for a kernel: nothing can be tried."""
+    """This machine's apt has no source for a kernel, so nothing can be tried."""
 
 
 class KernelError(Exception):
-    """A kernel is to be had, and something went wrong with it: a test failed."""
+    """A kernel is available, but something went wrong with it: a failed test."""
 
 
 @dataclass
 class Kernel:
-    """One to build for: where its headers are, and its image if it was fetched."""
+    """A kernel to build for: the place of its headers, and its image if it was fetched."""
 
     version: str
     headers: Path
@@ -75,7 +75,7 @@ class Kernel:
 
 @dataclass
 class Rooted(Kernel):
-    """One of another release: its headers are in a root, and it's made there."""
+    """A kernel of another release. Headers and compiler are in a root."""
 
     root: Path = Path("/")
 
@@ -89,7 +89,7 @@ class Rooted(Kernel):
         command(*SEPARATE, *mounted, *entered, f"KDIR={inside}", *machine, *words)
 
 
-# In namespaces of its own; who isn't root is root there.
+# In separate namespaces. A user other than root is mapped to root there.
 SEPARATE = ["unshare", "--mount", "--pid", "--fork", "--propagation", "private"]
 if os.getuid():
     SEPARATE.append("--map-root-user")
@@ -98,7 +98,7 @@ if os.getuid():
 def command(
     *words: str | Path, cwd: Path | None = None, seconds: float = SECONDS
 ) -> str:
-    """What it says; it has to succeed, and in time."""
+    """Return the output of a command, which has to succeed in time."""
     try:
         done = subprocess.run(
             [str(word) for word in words],
@@ -119,14 +119,16 @@ def command(
 
 
 def installed() -> list[Kernel]:
-    """Those whose headers are here."""
+    """Return the kernels whose headers are installed."""
     prefix = "linux-headers-"
     found = sorted(HEADERS.glob(f"{prefix}*-cloud-{DEBIAN[platform.machine()]}"))
     return [Kernel(path.name.removeprefix(prefix), path) for path in found]
 
 
 def vsock_of(image: Path) -> list[Path]:
-    """The image's modules for AF_VSOCK, in the order of loading, if it has them."""
+    """Return the image's modules for AF_VSOCK, in the order of loading, or an empty
+    list.
+    """
     found = [image.parent / f"{image.name}-modules" / f"{name}.ko" for name in VSOCK]
     return found if all(path.exists() for path in found) else []
 
@@ -141,12 +143,12 @@ def keep_vsock(files: Path, image: Path) -> None:
 
 
 def image_of(kernel: Kernel, work: Path, apt: Sequence[str] = ()) -> Path:
-    """The kernel itself; unpacked and not installed, for it is never booted here."""
+    """Unpack a kernel's image. It isn't installed, because only guests boot it."""
     image = work / "boot" / f"vmlinuz-{kernel.version}"
     if not image.exists():
         arch = DEBIAN[kernel.machine]
         name = f"linux-image-{kernel.version}:{arch}"
-        # Of late its package is one of several that this one needs.
+        # Recently the image is in one of several packages that this one depends on.
         parts = depends(name, apt, "binary")
         with tempfile.TemporaryDirectory(dir=work) as folder:
             files = Path(folder) / "files"
@@ -161,7 +163,7 @@ def image_of(kernel: Kernel, work: Path, apt: Sequence[str] = ()) -> Path:
 
 
 def said_by_apt(*words: str | Path) -> str:
-    """An answer of apt's. What it has no source of, or can't reach, isn't here."""
+    """Return apt's answer. An unavailable source raises NoKernelError."""
     try:
         return command(*words)
     except KernelError as error:
@@ -169,13 +171,13 @@ def said_by_apt(*words: str | Path) -> str:
 
 
 def download(names: Sequence[str], folder: Path, apt: Sequence[str] = ()) -> None:
-    """Packages into a folder. What apt has no source of isn't a failure."""
+    """Download packages into a folder. A package without a source isn't a failure."""
     said_by_apt("apt-get", *apt, "--print-uris", "download", *names)
     command("apt-get", *apt, "download", *names, cwd=folder)
 
 
 def unpack(names: Sequence[str], folder: Path, root: Path, apt: Sequence[str]) -> None:
-    """Packages into a root."""
+    """Unpack packages into a root."""
     download(names, folder, apt)
     for package in folder.glob("*.deb"):
         command("dpkg-deb", "--extract", package, root)
@@ -183,7 +185,7 @@ def unpack(names: Sequence[str], folder: Path, root: Path, apt: Sequence[str]) -
 
 
 def archive() -> tuple[str, str]:
-    """The release's name, and where this machine has it from."""
+    """Return the release's name, and the address from which this machine gets it."""
     release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     form = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
     said = said_by_apt("apt-get", "indextargets", "--format", form)
@@ -194,7 +196,9 @@ def archive() -> tuple[str, str]:
 
 
 def apt_of(work: Path, *names: str) -> list[str]:
-    """Options for an apt that knows these parts of the archive; the last is first."""
+    """Return options for an apt that knows only these parts of the archive, last one
+    first.
+    """
     folder = work / f"apt-{names[-1]}"
     (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
     (folder / "status").touch()
@@ -229,7 +233,7 @@ def apt_of(work: Path, *names: str) -> list[str]:
 
 
 def depends(name: str, apt: Sequence[str], kinds: str = "headers|kbuild") -> list[str]:
-    """The packages of a kernel that its newest version depends on."""
+    """Return the packages that the newest version of a kernel depends on."""
     said = said_by_apt("apt-cache", *apt, "show", "--no-all-versions", name)
     line = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
     return re.findall(rf"linux-(?:{kinds})-[^ ,]+", line[1]) if line else []
@@ -243,7 +247,7 @@ def newest_headers(arch: str, apt: Sequence[str]) -> str:
 
 
 def fetched(machine: str, work: Path, apt: Sequence[str] = ()) -> Kernel:
-    """The newest of apt's; with the headers alone."""
+    """Fetch the newest kernel that apt has, with headers alone."""
     arch = DEBIAN[machine]
     name = newest_headers(arch, apt)
     version = name.removeprefix("linux-headers-")
@@ -255,7 +259,7 @@ def fetched(machine: str, work: Path, apt: Sequence[str] = ()) -> Kernel:
     with tempfile.TemporaryDirectory(dir=work) as folder:
         here = Path(folder)
         unpack([f"{name}:{arch}", *needs], here, here / "files", apt)
-        # It says where the others are installed.
+        # The Makefile contains the path where the other packages would be installed.
         makefile = here / "files" / "usr" / "src" / name / "Makefile"
         text = makefile.read_text()
         makefile.write_text(text.replace(" /usr/", f" {root}/usr/"))
@@ -265,7 +269,7 @@ def fetched(machine: str, work: Path, apt: Sequence[str] = ()) -> Kernel:
 
 
 def release(machine: str, work: Path) -> list[Kernel]:
-    """This release's own; fetched, with no image, for another machine."""
+    """The release's own kernel. For another machine it is fetched, without an image."""
     if machine != platform.machine():
         return [fetched(machine, work)]
     found = installed()
@@ -284,7 +288,7 @@ def backports(machine: str, work: Path) -> list[Kernel]:
 
 
 def newest(machine: str, work: Path) -> list[Kernel]:
-    """That of the next release's backports, with its image."""
+    """The newest kernel of the next release's backports, with its image."""
     name, _ = archive()
     if name not in NEXT:
         raise NoKernelError(f"can't find out which release {name} is")
@@ -307,7 +311,7 @@ def newest(machine: str, work: Path) -> list[Kernel]:
 
 
 def make_root(folder: Path, names: Sequence[str], apt: Sequence[str]) -> None:
-    """These packages and all that they need, unpacked into folder/root."""
+    """Unpack these packages, and all that they depend on, into folder/root."""
     cache = folder / "cache"
     (cache / "archives" / "partial").mkdir(parents=True)
     own = [*apt, "-o", f"Dir::Cache={cache}"]
@@ -317,7 +321,7 @@ def make_root(folder: Path, names: Sequence[str], apt: Sequence[str]) -> None:
         (root / name).mkdir(parents=True)
     for package in (cache / "archives").glob("*.deb"):
         command("dpkg-deb", "--extract", package, root)
-    # What installing base-files and mawk does.
+    # The installation scripts of base-files and mawk would do this.
     for name in ("bin", "lib", "lib64"):
         if not (root / name).exists():
             (root / name).symlink_to(f"usr/{name}")

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Linked into the module for a kernel with KCSAN, to have many of the module's
- * accesses picked: the kernel picks one of so many of all, and few of those are
- * the module's. The linker has the module's plain accesses come here first
- * (--wrap). SKIPS is where each processor's "kcsan_skip" is, the kernel's count
- * until the next that it picks; of other code it picks one now and then only.
+ * Linked into the module for a kernel with KCSAN, so that KCSAN checks many of the
+ * module's accesses. KCSAN picks one of many accesses of the whole kernel, and few
+ * of these are the module's. The linker redirects the module's plain accesses to
+ * this file (--wrap). SKIPS is the address of each processor's "kcsan_skip", the
+ * number of accesses until the kernel picks the next one. Accesses of other code are
+ * picked rarely.
  */
 #include <linux/percpu.h>
 #include <linux/smp.h>

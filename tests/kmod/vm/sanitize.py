@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Test the kernel module for long, on a kernel that checks itself.
+"""Test the kernel module for a long time, on a kernel that checks itself.
 
     sanitize.py --build DIR --work DIR [--sanitizer kasan|kcsan] [--minutes N]
                 [--ends N] [--attackers N] [PROGRAM...]
 
-Builds the kernel of Debian's package linux-source-6.1 with one of the options'
-sets in config/, and the module for it, and runs in guests, round after round
-until the time is over: the conformance suite with the engine "kmod", its soak
-test, and what attacks the module by its own interface. In every other round the
-module's tracepoints are on; debugfs is read meanwhile, and in the end memory is
-looked for that nobody has any more.
+Builds the kernel of Debian's package linux-source-6.1 with one of the configurations
+in config/, and the module for it. Then it runs these in guests, round after round
+until the time is over: the conformance suite with the engine "kmod", its stress
+test, and the attacks on the module's own interface. In every other round the
+module's tracepoints are on. Meanwhile debugfs is read, and at the end of a round the
+kernel searches for leaked memory.
 
-The last line is "N passed, N failed, N skipped; N rounds, N minutes"; the status
-is 0 if none failed and no kernel has complained, 3 if apt has no source of it.
-scripts/packages --install kernel installs what that needs, besides 3 GB and 10 minutes.
+The last line is "N passed, N failed, N skipped; N rounds, N minutes". The status is
+0 if none failed and no kernel has complained, 3 if apt has no source of the kernel.
+scripts/packages --install kernel installs the packages that this needs; it also
+needs 3 GB and 10 minutes.
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ SECONDS = 1500.0
 EACH = 10.0
 BUILDING = 7200.0
 
-# Besides the suite's; or instead, to run longer. KASAN keeps what is freed.
+# Run in addition to the suite's, or longer. KASAN keeps freed memory for a while.
 MORE = (
     ("kmod-attack", "kmod-fuzz rounds={attackers}"),
     ("kmod-rounds rounds={ends} memory=65536",),
     ("stress-mixture seconds=120 loops=1 seed={round}",),
     ("stress-mixture seconds=120 loops=2 seed={round}",),
 )
-# Here 20 ms aren't always enough to begin a call, nor 5 s to end it. These run
-# for what their calls do to the kernel; tests that fail count as skipped.
+# Here 20 ms may not suffice to begin a call, nor 5 s to end it. These programs run for
+# the effects of their calls on the kernel. Their failed tests count as skipped.
 LATE = {
     f"conformance-{name}"
     for name in (
@@ -82,8 +83,8 @@ while sleep 0.2; do cat /sys/kernel/debug/flexsc/registrations; done >/dev/null 
 reader=$!
 """
 TRACE = "echo 1 >/sys/kernel/tracing/events/flexsc/enable; "
-# Memory is lost if it is so twice, five seconds after it was allocated. After a
-# complaint, or when its tables are full, lockdep turns itself off.
+# kmemleak reports memory that is unreachable at two scans, five seconds after its
+# allocation. lockdep turns itself off after a complaint, or when its tables are full.
 CHECKS = """
 echo 0 >/sys/kernel/tracing/events/flexsc/enable
 kill $reader
@@ -98,8 +99,8 @@ echo "ok 2 - locks are still checked"
 echo 1..2
 """
 # A picked access is delayed for so long that another of the guest's processors runs
-# meanwhile, even on a busy host; which those are, pick.c says. By itself the
-# kernel looks at nothing.
+# meanwhile, even on a busy host. pick.c picks the accesses; by itself the kernel picks
+# none.
 RACES_SEEN = "kcsan.udelay_task=200 kcsan.udelay_interrupt=100 kcsan.skip_watch=200000"
 WRAPPED = [
     f"{kind}{n}" for kind in ("read", "write", "read_write") for n in (1, 2, 4, 8)
@@ -115,7 +116,7 @@ grep -q "enabled: 1" $kcsan || echo -n "not "
 echo "ok 1 - races are still looked for"
 echo 1..1
 """
-# Other races are others' business.
+# Other races belong to other parts of the kernel.
 RACES = re.compile(
     r"KCSAN: .*\[flexsc\]|" + COMPLAINT.pattern.replace("BUG:", "BUG: (?!KCSAN)")
 )
@@ -145,7 +146,7 @@ class Watching(Kernel):
 
 
 def source(work: Path) -> Path:
-    """Debian's kernel, unpacked; that of the archive, unless there is one."""
+    """Unpack Debian's kernel, from the archive unless it was fetched already."""
     found = sorted(work.glob(f"{PACKAGE}_*.deb"))
     if not found:
         download([PACKAGE], work)
@@ -161,7 +162,7 @@ def source(work: Path) -> Path:
 
 
 def configure(tree: Path, sources: Path, sanitizer: str) -> None:
-    """Nothing but what is asked for, and all of that."""
+    """Configure exactly the options that are listed."""
     wanted = [
         line
         for part in ("guest", sanitizer)
@@ -223,7 +224,7 @@ def build_kernel(sanitizer: str, work: Path) -> Target:
 
 
 def rounds(target: Target, given: argparse.Namespace) -> tuple[Tally, int]:
-    """Until the time is over; the guests' logs are in a folder for each round."""
+    """Run rounds until the time is over. Each round has a folder for its guests' logs."""
     more = programs_of(MORE)
     wanted = set(given.program or more | programs_of(GROUPS))
     groups = [*chosen(MORE, wanted), *chosen(GROUPS, wanted - more)]

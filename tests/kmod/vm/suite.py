@@ -6,17 +6,18 @@
     suite.py --machine aarch64 --libraries DIR ...
 
 Builds the module for each kernel whose headers are installed (Debian's package
-linux-headers-VERSION), for the newest of the release's backports and for that of
-the next release's, or for those of one SOURCE only ("release", "backports", "newest").
-Fetches their images, and runs test programs of the build in
-guests: those of the module's own interface, and the conformance suite with the
-engine "kmod". These are the kernels that debian/flexsc-dkms.dkms names. For another machine
-than this it cross-builds for the first two, with headers that are fetched, and boots the
-newer (the other, arm64's 6.1, can't run the module: docs/how-to/install-the-module.md).
+linux-headers-VERSION), for the newest kernel of the release's backports, and for
+that of the next release's backports; or for the kernels of one SOURCE only
+("release", "backports", "newest"). Fetches their images, and runs test programs of
+the build in guests: those of the module's own interface, and the conformance suite
+with the engine "kmod". debian/flexsc-dkms.dkms names the same kernels. For another
+machine it cross-builds for the first two, with fetched headers, and boots the newer
+one. (The other one, arm64's 6.1, can't run the module:
+docs/how-to/install-the-module.md.)
 
-The last line is "N passed, N failed, N skipped"; the status is 0 if none failed,
-3 if nothing could be tried: apt has no source of a kernel, or there is no QEMU.
-A module that isn't built has failed, and so has a guest that doesn't boot.
+The last line is "N passed, N failed, N skipped". The status is 0 if none failed, 3
+if nothing could be tried: apt has no source of a kernel, or QEMU is missing. A
+module that can't be built, and a guest that doesn't boot, count as failed.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ NO_KERNEL = 3
 DKMS = "debian/flexsc-dkms.dkms"
 SECONDS = 400.0
 
-# Programs that share a guest: each group takes about as long.
+# Programs that share a guest. Each group takes about the same time.
 GROUPS = (
     (
         "kmod-interface",
@@ -95,7 +96,7 @@ GROUPS = (
     ("kmod-serve",),
 )
 
-# What a program takes along, besides itself.
+# Files that a program needs in the guest, besides itself.
 COMPANIONS = {
     "kmod-serve": (
         "tests/kmod-http",
@@ -107,35 +108,34 @@ COMPANIONS = {
     "kmod-instructions": ("cmd/flexsc",),
     "pairs": ("tests/pair",),
 }
-# Those that need more processors than two, or one.
+# Programs that need more processors than two, or only one.
 CPUS = {"kmod-cores": 4, "kmod-watchdog": 1, "kmod-instructions": 1}
-# What their guest's kernel is told.
+# Parameters of their guest's kernel.
 PARAMETERS = {
     "kmod-dying": "slub_debug=FZPU,task_struct",
     "kmod-rights": "lsm=landlock",
     "kmod-upcall": "vsyscall=xonly",
 }
-# Their guest's clock counts instructions, and nothing while all processors idle.
+# Their guest's clock counts instructions, and stops while all processors idle.
 COUNTED = dict.fromkeys(("kmod-watchdog", "kmod-instructions"), "shift=0,sleep=off")
-# Their guest has AF_VSOCK, if the kernel's package does.
+# Their guest has AF_VSOCK, if the kernel's package contains it.
 VSOCK = {"kmod-events"}
-# Their modules have a call and a file that end a thread, as a mistake of the kernel's
-# does.
+# They use modules with a call and a file that end a thread, as a bug of the kernel may.
 MORTAL = {"kmod-dying"}
 
 
 @dataclass
 class Target:
-    """What programs run on: a guest that has none yet."""
+    """What programs run on: a guest that isn't assigned to any yet."""
 
     name: str
     guest: Guest
     mortal: list[Path]  # the modules for MORTAL
-    slower: int = 3  # than the tests expect a machine to be
+    slower: int = 3  # factor by which the guest is slower than the tests expect
     seconds: float = SECONDS  # for a group
-    before: str = ""  # what a guest does before its programs,
-    after: str = ""  # and behind them
-    late: Collection[str] = ()  # programs that may fail, for they need a clock
+    before: str = ""  # commands that a guest executes before its programs
+    after: str = ""  # and after them
+    late: Collection[str] = ()  # programs that may fail: they need accurate clocks
 
 
 @dataclass
@@ -151,7 +151,9 @@ class Tally:
 
 
 def modules_of(kernel: Kernel, work: Path) -> tuple[Path, list[Path]]:
-    """Built in a copy of its sources, as they would be packaged; and the mortal ones."""
+    """Build the module in a copy of its sources, as packaged; and the modules for
+    MORTAL.
+    """
     name = f"{kernel.version}-{kernel.machine}"
     sources = work / "sources" / name
     shutil.rmtree(sources, ignore_errors=True)
@@ -172,7 +174,7 @@ def modules_of(kernel: Kernel, work: Path) -> tuple[Path, list[Path]]:
 def stripped(kernel: Kernel, sources: Path, folder: Path, name: str = "flexsc") -> Path:
     module = folder / f"{name}.ko"
     folder.mkdir(parents=True, exist_ok=True)
-    # Without what only a debugger wants it is a twentieth of the size.
+    # Without debug information the module has a twentieth of the size.
     cross = (
         "" if kernel.machine == platform.machine() else f"{kernel.machine}-linux-gnu-"
     )
@@ -181,7 +183,7 @@ def stripped(kernel: Kernel, sources: Path, folder: Path, name: str = "flexsc") 
 
 
 def busybox_of(machine: str, work: Path) -> Path | None:
-    """For a guest of another machine than this."""
+    """Find busybox for a guest of another machine."""
     if machine == platform.machine():
         return None
     root = work / f"busybox-{machine}"
@@ -196,7 +198,7 @@ def busybox_of(machine: str, work: Path) -> Path | None:
 def prepare(
     kernel: Kernel, work: Path, libraries: Sequence[Path] = ()
 ) -> Target | None:
-    """Build the module; None: that is all, as this kernel can't be booted."""
+    """Build the module. None: this kernel can't be booted, so nothing else remains."""
     module, mortal = modules_of(kernel, work)
     if not kernel.image and kernel.machine == platform.machine():
         kernel.image = image_of(kernel, work)
@@ -214,7 +216,7 @@ def prepare(
 
 
 def programs(build: Path, *names: str) -> list[Path]:
-    """These, and what they take along."""
+    """Find these programs, and the files that they need."""
     others = [build / path for name in names for path in COMPANIONS.get(name, ())]
     return [build / folder_of(name) / name for name in names] + others
 
@@ -226,7 +228,7 @@ def folder_of(program: str) -> str:
 def run_group(
     target: Target, build: Path, commands: Sequence[str], log: Path
 ) -> tuple[int, str, float]:
-    """Their output, each program's behind a line with its name, and the seconds."""
+    """Return the output, with a line before each program's, and the seconds."""
     begin = time.monotonic()
     names = list(map(program_of, commands))
     cpus = CPUS.get(names[0], 2)
@@ -271,8 +273,8 @@ def quoted(text: str) -> str:
 
 
 def count(said: str, late: Collection[str], tally: Tally) -> int:
-    """Of TAP; a program that came to no end, or had no test, has failed. Returns how
-    many programs began.
+    """Count the TAP results. A program that didn't end, or has no test, has failed.
+    Returns how many programs began.
     """
     parts = said.split("== ")[1:]
     for part in parts:
@@ -293,7 +295,7 @@ def count(said: str, late: Collection[str], tally: Tally) -> int:
 
 
 def processors() -> int:
-    """That we may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -305,7 +307,7 @@ def test(
         (group, work / f"kernel-{target.name}-{i}.log")
         for i, group in enumerate(groups)
     ]
-    # A guest has two processors, and most of the time one of them idles.
+    # A guest has two processors, one of which is mostly idle.
     with ThreadPoolExecutor(processors()) as pool:
         runs = pool.map(lambda job: run_group(target, build, *job), jobs)
         for (group, log), (status, said, took) in zip(jobs, runs, strict=True):
@@ -331,7 +333,7 @@ def programs_of(groups: Iterable[Sequence[str]]) -> set[str]:
 def chosen(
     groups: Iterable[Sequence[str]], wanted: Collection[str]
 ) -> list[tuple[str, ...]]:
-    """The groups with only these programs."""
+    """Return the groups, reduced to these programs."""
     less = (tuple(c for c in group if program_of(c) in wanted) for group in groups)
     return [group for group in less if group]
 
@@ -340,7 +342,7 @@ SOURCES = ("release", "backports", "newest")
 
 
 def kernels(machine: str, work: Path, total: Tally, only: str = "") -> list[Kernel]:
-    """The release's, and those of backports that can be reached; or of one source."""
+    """Return the release's kernels and the available backports, or those of one source."""
     found: list[Kernel] = []
     all_of_them = dict(zip(SOURCES, (release, backports, newest), strict=True))
     if machine != platform.machine():
@@ -365,7 +367,7 @@ def kernels(machine: str, work: Path, total: Tally, only: str = "") -> list[Kern
 
 
 def note_untried(kernel: Kernel) -> None:
-    """DKMS's list doesn't follow the archive by itself."""
+    """Report a kernel that DKMS's list lacks: the list isn't updated automatically."""
     conf = (ROOT / DKMS).read_text()
     found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)\$debian"$', conf, re.MULTILINE)
     if not found or not re.match(rf"{found[1]}\.", kernel.version):
@@ -379,7 +381,7 @@ def try_on(
     work: Path,
     wanted: Collection[str],
 ) -> Tally:
-    """Run what is wanted on this kernel, once the module for it is built."""
+    """Build the module for a kernel, and run the wanted programs on it."""
     try:
         target = prepared.result()
         if target:
@@ -415,7 +417,7 @@ def main() -> int:
     work.mkdir(parents=True, exist_ok=True)
     wanted = set(given.program or programs_of(GROUPS))
     total = Tally()
-    # Fetching waits for others, and guests of one kernel don't need the next.
+    # Fetching mostly waits, and guests of one kernel don't need the next kernel.
     with ThreadPoolExecutor(1) as pool:
         prepared = [
             (kernel, pool.submit(prepare, kernel, work, given.libraries))
