@@ -77,7 +77,10 @@ bool http_next(struct http_in *in, struct http_request *request)
 	*request = read_request(r, head);
 	if (state != REQUEST_READY) {
 		request->keep = false;
-		/* Only a complete head's body results in 413. */
+		/*
+		 * With 413 the head is complete, so an unsupported method (501)
+		 * is known, and takes precedence.
+		 */
 		if (state != 413 || request->status != 501)
 			request->status = 400;
 	}

@@ -181,7 +181,9 @@ static void find(struct web_connection *c)
 	c->state = WEB_OPENING;
 }
 
-/* Answer a complete request, or refuse it with status, if that isn't 0. */
+/*
+ * Answer a complete request. If "status" isn't 0, refuse the request with it.
+ */
 static void begin_answer(struct web_connection *c, int status)
 {
 	const struct request *r = &c->request;
