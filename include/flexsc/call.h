@@ -22,7 +22,7 @@ struct flexsc_loop;
  * <flexsc/multishot.h>), on the loop's thread, and never inside the posting function.
  */
 struct flexsc_cb {
-	void (*callback)(struct flexsc_cb *cb);	/* NULL: only set ret */
+	void (*callback)(struct flexsc_cb *cb);	/* NULL: the loop only sets ret */
 	void *arg;		/* for the caller */
 	int64_t ret;		/* the kernel's result or -errno */
 	uint64_t handle;	/* for the library */

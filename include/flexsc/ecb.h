@@ -176,7 +176,9 @@ int flexsc_ecb_next(struct flexsc_ecb *ecb, uint32_t groups,
  */
 int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns);
 
-/* The handler isn't called between begin and end. They nest. Fast. */
+/*
+ * The handler isn't called between begin and end. Pairs of these calls may nest. Fast.
+ */
 void flexsc_ecb_critical_begin(struct flexsc_ecb *ecb);
 void flexsc_ecb_critical_end(struct flexsc_ecb *ecb);
 

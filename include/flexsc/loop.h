@@ -28,7 +28,7 @@ struct flexsc_options {
 	const char *engine;
 	/* Cores where calls execute, such as "2,4-6"; NULL: where the owner may run. */
 	const char *kernel_cores;
-	/* Simultaneous calls; default 1048576, at most 67108864. */
+	/* Maximum number of simultaneous calls; default 1048576, at most 67108864. */
 	uint32_t max_entries;
 	uint32_t max_threads;	/* syscall threads; default 64, at most 4096 */
 	/*
@@ -36,7 +36,7 @@ struct flexsc_options {
 	 * in microseconds.
 	 */
 	uint32_t poll_us;
-	uint32_t flags;		/* no flags are defined: 0 */
+	uint32_t flags;		/* must be 0: no flags are defined */
 };
 
 /* Without designated initialisers, which C++ before 20 lacks. */

@@ -18,7 +18,7 @@ struct flexsc_loop;
 struct flexsc_stats {
 	uint64_t posted;	/* calls accepted */
 	uint64_t completed;	/* calls whose result was consumed */
-	uint64_t cancelled;	/* ended early on request */
+	uint64_t cancelled;	/* calls that ended early on request */
 	uint64_t waited;	/* calls that had to wait for an entry */
 	uint64_t batches;	/* batches submitted to the engine */
 	uint64_t batched;	/* calls in these batches; mean = batched / batches */

@@ -128,7 +128,7 @@ int flexsc__kmod_area_unmap(struct kmod *kmod, const struct arena *was);
  */
 uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop);
 
-/* Any thread: create one more; false if that is impossible. */
+/* Any thread: create one more syscall thread; false if that is impossible. */
 bool flexsc__kmod_thread_create(struct kmod *kmod);
 
 /*
@@ -195,7 +195,7 @@ COLD void flexsc__kmod_abandon(struct flexsc_loop *loop);
 /* kmod_bounce.c: entries that bounce, and how to avoid them. */
 
 /*
- * Called if a tracer or filter watched the thread already when it registered: let the
+ * Called if a tracer or filter watched the owner when the owner registered: let the
  * pool make the calls from the start.
  */
 void flexsc__kmod_spare_first(struct flexsc_loop *loop);

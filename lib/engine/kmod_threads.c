@@ -41,8 +41,8 @@ struct server {
 	pthread_t thread;
 	pid_t tid;
 	/* Under the lock: */
-	uint32_t bounced;	/* the entry whose call it makes in user mode */
-	bool cancelled;		/* the cancel signal was sent to it */
+	uint32_t bounced;	/* the entry whose call the server makes in user mode */
+	bool cancelled;		/* the cancel signal was sent to the server */
 	bool ended;		/* must be joined */
 };
 

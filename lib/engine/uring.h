@@ -118,8 +118,8 @@ void flexsc__uring_route(struct flexsc_loop *loop);
 void flexsc__uring_fail(struct flexsc_loop *loop);
 
 /*
- * Give the requests that the kernel hasn't consumed to syscall threads. This empties
- * the submission queue.
+ * Let syscall threads execute the requests that the kernel hasn't consumed. This
+ * empties the submission queue.
  */
 void flexsc__uring_rescue(struct flexsc_loop *loop);
 

@@ -21,7 +21,7 @@
 /*
  * io_uring doesn't make a call whose count doesn't fit an int. It doesn't make a read()
  * or write() of 0 bytes, because some files make the plain call fail or wait. It doesn't
- * make a call with a negative offset, because its error would be another one.
+ * make a call with a negative offset, because its error differs from the plain call's.
  *
  *			fits			fd	addr	len	off flags
  */

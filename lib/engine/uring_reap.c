@@ -27,16 +27,15 @@ struct done {
 #define RESTART_LAST	516
 
 /*
- * Of an interrupted call, the kernel should report EINTR, because it can't restart a
- * request. Some operations return the internal code instead: tee and splice, or a read
- * on Linux 6.12.
+ * For an interrupted call the kernel should return -EINTR, because it can't restart a
+ * request. Some operations return the kernel's internal code instead: tee and splice,
+ * or a read on Linux 6.12.
  */
 static COLD int32_t done_interrupted(int32_t res)
 {
 	return res >= -RESTART_LAST ? -EINTR : res;
 }
 
-/* All results pass here. */
 static inline struct done done_of(const struct io_uring_cqe *cqe)
 {
 	struct done done = { cqe->user_data, cqe->res, cqe->flags };

@@ -120,7 +120,10 @@ static uint32_t ask_waits(uint32_t fd)
 {
 	long flags = ask(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
 
-	/* A bad descriptor has neither fact: the plain call and io_uring both fail. */
+	/*
+	 * A bad descriptor has none of these facts: the plain call and io_uring both
+	 * fail.
+	 */
 	if (flags < 0)
 		return 0;
 	if (flags & O_NONBLOCK)

@@ -235,8 +235,8 @@ extern atomic_bool flexsc__fds_any_signals;
 /*
  * Counts calls that set flags (effects.h): in the upper half those that have begun, in
  * the lower half those in progress. If two such calls overlap, the order in which the
- * kernel executes them is unknown. So no fact is recorded then, nor by a query at the
- * same time.
+ * kernel executes them is unknown. So neither these calls nor a query during such a
+ * call record a fact.
  */
 extern _Atomic uint64_t flexsc__fds_setters;
 

@@ -180,7 +180,7 @@ static uint32_t facts_of_regular(uint32_t fd, const struct statx *file)
 }
 
 /*
- * Not by lseek(), because it succeeds on some files without a position.
+ * Doesn't query the position by lseek(), which succeeds on some files without one.
  * AT_STATX_DONT_SYNC returns the attributes that the kernel has cached, without
  * querying a file server, which might never answer.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /proc/self/mountinfo lists the process's mounts, one a line: the mount's number comes
+ * /proc/self/mountinfo has a line per mount of the process: the mount's number comes
  * first, and the filesystem's type follows a lone "-". The cache is indexed by the
  * numbers of mount and device. The kernel may reuse both after an unmount. If a
- * filesystem with a server then takes the numbers of a local one, this code mistakes it
+ * filesystem with a server then gets the numbers of a local one, this code mistakes it
  * for local, and reports the attributes that the kernel has cached.
  */
 #include "mounts.h"

@@ -29,8 +29,9 @@ static _Atomic uint32_t own_end, copies_end;
 
 static _Atomic uint32_t changing;
 /*
- * How much the calling thread has added to CHANGING: not 0 if a signal handler has
- * interrupted a change, and calls fork() or close_range(). It must not wait for itself.
+ * How much the calling thread has added to CHANGING. In a signal handler that has
+ * interrupted a change, this isn't 0. If the handler calls fork() or close_range(), it
+ * must not wait for the change that it has interrupted.
  */
 static _Thread_local uint32_t changing_here;
 

@@ -219,8 +219,8 @@ static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 
 /*
  * Called when a call was cancelled before any part of it started: put its cb into the
- * ready list now, instead of when an engine skips the entry. Not if another call is
- * chained to it.
+ * ready list now, instead of when an engine skips the entry. Has no effect if another
+ * call is chained to this one, because the chain continues when the entry is retired.
  */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 {
@@ -276,7 +276,9 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	if (direct) {
 		direct_free(loop, call);
 	} else {
-		/* If the call was cancelled early, no engine has cleared this flag. */
+		/*
+		 * An engine clears "poll_waits", unless the call was cancelled before.
+		 */
 		call->poll_waits = false;
 		call_free_entry(loop, index);
 	}

@@ -103,7 +103,8 @@ struct flexsc_loop {
 	bool ready_first;	/* the next flexsc_loop_harvest() takes the ready list
 				 * first */
 	struct flexsc_stats *stats;
-	uint32_t grown;		/* elements in arenas when last published */
+	uint32_t grown;		/* elements in the arenas when the counters were
+				 * last published */
 	struct call_queue submitted[GROUPS];
 
 	const struct engine *engine;
@@ -228,7 +229,7 @@ static inline void callback(struct flexsc_cb *cb, int64_t ret)
 
 /*
  * Returns the loop's pool of syscall threads; NULL until an engine needs one. Any
- * thread that knows that the loop can't end meanwhile: see registry.c.
+ * thread, if the loop can't end meanwhile: see registry.c.
  */
 static inline struct pool *loop_pool(const struct flexsc_loop *loop)
 {

@@ -131,8 +131,8 @@ void flexsc__multishot_cancel(struct multishot *multishot);
 int flexsc__multishots_cancel_fd(struct flexsc_loop *loop, int fd);
 
 /*
- * Returns the result of an NR_RECV entry that has received res bytes into buffer
- * "which": both are encoded in it.
+ * Returns the result of an NR_RECV entry, which encodes two numbers: it has received
+ * res bytes, into buffer "which".
  */
 int64_t flexsc__multishot_filled(struct flexsc_cb *own, int32_t res,
 				 uint32_t which);

@@ -133,8 +133,8 @@ void flexsc__wakes_run(struct wakes *wakes)
 
 	wakes->oldest = wake_next(cb);
 	/*
-	 * Stored before W2: a waker that sets the mark again must see that the
-	 * callback runs. A release, so that a waker that reads this value also
+	 * This store comes before W2: a waker that sets the mark again must see that
+	 * the callback runs. A release, so that a waker that reads this value also
 	 * acquires what W6 published.
 	 */
 	atomic_store_explicit(&wakes->running, (uintptr_t)cb,
@@ -142,8 +142,8 @@ void flexsc__wakes_run(struct wakes *wakes)
 	/* W2: acquires what all wakers have written so far; pairs with W1. */
 	__atomic_exchange_n(&cb->handle, 0, __ATOMIC_ACQ_REL);
 	/*
-	 * Not callback(), which would clear cb->flags, too: a waker may have set
-	 * the mark again.
+	 * callback() isn't used here: it would clear cb->flags, too, but a waker may
+	 * have set the mark again.
 	 */
 	cb->ret = 0;
 	if (cb->callback)

@@ -24,8 +24,8 @@
 
 struct wakes {
 	_Atomic(struct flexsc_cb *) queue;	/* newest first */
-	_Atomic uintptr_t running;	/* the cb whose callback runs; plus 1 if woken
-					 * meanwhile */
+	_Atomic uintptr_t running;	/* address of the cb whose callback runs;
+					 * plus 1 if that cb was woken meanwhile */
 	uint64_t number;		/* unique to the loop */
 	struct flexsc_cb *oldest;	/* owner only: cbs taken off the queue, oldest
 					 * first */

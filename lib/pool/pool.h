@@ -105,8 +105,8 @@ struct pool {
 	void *(*run)(void *thread);
 	uint32_t max, count, blocked;
 	uint32_t active, max_active;
-	uint32_t idle, unused;	/* first threads on the lists of idle, and of unused
-				 * numbers */
+	uint32_t idle, unused;	/* first thread of the list of idle ones, and of
+				 * the list of unused ones */
 	/*
 	 * A syscall thread is being created (OWN_LATER), and isn't counted in
 	 * "count" yet. No other one is created until it has begun, which may take

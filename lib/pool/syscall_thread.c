@@ -166,8 +166,8 @@ static void thread_return(struct pool *pool, struct syscall_thread *thread,
 			thread_settle(thread);
 			thread->index = NONE;
 			/*
-			 * The call has begun, so it has to keep its file until the next
-			 * thread takes it.
+			 * The call has begun: it must refer to the same file when the
+			 * next thread continues it.
 			 */
 			flexsc__call_guard(pool->loop, index);
 			flexsc__pool_enqueue(pool, index);

@@ -33,7 +33,10 @@ int flexsc__loop_create(struct flexsc_loop **out,
  */
 void flexsc__default_loop_forget(const struct flexsc_loop *loop);
 
-/* default_loop.c: called in a forked child, whose thread has no loop. */
+/*
+ * default_loop.c: called in a forked child: its thread has no default loop from now on,
+ * because the parent's is stale.
+ */
 void flexsc__default_loop_forked(void);
 
 #endif /* FLEXSC_RUN_H */

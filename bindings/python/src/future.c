@@ -17,7 +17,7 @@ PyObject *future_of(struct loop *loop, PyObject *result)
 	return (PyObject *)call;
 }
 
-/* asyncio.gather() calls it too. */
+/* asyncio.gather() calls this function, too. */
 static PyObject *method_make_error(PyObject *self, PyObject *unused)
 {
 	struct call *call = (struct call *)self;
@@ -27,7 +27,7 @@ static PyObject *method_make_error(PyObject *self, PyObject *unused)
 	return PyObject_CallNoArgs(cancelled_error);
 }
 
-/* asyncio.gather() reads this, too. */
+/* asyncio.gather() reads this property, too. */
 static PyObject *future_get_message(PyObject *self, void *unused)
 {
 	PyObject *message = ((struct call *)self)->message;

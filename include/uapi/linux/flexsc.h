@@ -330,11 +330,12 @@ enum flexsc_wait_result {
 
 /*
  * lseek(fd, seen, FLEXSC_WAIT_SEEK) is FLEXSC_IOC_WAIT with "seen" as an
- * argument: it seeks the file's next data, which are the next completions. It
- * enters the kernel with half the instructions, because security modules don't
- * check a command. To prevent a bypass of these modules, the thread must have
- * the credentials of the last REGISTER, WAIT or KICK made through ioctl().
- * Otherwise it gets -EACCES, and may try the ioctl().
+ * argument: it seeks the file's next data, which are the next completions.
+ * Entering the kernel takes half the instructions, because security modules
+ * don't check lseek() as they check an ioctl(). To prevent a bypass of these
+ * modules, the thread must have the credentials of the last REGISTER, WAIT or
+ * KICK made through ioctl(). Otherwise it gets -EACCES, and may try the
+ * ioctl().
  */
 #define FLEXSC_WAIT_SEEK	3	/* SEEK_DATA */
 

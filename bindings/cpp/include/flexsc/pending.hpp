@@ -94,10 +94,10 @@ template <class T> uint64_t argument(T value) noexcept
 template <class Post, bool deadlines> class stoppable;
 
 /*
- * The return type of loop's functions, to be awaited at once. post(loop, cb)
- * posts it, and returns what the C functions return. The object is its own cb,
- * so it must not move from the coroutine's frame. arg is the waiting coroutine,
- * or NULL if none waits.
+ * What the functions of class loop return: an awaitable, to be awaited at once.
+ * post(loop, cb) posts the operation, and returns what the C functions return. The
+ * object is its own cb, so it must not move from the coroutine's frame. arg is the
+ * waiting coroutine, or NULL if none waits.
  */
 template <class Post, bool deadlines>
 class [[nodiscard]] pending : protected flexsc_cb {
