@@ -48,7 +48,7 @@ static void runtime_report(const char *what, const char *why)
 	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
 }
 
-/* Returns an environment variable's number, from 1 to most; else "other". */
+/* Returns an environment variable's number if it is 1 to most; otherwise "other". */
 static uint32_t setting(const char *name, uint32_t most, uint32_t other)
 {
 	const char *value = getenv(name);
@@ -275,7 +275,8 @@ static bool start_threads(unsigned int n)
 	try_filters();
 	err = flexsc__monitor_start();
 	if (err < 0 && !restart) {
-		snprintf(why, sizeof(why), "monitor thread: %s", strerror(-err));
+		snprintf(why, sizeof(why), "can't create the monitor thread: %s",
+			 strerror(-err));
 		runtime_report("running natively", why);
 	}
 	if (err < 0)
@@ -321,7 +322,7 @@ static bool start(void)
 	if (atomic_load(&flexsc__runtime.filtered) ||
 	    filter_is_near(&flexsc__self))
 		return false;
-	/* After the check of filters, because a filter may forbid what cores() does. */
+	/* Check for filters before: a filter may forbid the system call of cores(). */
 	carriers = carriers_that_fit(setting("FLEXSC_CARRIERS", 1024, cores()));
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registers in a signal's frame. In handlers.
+ * Registers in a signal's frame. Called in signal handlers.
  *
  *	frame_sp()		the interrupted stack pointer
  *	frame_result()		the result, if a system call was interrupted or has ended

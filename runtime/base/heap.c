@@ -20,14 +20,15 @@
 #include "lib/base/futex.h"
 
 #define ALIGNED		64U	/* alignment of all blocks; size of a block's head */
-#define LARGE		(64U << 10)	/* over half of this: a mapping of its own */
-#define CHUNK		(256U << 10)	/* mapped at once, for smaller blocks */
+/* a block over half of this gets a mapping of its own */
+#define LARGE		(64U << 10)
+#define CHUNK		(256U << 10)	/* size of a mapping for smaller blocks */
 #define CLASSES		16U
 
 /* The head of a block, followed by what the caller gets. */
 struct block {
 	size_t size;		/* includes this head */
-	struct block *next;	/* while the block is free */
+	struct block *next;	/* next free block, while this one is free */
 } __attribute__((aligned(ALIGNED)));
 
 static struct {

@@ -30,7 +30,7 @@ static struct definition found[REALS + 1];
 static bool foreign_calls[CALLS];
 static bool known;
 
-/* Another library's constructor may call this, too. The process has one thread. */
+/* Another library's constructor may call this first. There is still one thread. */
 __attribute__((constructor)) static void find_all(void)
 {
 	if (known)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define HIDDEN	0x8000U	/* set in a symbol's version: not the default one */
+#define HIDDEN	0x8000U	/* flag in a symbol's version: not the default version */
 
 /* The symbol table of an object, with one or both hash tables. */
 struct table {

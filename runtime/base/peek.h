@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks memory of the program that the runtime reads in the kernel's place. With
- * invalid memory, a call must fail with EFAULT, without a SIGSEGV. Any thread.
+ * Checks memory of the program that the runtime reads instead of the kernel. If the
+ * memory is invalid, the call must fail with EFAULT, as in the kernel, and not raise
+ * SIGSEGV. Any thread.
  */
 #ifndef FLEXSC_RUNTIME_PEEK_H
 #define FLEXSC_RUNTIME_PEEK_H

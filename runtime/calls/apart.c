@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that give a kernel thread state that the other threads of its process lack:
- * what the kernel permits it, shows it, counts for it, or does on its behalf. Carriers
- * don't get that state, so the user thread is anchored after such a call
- * (sched/anchored.h). If threads that it creates inherit the state, the user thread
- * never leaves its host again (host_only). Runs on the calling user thread.
+ * Calls that give a kernel thread state that the other threads of its process lack. The
+ * state determines what the kernel permits or shows to the thread, counts for it, or
+ * does on its behalf. Carriers don't get that state, so the user thread is anchored
+ * after such a call (sched/anchored.h). If threads that it creates inherit the state,
+ * the user thread never leaves its host again (host_only). Runs on the calling user
+ * thread.
  */
 #include "calls.h"
 

@@ -12,8 +12,8 @@
 #include "runtime/sched/uthread.h"
 
 /*
- * apart.c: make u's call on its host. If the call changes the kernel thread in a way
- * that carriers lack, such as a namespace, u stays on its host from then on.
+ * apart.c: make u's call on its host. If the call gives the kernel thread state that
+ * carriers lack, such as a namespace, u stays on its host from then on.
  */
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
 

@@ -5,8 +5,8 @@
  *
  * The runtime makes system calls that the program doesn't make natively, on carriers
  * and around a user thread's calls. A filter may make them fail, or kill the process at
- * them. So a user thread with a filter of its own is anchored (ANCHORED_FILTER) and
- * makes its calls as natively. The same holds for the threads that it creates.
+ * them. So a user thread with a filter of its own is anchored (ANCHORED_FILTER), and
+ * makes its calls as it would natively. The same holds for the threads that it creates.
  * docs/explanation/restrictions.md lists the few calls that the runtime adds.
  *
  * A filter for all threads is first tried in a short-lived child. If the filter forbids
@@ -26,7 +26,7 @@ bool flexsc__filter_is_tried(long nr, const uint64_t a[6]);
 /* Make u's call, which may install a filter. u is on its host. */
 long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* In a forked child, where the thread that held the lock doesn't exist. */
+/* Reset the lock in a forked child: the thread that held it doesn't exist there. */
 void flexsc__filter_forked(void);
 
 #endif /* FLEXSC_RUNTIME_FILTER_H */

@@ -107,10 +107,10 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 }
 
 /*
- * syscall(SYS_exit) ends the calling thread alone, and libc doesn't count the thread
- * off. Natively the process ends with its last kernel thread, but here the runtime's
- * threads would be left. So this takes the thread off libc's count, and the last one
- * ends the process.
+ * syscall(SYS_exit) ends the calling thread alone, and libc doesn't take it off its
+ * count of threads. Natively the process ends with its last kernel thread, but here the
+ * runtime's threads would be left. So this function takes the thread off the count, and
+ * the last one ends the process.
  *
  * A thread that libc itself ends may come here, too, from a patched place (glibc 2.43).
  * Such a thread has already left the list of user threads and libc's count. A thread in
@@ -227,7 +227,7 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 	for (unsigned int i = 0; i < 3; i++)
 		entry.args[i] = a[i];
 	flexsc__fds_note_signals(&entry, ret);
-	/* Also in a forked child, which shares its open files with the parent. */
+	/* Note options in a forked child, too, which shares its parent's files. */
 	if (call_info_of(entry.nr, entry.args)->changes == CHANGES_OPTION)
 		flexsc__fds_note(&entry);
 	return ret;
@@ -235,7 +235,7 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 
 /*
  * A user thread whose calls never wait would keep its carrier. So once in SLICE_CALLS
- * calls on a carrier it checks how long it has run there.
+ * calls on a carrier, the user thread checks how long it has run there.
  */
 static void end_slice(struct uthread *u)
 {

@@ -9,7 +9,7 @@
  * what it can at once, and the user thread posts another request for the rest.
  *
  * The program may close the descriptor meanwhile, and its number may then mean another
- * file. So the rest is transferred by a duplicate of the descriptor.
+ * file. So the rest is transferred through a duplicate of the descriptor.
  *
  * If a connection is reset while a call waits, the call ends with its part, and the
  * next call gets the error. A request for the rest would consume the error, and the
@@ -126,9 +126,7 @@ static void quieten(struct flexsc_entry *entry)
 	}
 }
 
-/*
- * Wait until a request can transfer bytes: 1. 0: the connection was reset. Or an error.
- */
+/* Wait until bytes can be transferred. Returns 1; 0 after a reset; or an error. */
 static long await_turn(struct parts *p)
 {
 	struct pollfd fd = {
@@ -185,7 +183,7 @@ static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 /* Would the plain call continue after it has transferred "ret" bytes? */
 static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
-	/* A syscall thread executes calls without an operation, and transfers all. */
+	/* Calls without an operation run on a syscall thread, which transfers all. */
 	return ret > 0 && flexsc__call_info(entry->nr)->op &&
 	       flexsc__partial(entry) && (__u64)ret < partial_most(entry);
 }

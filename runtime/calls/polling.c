@@ -247,8 +247,8 @@ static long poll_look(long nr, const uint64_t a[6], const struct time_limit *p)
 	long ret;
 
 	/*
-	 * A program that polls one descriptor has mostly found before that it isn't
-	 * ready, so checking would waste a call.
+	 * A program that polls one descriptor has usually found before that it isn't
+	 * ready, so a check would waste a call.
 	 */
 	if (p->ns && p->one && flexsc__runtime.polls && peek_on_stack(a[0]))
 		return 0;

@@ -410,8 +410,8 @@ static struct uthread *take_waiters(struct bucket *bucket, const uint32_t *word,
 }
 
 /*
- * A hand-over (sched/sticky.h): u, the waker or NULL, is about to release these. Must
- * come first, because a released user thread may end.
+ * Count a hand-over (sched/sticky.h): u, which is the waker or NULL, is about to
+ * release these user threads. Called first, because a released user thread may end.
  */
 static void hand_over(struct uthread *u, const struct uthread *list)
 {

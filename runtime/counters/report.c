@@ -10,7 +10,7 @@
 
 #define TOP	10U	/* causes that are named */
 
-/* Ways of making a call in which the calling thread enters the kernel for no call. */
+/* Ways of making a call without a system call by the calling thread. */
 static const uint8_t silent[] = {
 	WAY_POSTED, WAY_FUTEX_WAIT, WAY_FUTEX_WAKE, WAY_POLLED, WAY_SLEPT,
 	WAY_ANSWERED,

@@ -12,7 +12,7 @@
 #include "runtime/sched/host.h"
 #include "libc_call.h"
 
-/* Programs read the time often, so other clocks cost only one test more. */
+/* Programs read the time often, so other clocks must cost only one test more. */
 EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 {
 	static __typeof__(&clock_gettime) real;
@@ -83,7 +83,7 @@ static void timer_free(struct timer *timer)
 		clocks_exit();
 }
 
-/* If the clock is the caller's own, the kernel must see the timer made on the host. */
+/* If the clock is the caller's own, the caller's host must create the timer. */
 EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *id)
 {
 	struct timer *timer;

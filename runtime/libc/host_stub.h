@@ -31,8 +31,9 @@ struct on_host flexsc__stay_on_host(const struct stub *stub);
 void flexsc__stayed_on_host(uint64_t outermost);
 
 /*
- * Return to the host, and then call the result, which is the real function. args: the
- * function's integer arguments, or NULL if it doesn't come by flexsc__host_jump.
+ * Return to the host. Returns the real function, which the caller then calls. args: the
+ * function's integer arguments, for flexsc__host_jump only; other callers may pass
+ * NULL.
  */
 void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6]);
 

@@ -319,7 +319,7 @@ static bool write_sites(struct patch *patch)
 	for (unsigned int i = 0; i < patch->count; i++)
 		fill_trampoline(&patch->sites[i], i);
 	protect(flexsc__trampolines, end, shut);
-	/* No place is written unless all can be. */
+	/* Write no place unless all texts can be made writable. */
 	opened = protect_texts(patch, open);
 	for (unsigned int i = 0; opened && i < patch->count; i++)
 		flexsc__code_patch(&patch->sites[i], trampoline_of(i));

@@ -58,7 +58,7 @@ extern const char flexsc__host_jump[];
 #define TRY(symbol)	WAIT(symbol)
 #include "runtime/base/symbols.def"
 
-/* libc's function, and the return to the host for it. */
+/* libc's function, and how to return to the host for it. */
 #define LIBC(symbol)	REAL(symbol)
 #define GO_TO_HOST(symbol)	flexsc__go_to_host(&front_##symbol.stub, NULL)
 

@@ -15,7 +15,7 @@
  */
 #define WAIT_NS		50000000U
 #define LOOK_NS		500000
-/* How long it waits for all others, in ns. */
+/* How long a thread waits for the return of all others, in ns. */
 #define ALL_NS		5000000000ULL
 
 void flexsc__anchor(struct uthread *u, enum anchor reason, bool anchored)
@@ -126,7 +126,7 @@ void flexsc__anchored_settle(struct uthread *self, int32_t tid)
 			flexsc__return_to_host(self);
 		return;
 	}
-	/* Not longer: the thread may be in a call that no signal interrupts. */
+	/* Limit the wait: the thread may be in a call that no signal interrupts. */
 	until = time_monotonic() + WAIT_NS;
 	while (anchored_call_to_host(tid) && time_monotonic() < until)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);

@@ -30,8 +30,9 @@
 #define HEAVY_TICKS	50000U
 /*
  * A run that computes for at least so many ticks (some 0.2 ms) per call makes its user
- * thread "slow". Its calls count because a run may serve many short requests, while the
- * queue isn't empty. With a lower limit, calls that are slow under a tracer would count.
+ * thread "slow". The limit is per call, because a worker may serve many short requests
+ * in one run if they are queued. With a lower limit, calls that are slow under a tracer
+ * would count.
  */
 #define SLOW_TICKS	500000U
 /* A run counts once towards RUNS, and once more for each RUN_TICKS that it takes. */

@@ -36,9 +36,10 @@ void flexsc__signal_carrier(const struct carrier *c);
  */
 void flexsc__signal_stuck(struct carrier *c);
 /*
- * As flexsc__signal_carrier(), but when c has computed for a timer tick more. The
- * kernel checks timers of processor time when it returns to the program. So the signal
- * interrupts no call, not even one that is just beginning. False: c has no such timer.
+ * As flexsc__signal_carrier(), but by a timer that expires at the next tick of c's
+ * processor. The kernel checks timers of processor time when it returns to the program.
+ * So the signal interrupts no call, not even one that is just beginning. False: c has
+ * no such timer.
  */
 bool flexsc__signal_running(const struct carrier *c);
 

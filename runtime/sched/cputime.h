@@ -7,10 +7,10 @@
  * begins and ends.
  *
  * Ticks also pass while the kernel runs other threads on the carrier's processor. So
- * the carrier's own clock is read after a long run, which alone can have been disturbed
- * much, and when the thread queries its time. All runs since the last reading can't
- * have taken more time than that clock has advanced. Any excess is subtracted from the
- * current run.
+ * the carrier's own clock is read when the thread queries its time, and after a long
+ * run; a short run can't have been disturbed much. All runs since the last reading
+ * can't have taken more time than that clock has advanced. Any excess is subtracted
+ * from the current run.
  *
  * The kernel's work for a thread's posted calls counts as the carrier's.
  */

@@ -32,7 +32,7 @@ struct futex_timer {
 	/* bucket that the user thread waits in; NULL: dead */
 	_Atomic(struct bucket *) bucket;
 	struct uthread *u;	/* if the timer is dead, this thread may have ended */
-	/* of a live timer, changes only under the bucket's lock */
+	/* while the timer is live, changes only under the bucket's lock */
 	struct carrier *owner;
 	struct futex_timer *next;	/* next free or dead timer */
 };

@@ -18,9 +18,9 @@
 
 /*
  * In ticks of the processor. If reading a thread's state took longer than FOUND_TICKS
- * (40 us), the monitor reads it again, up to TRIES times. At a check, a run longer than
- * LONG_TICKS (0.2 ms) may be ended at the next check. A run longer than LONGEST_TICKS
- * (5 ms) is ended even if the thread computes, first by a timer.
+ * (40 us), the monitor reads it again, up to TRIES times. If a run is longer than
+ * LONG_TICKS (0.2 ms) at one check, it may be ended at the next. A run longer than
+ * LONGEST_TICKS (5 ms) is ended even if the thread computes, first by a timer.
  */
 #define FOUND_TICKS	100000U
 #define LONG_TICKS	500000U

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The monitor is a thread that detects carriers whose user thread doesn't let others
- * run: it computes, or blocks in a call that the runtime didn't intercept. The monitor
- * calls that user thread to its host, where it continues as a plain kernel thread, and
- * the carrier runs others. The kernel or signals/signals.c restarts a call that the
- * user thread blocked in. User threads in the carrier's queues go to an idle carrier,
- * if there is one. A carrier that no signal reaches is adopted (adopt.h).
+ * run, because it computes, or blocks in a call that the runtime didn't intercept. The
+ * monitor calls that user thread to its host, where it continues as a plain kernel
+ * thread, and the carrier runs others. The kernel or signals/signals.c restarts a call
+ * that the user thread blocked in. User threads in the carrier's queues go to an idle
+ * carrier, if there is one. A carrier that no signal reaches is adopted (adopt.h).
  *
  * The monitor checks every 10 ms while a carrier is busy, more often after one was
  * stuck, and sleeps while all carriers are idle.

@@ -60,7 +60,7 @@ static void wait_ends(struct uthread *u, long ret)
 	flexsc__post_wait_ends(u, ret);
 }
 
-/* Called when the last form of a call, which isn't followed by a poll, has ended. */
+/* Called when a call has ended that no further poll follows. */
 static void last_over(struct flexsc_cb *cb)
 {
 	wait_ends(waiter_of(cb), cb->ret);

@@ -14,8 +14,9 @@
  *	poll	-> last		no carrier is stuck any more; or it is a connect()
  *	attempt, last -> over	with the call's result
  *
- * The attempt has a time limit of some milliseconds, because without the connection it
- * would wait behind the stuck carrier's request after all.
+ * The attempt has a time limit of some milliseconds, because if another thread has
+ * taken the connection, the accept() waits behind the stuck carrier's request after
+ * all.
  *
  * M3: an heir raises flexsc__poll_first_stuck, then cancels accepts that wait on other
  * carriers. M4: an accept()'s wait begins, then reads flexsc__poll_first_stuck. Both

@@ -11,18 +11,18 @@
 #include "uthread.h"
 
 /*
- * Save a siginfo that is about to be resent to u's host in host.first, and make a token
- * of it.
+ * The signal of "info" is about to be sent to u's host again: save *info in host.first,
+ * and turn *info into a token.
  */
 void flexsc__resent_keep(struct uthread *u, int signo, siginfo_t *info);
 
-/* Exchange a siginfo that is about to be handled for host.first, if that is set. */
+/* A signal is about to be handled: exchange *info for host.first, if that is set. */
 void flexsc__resent_give(struct uthread *u, int signo, siginfo_t *info);
 
 /*
  * Called before u's host gets the program's mask. If the mask blocks the signal of
- * host.first, drop host.first: sigwaitinfo() may take the marked signal from the
- * kernel's queue, which then counts as an ordinary one.
+ * host.first, drop host.first: sigwaitinfo() may take the token from the kernel's
+ * queue. The token then counts as an ordinary signal.
  */
 void flexsc__resent_unmask(struct uthread *u, sigmask_t mask);
 

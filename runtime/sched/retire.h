@@ -26,7 +26,7 @@ void flexsc__carriers_retire(void);
  */
 bool flexsc__carrier_retire(struct carrier *c);
 
-/* In a forked child. */
+/* In a forked child: forget that carriers had to retire. */
 void flexsc__retire_forget(void);
 
 #endif /* FLEXSC_RUNTIME_RETIRE_H */

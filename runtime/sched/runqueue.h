@@ -105,7 +105,7 @@ static inline struct uthread *runqueue_take(struct runqueue *queue)
 	return u;
 }
 
-/* The carrier that is spinning, which it does before it sleeps; or NULL. */
+/* The carrier that is spinning before it goes to sleep; NULL: no carrier spins. */
 extern _Atomic(struct carrier *) flexsc__spinner;
 
 /* Carrier c only: enqueue u, which is ready, on c. */
@@ -142,7 +142,7 @@ bool flexsc__runqueue_any(void);
 bool flexsc__runqueue_idle(struct carrier *c);
 void flexsc__runqueue_busy(struct carrier *c);
 
-/* When all carriers have ended, or in a forked child. */
+/* When all carriers have ended, and in a forked child: reset the global state. */
 void flexsc__runqueue_forget(void);
 
 #endif /* FLEXSC_RUNTIME_RUNQUEUE_H */

@@ -33,7 +33,7 @@ static bool one_is_ready(void)
 	return false;
 }
 
-/* Also true if there is no room for another spare. */
+/* Create a spare. True also if there is no room for another one. */
 static bool make_spare(void)
 {
 	char why[160];

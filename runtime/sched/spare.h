@@ -35,7 +35,7 @@ void flexsc__spares_end(void);
  */
 bool flexsc__spares_end_by(void (*run)(void *arg), void *arg);
 
-/* In a forked child, which has no maker. */
+/* Called in a forked child, which has no maker. */
 void flexsc__spares_forget(void);
 
 #endif /* FLEXSC_RUNTIME_SPARE_H */

@@ -75,7 +75,7 @@ static struct slab *map_slab(struct stacks *stacks)
 	return slab;
 }
 
-/* Take an unused stack. With the lock. */
+/* Take an unused stack. Called with the lock held. */
 static void *carve(struct stacks *stacks)
 {
 	struct slab *slab = stacks->slabs;

@@ -52,8 +52,8 @@ static inline char *stack_top(const struct stacks *stacks, void *stack)
 void *flexsc__stack_of(pthread_t thread);
 
 /*
- * In a forked child, where no thread is on an owned stack. Small stacks in use are
- * lost, because the child's thread may run on one.
+ * In a forked child: free all owned stacks, as no thread is on one. Small stacks that
+ * were in use are lost, because the child's thread may run on one.
  */
 void flexsc__stacks_forked(void);
 

@@ -43,7 +43,7 @@ struct runtime {
 	bool alone;
 	/* Loops can wait for a descriptor without a syscall thread (io_uring). */
 	bool polls;
-	bool makes_ready;	/* the same field of each loop */
+	bool makes_ready;	/* copy of the loops' field of the same name */
 	/* May carriers spin? runtime/runtime.c, before carriers start. */
 	bool spins;
 	/*
@@ -71,9 +71,7 @@ struct runtime {
 	 * carriers need: calls/filter.h.
 	 */
 	atomic_bool filtered;
-	/*
-	 * Any thread, if CONTEXT_SELF_IN_TLS: new threads without a mask of their own.
-	 */
+	/* Any thread, if CONTEXT_SELF_IN_TLS: new threads without own masks. */
 	_Atomic uint32_t births;
 	/* System calls that the loops of ended carriers made. */
 	_Atomic uint64_t ended_calls;

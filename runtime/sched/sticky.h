@@ -2,27 +2,28 @@
 /*
  * Sticky user threads make some of their next waits on their host.
  *
- * Some waits need a kernel thread: select(), a System V semaphore, io_getevents(). A user
- * thread returns to its host for such a wait, and leaves it with its next posted call.
- * That takes two switches between kernel threads, where natively there is at most one. A
- * wait in a library with system calls of its own, which the runtime can't intercept, costs
- * more: its carrier is blocked until the monitor's next check.
+ * Some waits need a kernel thread: select(), a System V semaphore, io_getevents(). A
+ * user thread returns to its host for such a wait, and leaves it with its next posted
+ * call. That takes two switches between kernel threads; natively, a wait takes at most
+ * one. A wait in a library with system calls of its own, which the runtime can't
+ * intercept, costs more: the carrier is blocked until the monitor's next check.
  *
- * So a user thread that returns for a wait only a few waits after the last return becomes
- * sticky: it makes its next waits on its host, whatever they are. Their number is the
- * grant, each about twice as large as the one before. When the grant is used up, the user
- * thread leaves, to find out whether it still needs its host so often.
+ * So a user thread that returns for a wait only a few waits after the last return
+ * becomes sticky: it makes its next waits on its host, whatever they are. The number of
+ * these waits is the grant. Each grant is about twice as large as the one before. When
+ * the grant is used up, the user thread leaves, to find out whether it still needs its
+ * host so often.
  *
  * An event loop is a user thread whose waits are all for any of many descriptors or
  * requests: call_awaits_any() in calls/perform.h. It stays on its host until it posts a
- * call. Its calls between two waits don't wait, so a carrier would only add a call to each
- * wait. A user thread that polls one descriptor isn't an event loop, because the carrier's
- * loop can wait for that descriptor on its behalf.
+ * call. Its calls between two waits don't wait, so a carrier would only add a call to
+ * each wait. A user thread that polls one descriptor isn't an event loop, because the
+ * carrier's loop can wait for that descriptor on its behalf.
  *
- * A listener isn't an event loop either: it hands over the events that its waits report,
- * by waking a worker of a thread pool for each. On its host it would preempt the carrier
- * for each packet, and would have to wake the carrier's kernel thread for each worker.
- * These count as hand-overs:
+ * A listener isn't an event loop either: it hands over the events that its waits
+ * report, by waking a worker of a thread pool for each. On its host it would preempt
+ * the carrier for each packet, and would have to wake the carrier's kernel thread for
+ * each worker. These count as hand-overs:
  *
  *	the user thread wakes another one from a futex wait;
  *	it waits for a futex itself, such as the lock of the workers' queue: two switches
@@ -37,12 +38,12 @@
  *	wait for it on a carrier, whereas the kernel lets the host preempt it;
  *	a hand-over after a wait that needs the host.
  *
- * A user thread becomes an event loop after "loop_needs" waits without a hand-over. That
- * is STICKY_LOOP_WAITS at first, and doubles up to STICKY_MOST_WAITS each time that an
- * event loop hands over after all.
+ * A user thread becomes an event loop after "loop_needs" waits without a hand-over.
+ * That is STICKY_LOOP_WAITS at first, and doubles up to STICKY_MOST_WAITS each time
+ * that an event loop hands over after all.
  *
- * The user thread itself calls all functions, flexsc__sticky_stuck() in a
- * signal's handler.
+ * The user thread itself calls all functions, flexsc__sticky_stuck() in a signal's
+ * handler.
  */
 #ifndef FLEXSC_RUNTIME_STICKY_H
 #define FLEXSC_RUNTIME_STICKY_H

@@ -280,7 +280,7 @@ static inline struct kthread *kthread_known(void)
 	return k;
 }
 
-/* As kthread_known(), without a system call. Not on a new thread. */
+/* As kthread_known(), without a system call. Must not be called on a new thread. */
 static inline struct kthread *kthread_near(void)
 {
 	if (CONTEXT_SELF_IN_TLS &&

@@ -33,7 +33,7 @@ struct uthread *flexsc__uthread_of(pthread_t thread);
  */
 struct uthread *flexsc__uthread_with(int32_t tid);
 
-/* In a forked child, which has no user threads. */
+/* In a forked child: empty the list. */
 void flexsc__uthreads_forked(void);
 
 #endif /* FLEXSC_RUNTIME_UTHREADS_H */

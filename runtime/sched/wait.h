@@ -22,11 +22,11 @@
 /*
  * Wait for the system call nr, for ns nanoseconds at most if ns isn't 0. Returns its
  * result, or one of these if the call had no effect: -ETIME at the time limit;
- * -ECANCELED or -ERESTART after a signal; NO_ENTRY. -ECANCELED away from the host: out
- * of memory for the limit.
+ * -ECANCELED or -ERESTART after a signal; NO_ENTRY. If u is away from its host,
+ * -ECANCELED means: out of memory for the limit.
  *
- * The handler of a signal that ended the call hasn't run yet. The caller checks what was
- * ready before, then calls flexsc__settle(), which runs the handler.
+ * The handler of a signal that ended the call hasn't run yet. The caller first checks
+ * whether the call is ready, and then calls flexsc__settle(), which runs the handler.
  */
 long flexsc__wait_call(struct uthread *u, unsigned int nr,
 		       const uint64_t args[6], uint64_t ns);

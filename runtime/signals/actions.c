@@ -66,8 +66,8 @@ static const struct kernel_sigaction normal = { .handler = (uintptr_t)SIG_DFL };
 
 /*
  * A fault happens again when the runtime's handler returns, now with the default
- * action. Signals that come after their instruction or were sent don't, so they are
- * sent again.
+ * action. Other signals don't: they were sent, or come after the instruction that
+ * raised them. So they are sent again.
  */
 void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context)
 {
@@ -119,8 +119,8 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 /*
  * Does the kernel need the runtime's handler for this action? It does for a handler of
  * the program, and for the default action of a signal in runtime_raised(). Carriers
- * don't block these. So before the kernel acts on one, the runtime must find its user
- * thread, and whether that thread blocks it.
+ * don't block these. So before the kernel acts on one, the runtime must find the user
+ * thread that it is for, and whether that thread blocks it.
  */
 static bool is_replaced(int signo, const struct kernel_sigaction *action)
 {
@@ -235,7 +235,7 @@ void flexsc__signal_adopt(int signo)
 
 uint64_t flexsc__signal_restorer(void)
 {
-	/* libc passed it with SIGNAL_SETXID's action when it made the first thread. */
+	/* libc passed the restorer with SIGNAL_SETXID's action for its first thread. */
 	return restorer;
 }
 
@@ -250,7 +250,7 @@ void flexsc__actions_init(void (*arrive)(int, siginfo_t *, void *))
 {
 	handler = arrive;
 	owner = signal_process();
-	/* First: its action contains libc's restorer, which the other actions use. */
+	/* SIGNAL_SETXID first: the other actions use the restorer from its action. */
 	flexsc__signal_adopt(SIGNAL_SETXID);
 	for (int signo = 1; signo <= SIGNALS; signo++)
 		flexsc__signal_adopt(signo);

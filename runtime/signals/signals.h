@@ -5,7 +5,7 @@
  * A sleeping host keeps its user thread's signal mask. So the kernel itself chooses the
  * thread that gets a signal, and /proc and kill(2) work as without this library. The
  * runtime keeps the program's handlers in a table and gives the kernel a handler of its
- * own. That handler acts by the kernel thread that received the signal:
+ * own. What that handler does depends on the kernel thread that received the signal:
  *
  *	a host whose user thread is there, outside the runtime
  *			run the program's handler
@@ -30,7 +30,7 @@
  *
  * The kernel ends a process that faults with the signal blocked. So a carrier must not
  * block a fault's signal that its user thread doesn't block. A carrier that has
- * unblocked SIGPIPE doesn't block it before one was sent. Otherwise the SIGPIPE of a
+ * unblocked SIGPIPE blocks it again only when one was sent. Otherwise the SIGPIPE of a
  * posted write would stay pending.
  *
  * A SIGPIPE that a write raised looks like one that the process sent to itself. But

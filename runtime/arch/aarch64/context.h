@@ -15,12 +15,12 @@
 #include "lib/base/syscall.h"
 
 #define CONTEXT_SELF_IN_TLS	true
-/* A program gets addresses beyond 48 bits only if it passes such a hint to mmap(). */
+/* Programs get addresses of more than 48 bits only by passing a hint to mmap(). */
 #define CONTEXT_ADDRESSES	(1ULL << 48)
 
 extern __thread void *flexsc__context_self
 	__attribute__((tls_model("initial-exec")));
-/* Ticks per count of the processor's counter. */
+/* Number of ticks for each count of the processor's counter. */
 extern uint64_t flexsc__context_scale;
 /* The value with which libc mangles the stack pointer in a jmp_buf. */
 extern uint64_t flexsc__context_guard;

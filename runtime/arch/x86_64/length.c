@@ -14,7 +14,7 @@ enum {
 	FULL = 4,	/* an immediate value of 4 bytes, or 2 with prefix 66 */
 	JUMP = 8,	/* the value is the distance of a jump or call */
 	TEST = 16,	/* the value follows only if ModRM's reg field is 0 or 1 */
-	BARE = 32,	/* unlisted unless ModRM's reg field is 0 */
+	BARE = 32,	/* not in the table unless ModRM's reg field is 0 */
 	WIDE = 64,	/* the value has 8 bytes with REX.W */
 	UNLISTED = 128,	/* not in the table; also for prefixes, REX and 0f */
 };
