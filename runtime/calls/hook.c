@@ -35,7 +35,7 @@
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
 
-/* Not inlined, so that calls that are made natively save few registers. */
+/* For rare cases: not inlined, so that native calls save few registers. */
 #define RARE		__attribute__((noinline))
 
 /*

@@ -39,7 +39,7 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 
 void flexsc__life_end(struct uthread *u)
 {
-	/* If the thread's function forked, the child has no user threads. */
+	/* In a child that the thread's function forked, u isn't a user thread. */
 	if (!u->alive)
 		return;
 	flexsc__enter(u);

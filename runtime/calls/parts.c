@@ -109,7 +109,7 @@ static void parts_end(void *arg)
 		flexsc__exit(p->u);
 }
 
-/* On the host, a plain write sends the rest: if it was short, a signal ended it. */
+/* On the host, a plain write sends the rest. If that is short, a signal ended it. */
 static bool parts_go_on(const struct parts *p)
 {
 	return receives(&p->rest) || p->u->way == WAY_POSTED;

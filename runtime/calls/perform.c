@@ -135,7 +135,7 @@ long flexsc__perform_attempt(struct uthread *u, long nr, const uint64_t a[6])
 	return flexsc__perform_wait_on_host(u, nr, a);
 }
 
-/* Ending early, and starting again. */
+/* Ending calls early, and making them again. */
 
 /* Is the call restarted after a handler with SA_RESTART? See signal(7). */
 static bool restarts(long nr)

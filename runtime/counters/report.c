@@ -206,7 +206,7 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	line(&out, "alive", total.started - total.ended,
 	     "user threads alive now");
 	line(&out, "calls", flexsc__report_calls(&total),
-	     "system calls of user threads, as follows");
+	     "system calls of user threads, in total");
 	for (unsigned int i = 0; i < WAYS; i++)
 		line(&out, ways[i].name, total.ways[i], ways[i].meaning);
 	line(&out, "loop_calls", loops, "system calls made by carriers' loops");
@@ -225,7 +225,7 @@ size_t flexsc__report(char *text, size_t size, const struct run_page *page,
 	line(&out, "departures", total.departures,
 	     "times a user thread left its own kernel thread");
 	line(&out, "returns", flexsc__report_returns(page),
-	     "times one returned to it, as follows");
+	     "times a user thread returned to it, by cause");
 	print_causes(&out, page);
 	print_carriers(&out, page);
 	return out.length;

@@ -273,8 +273,8 @@ void flexsc__carrier_run(struct carrier *c)
 		if (!u)
 			sleep_until_work(c);
 		/*
-		 * P1: u's wait is over, so no carrier ends it for a request that came
-		 * since. Pairs with P2 in wait.c.
+		 * P1: pairs with P2 in wait.c. As the wait of u is over, no carrier
+		 * acts on a request that came since, so test "wanted" here.
 		 */
 		else if (atomic_load(&u->wanted))
 			send_to_host(u, CAUSE_SIGNAL);

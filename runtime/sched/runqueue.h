@@ -77,8 +77,8 @@ static inline void runqueue_append(struct runqueue *queue, struct uthread *first
 }
 
 /*
- * Prefetch the next user thread's stack, and the structure of the one after it, which
- * names that one's stack.
+ * Prefetch the stack of the next user thread, and the structure of the thread after it,
+ * which has the address of that thread's stack.
  */
 static inline void prefetch_next(const struct uthread *next)
 {
@@ -119,8 +119,8 @@ void flexsc__runqueue_put_shared(struct carrier *c, struct uthread *u);
 
 /*
  * Carrier c only: take the next user thread to run, from its queues or another
- * carrier's; or NULL. Those whose last run was long come after the others, except for
- * one run in four.
+ * carrier's; or NULL. User threads whose last run was long come after the others,
+ * except for one run in four.
  */
 struct uthread *flexsc__runqueue_next(struct carrier *c);
 

@@ -20,8 +20,8 @@
 #include <stdbool.h>
 
 /*
- * After the carriers have started with these options: start the maker. Returns 0 or
- * -errno. Without a spare, another carrier, if any, adopts a stuck one.
+ * Start the maker. Called after the carriers have started with these options. Returns 0
+ * or -errno. Without a spare, another carrier, if any, adopts a stuck one.
  */
 int flexsc__spares_start(const struct flexsc_options *options);
 

@@ -52,8 +52,8 @@ struct runtime {
 	 */
 	bool loops, sticky;
 	/*
-	 * May the runtime use send instead of write on sockets? A filter may forbid
-	 * that. runtime/runtime.c, before carriers start.
+	 * May the runtime use sendto(2) instead of write(2) on sockets? A seccomp
+	 * filter may forbid that. runtime/runtime.c, before carriers start.
 	 */
 	bool sends;
 

@@ -109,8 +109,9 @@ static struct uthread *user_of(struct kthread *k)
 }
 
 /*
- * libc's handler finds its thread's data by the thread pointer. While a user thread runs
- * here, that is the user thread's, so the carrier's is set meanwhile.
+ * libc's handler finds its thread's data by the thread pointer. While a user thread
+ * runs here, the thread pointer is the user thread's. So the carrier's is set for the
+ * handler.
  */
 static void setxid(const struct kthread *k, int signo, siginfo_t *info,
 		   ucontext_t *context)
@@ -184,7 +185,7 @@ static void move_to_host(struct kthread *k, struct uthread *u,
 	mask = flexsc__settle_in_frame(u);
 	/*
 	 * The frame has the carrier's mask and signal stack, but the handler returns on
-	 * the host. So put those of the user thread there.
+	 * the host. So replace both by those of the user thread.
 	 */
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	raw_syscall(SYS_sigaltstack, 0, PTR(&context->uc_stack), 0, 0, 0, 0);
