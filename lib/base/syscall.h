@@ -11,7 +11,10 @@
 
 #if defined(__clang_analyzer__)
 
-/* clang's analyzer doesn't see which memory the assembly writes. */
+/*
+ * clang's analyzer doesn't see which memory the assembly writes, but assumes that an
+ * unknown function writes any.
+ */
 long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
 		 uint64_t a4, uint64_t a5);
 

@@ -52,15 +52,15 @@ uint64_t flexsc__fds_set_begin(void)
 void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t ret)
 {
 	if (ret || (uint32_t)begun != 1)
-		;	/* learn nothing */
+		;	/* failed, or another call sets flags, too: no fact */
 	else if (flags & O_NONBLOCK)
 		fds_learn(fd, FD_NEVER_WAITS);
 	else if (fds_known(fd) & FD_NO_LIMITS)
 		fds_learn(fd, FD_WAITS);
 	/*
-	 * FD_WAITS was recorded before this subtraction. If another call that sets
-	 * flags began earlier, the result differs, and the fact is dropped here. If it
-	 * begins later, that call drops the fact itself.
+	 * The fact was recorded before this subtraction. If another call that sets
+	 * flags has begun meanwhile, the result differs from "begun", and the fact is
+	 * dropped here. A call that begins later drops the fact itself.
 	 */
 	if (atomic_fetch_sub(&flexsc__fds_setters, 1) != begun)
 		fds_keep(fd, ~(uint32_t)FLAGS);

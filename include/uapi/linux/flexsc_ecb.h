@@ -115,7 +115,8 @@ struct flexsc_event_slot {
 	__s32	fd;		/* -1: none */
 	__s32	error;		/* -errno of an accept, or of uring's poll */
 	__u64	data;		/* for the program's use */
-	__u64	time;		/* of the event, CLOCK_MONOTONIC in ns, if requested */
+	__u64	time;		/* when the event occurred: CLOCK_MONOTONIC in ns,
+				 * if requested */
 	__u64	payload[3];	/* depends on type */
 };
 
@@ -143,7 +144,7 @@ struct flexsc_event_control {
 	 * from zero to one when it makes the owner enter the handler.
 	 */
 	__u32	critical;
-	__u32	waiting;	/* groups that the owner sleeps for */
+	__u32	waiting;	/* groups for which the owner waits, asleep */
 	/*
 	 * How the kernel calls the handler: see "The upcall" below. These words
 	 * change only while notify is zero.
@@ -154,13 +155,17 @@ struct flexsc_event_control {
 	__u64	arg;
 	__u64	reserved0[2];
 
-	/* Groups whose lists may have slots. Sources OR, the owner ANDs. */
+	/*
+	 * Groups whose lists may have slots. Sources set bits, the owner clears
+	 * them.
+	 */
 	__u32	pending;
 	__u32	held;		/* by the delivering side: number of events held until U4 */
 	__u32	overflows;	/* by the delivering side: number of reported overflows */
 	__u32	reserved1;
 	__u64	regs;		/* by the kernel: the frame of the newest upcall */
-	__u64	deadline;	/* of a wait, CLOCK_MONOTONIC in ns; ~0: none */
+	__u64	deadline;	/* when the owner's wait ends: CLOCK_MONOTONIC in
+				 * ns; ~0: no limit */
 	__u64	reserved2[4];
 
 	/* The lists, newest first: index + 1; 0: empty. */
@@ -237,7 +242,7 @@ struct flexsc_ecb_create {
 	__u64	reserved[5];	/* zero */
 };
 
-/* Notification ends a system call in which the owner sleeps, with -EINTR. */
+/* If the owner sleeps in a system call, a notification ends that call with -EINTR. */
 #define FLEXSC_ECB_INTERRUPTS_CALLS	0x1U
 /* Set "time" in the slots. */
 #define FLEXSC_ECB_TIMES		0x2U
