@@ -83,7 +83,10 @@ static void forked(void)
 {
 	struct uthread *u = &flexsc__self;
 
-	/* Before any close(): the fork handler of lib/run/make.c may run later. */
+	/*
+	 * These come before any close(), because the fork handler of lib/run/make.c may
+	 * run later.
+	 */
 	flexsc__private_fds_forked();
 	flexsc__guards_forked();
 	flexsc__heap_forked();
@@ -374,7 +377,7 @@ static bool start(void)
 	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
 	/*
-	 * From here on interposed functions set handlers. flexsc__signal_init() has
+	 * Interposed functions set handlers after this. flexsc__signal_init() has
 	 * adopted those of libc and the engine.
 	 */
 	if (!in_place)

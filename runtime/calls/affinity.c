@@ -18,7 +18,7 @@ static bool affinity_of(int32_t tid, cpu_set_t *set)
 			   PTR(set), 0, 0, 0) > 0;
 }
 
-/* All carriers have one affinity, which changes for the whole process at once. */
+/* All carriers have the same affinity, which changes for the whole process at once. */
 static cpu_set_t of_carriers(void)
 {
 	cpu_set_t set;

@@ -95,7 +95,7 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 	long ret;
 
 	/*
-	 * A thread may send some kinds of siginfo only to itself: the host must call.
+	 * A thread may send some siginfos only to itself, so its host makes the call.
 	 */
 	if (tid == u->host.k.tid || nr == SYS_rt_tgsigqueueinfo)
 		ret = flexsc__perform_go_to_host(u, nr, a);
@@ -261,13 +261,13 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 	if (call_transfers(call_turn(nr)))
 		sticky_transfers(u);
 	u->site = site;
-	/* A signal that came before the call is handled before it. */
+	/* Handle a signal that came before the call. */
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
 		u->cause = CAUSE_SIGNAL;
 		flexsc__return_to_host(u);
 		flexsc__wait_test_cancel(u);
 	}
-	/* From here on, a handler interrupts the call if the call waits. */
+	/* If the call waits, a handler that runs after this interrupts it. */
 	u->handled = HANDLED_NOT;
 	u->way = WAY_PLAINLY;
 	ret = dispatch_special(u, nr, a);

@@ -27,7 +27,8 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 	u->filter = filter;
 	flexsc__uthreads_add(u);
 	/*
-	 * flexsc__anchor_others() finds listed threads, so test "filtered" after that.
+	 * Test "filtered" only after u is listed. If it is set later,
+	 * flexsc__anchor_others() finds u.
 	 */
 	if (atomic_load(&flexsc__runtime.filtered))
 		atomic_fetch_or(&u->anchored, ANCHORED_FILTER);

@@ -93,7 +93,7 @@ static bool parts_keep_file(struct parts *p)
 	return true;
 }
 
-/* Also runs when the user thread is cancelled, then outside the runtime. */
+/* Also called when the user thread is cancelled, which is outside the runtime. */
 static void parts_end(void *arg)
 {
 	struct parts *p = arg;
@@ -266,7 +266,7 @@ static long send_now(struct uthread *u, const struct call_info *row,
 	 */
 	u->closings = closings_of(entry->args[0]);
 	ret = flexsc__perform_exposed(u, now.nr, (const uint64_t *)now.args);
-	/* Since its facts were queried, the number has come to mean another file. */
+	/* ENOTSOCK: the descriptor means another file since its facts were queried. */
 	return ret == -ENOTSOCK ? -EAGAIN : ret;
 }
 

@@ -203,8 +203,8 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 #define READY_NS	500000000U
 #define TRY_NS		50000000U
 /*
- * Tries that may end at their time limit. The limit shows that poll(2) reported
- * something that the call can't take.
+ * Maximum number of tries that end at their time limit. Such an end shows that the call
+ * can't take what poll(2) has reported.
  */
 #define LATE_TRIES	2
 

@@ -257,7 +257,7 @@ static uint64_t time_left(const struct timespec *limit, uint64_t op,
 static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 		      uint32_t bits)
 {
-	/* Mostly the word has already changed, so check it before preparing a wait. */
+	/* Usually the word has already changed, so check it before preparing a wait. */
 	if (word_load(word) != value)
 		return -EAGAIN;
 	sticky_waits_for_others(u);
@@ -357,7 +357,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 	uint64_t begin = 0, passed = 0;
 	long ret;
 
-	/* A limit from libc (u->site) is readable. */
+	/* A time limit from libc (u->site) is readable, so don't check it. */
 	if (limit && !u->site && !peek_can_read(args[3], sizeof(*limit)))
 		return -EFAULT;
 	if ((limit && !time_valid(limit)) || !bits)

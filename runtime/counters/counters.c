@@ -72,7 +72,7 @@ int flexsc__counters_start(unsigned int n)
 		sizeof(page->program) - 1);
 	flexsc__run_page = page;
 	page_bytes = size;
-	/* From here on the program can't reach the copy. */
+	/* The program can't reach the copy after this. */
 	if (!fds_is_own((uint32_t)copy))
 		copy = flexsc__private_fd(copy);
 	return 0;

@@ -35,13 +35,12 @@ bool flexsc__code_begin(struct code *code, char *why, size_t size);
 const uint8_t *flexsc__code_next(const uint8_t *at, const uint8_t *end);
 
 /*
- * Choose the function from begin to end, and the place "call" in it. The functions
- * below are about these. limit: the end of the function's object. False: the place
- * isn't a system call.
+ * Choose the function from begin to end, and the place "call" in it, for the functions
+ * below. limit: the end of the function's object. False: the place isn't a system call.
  */
 bool flexsc__code_look(struct code *code, const uint8_t *begin, const uint8_t *end,
 		       const uint8_t *limit, const uint8_t *call);
-/* The number of the call, or UNKNOWN if jumps may bring different numbers. */
+/* The number of the call. UNKNOWN if the number depends on how the code came there. */
 long flexsc__code_number(const struct code *code);
 /* Is this __syscall_cancel_arch(), if the call's number is unknown? */
 bool flexsc__code_is_point(const struct code *code);

@@ -34,7 +34,7 @@ static struct sigaction from_kernel(const struct kernel_sigaction *from)
 {
 	struct sigaction action = { .sa_flags = (int)from->flags };
 
-	/* Both kinds of handlers share memory, so this sets either. */
+	/* The two kinds of handlers share memory, so this sets either kind. */
 	action.sa_handler = (sighandler_t)from->handler;
 	memcpy(&action.sa_mask, &from->mask, sizeof(from->mask));
 	return action;

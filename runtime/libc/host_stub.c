@@ -102,8 +102,8 @@ static bool uses_owned_ring(uint16_t cause, const uint64_t args[6])
 }
 
 /*
- * Is the caller a vfork() child, which uses u's memory? It must not change the
- * runtime's state, as in calls/hook.c.
+ * Is the caller a vfork() child, which uses u's memory? Such a child must not change
+ * the runtime's state, as in calls/hook.c.
  */
 static bool is_lent(const struct uthread *u)
 {

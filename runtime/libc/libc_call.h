@@ -17,7 +17,10 @@ long flexsc__libc_call(bool point, long nr, const uint64_t args[6]);
 /* As flexsc__libc_call(), for a cancellation point. Returns the kernel's result. */
 long flexsc__libc_point(long nr, const uint64_t args[6]);
 
-/* Converts the kernel's result to that of libc's functions. */
+/*
+ * Converts the kernel's result to that of a libc function: -1 with errno set for an
+ * error.
+ */
 static inline long libc_result(long ret)
 {
 	if ((unsigned long)ret > -4096UL) {

@@ -44,8 +44,8 @@ struct wait_front {
 _Static_assert(offsetof(struct wait_front, target) == 8, "for the stub");
 
 /*
- * The target of all fronts until libc's functions are known. No user thread exists by
- * then, so it only jumps to libc's function.
+ * The target of all fronts until libc's functions are known. Until then no user thread
+ * exists, so flexsc__host_jump only jumps to libc's function.
  */
 extern const char flexsc__host_jump[];
 
@@ -205,7 +205,9 @@ static const struct {
 
 #define FRONTS	(sizeof(fronts) / sizeof(*fronts))
 
-/* At the start: later, a suspended thread may hold the lock that a look-up takes. */
+/*
+ * Look functions up now: later, a suspended thread may hold the lock that this takes.
+ */
 __attribute__((constructor)) static void find_all(void)
 {
 	for (unsigned int i = 0; i < FRONTS; i++) {

@@ -116,7 +116,7 @@ bool flexsc__adopt_look(struct carrier *c)
 {
 	if (atomic_load(&c->adopt) == ADOPT_NOT && !adopt_is_stuck(c))
 		return false;
-	/* At each check, because the previous heir may be stuck itself. */
+	/* Request an heir at each check: the previous heir may be stuck itself. */
 	if (atomic_load(&c->adopt) == ADOPT_REQUESTED)
 		request_heir(c);
 	return atomic_load(&c->adopt) != ADOPT_NOT;

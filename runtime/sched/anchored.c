@@ -43,7 +43,7 @@ void flexsc__anchor_for_good(struct uthread *u)
 
 /*
  * With the list locked: if u runs on a carrier although it is anchored, call it to its
- * host. True: it runs there.
+ * host. True: u runs on a carrier.
  */
 static bool call_to_host_if_runs(const struct uthread *u)
 {

@@ -107,7 +107,7 @@ struct carrier {
 	_Atomic(struct futex_timer *) dead_timers;	/* futex_timer.h */
 };
 
-/* The carrier that acts for c: c, its heir, the heir of that one, and so on. */
+/* The carrier that acts for c: c, or its heir, or the heir's heir, and so on. */
 static inline struct carrier *carrier_heir(struct carrier *c)
 {
 	struct carrier *heir;

@@ -45,7 +45,7 @@ struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
 void flexsc__stay_end(struct uthread *u, struct stay stay);
 /* u continues at stack pointer sp: end the stay if that leaves its function. */
 void flexsc__stay_left(struct uthread *u, uintptr_t sp);
-/* Does u still stay? Ends the stay if u has left its function. */
+/* Does u still have to stay? Ends the stay if u has left its function. */
 bool flexsc__stay_goes_on(struct uthread *u);
 /* Is u on its host, and can't leave it? Then u has to wait there. */
 bool flexsc__stays(struct uthread *u);

@@ -2,10 +2,10 @@
 /*
  * Requests for threads of the library (lib/pool/own_thread.h). Creating a thread takes
  * locks of libc's: for its stack, its thread-local storage, the heap. A user thread
- * that holds one may be queued on a carrier. So neither a carrier, nor a thread that a
- * carrier waits for, may wait for such a lock. The maker is the thread that creates
- * spares (spare.h). It creates these threads, too, because no other thread waits for
- * it.
+ * that holds such a lock may be queued on a carrier. So neither a carrier, nor a thread
+ * that a carrier waits for, may wait for such a lock. The maker is the thread that
+ * creates spares (spare.h). The maker creates these threads, too, because no other
+ * thread waits for it.
  */
 #ifndef FLEXSC_RUNTIME_MAKER_H
 #define FLEXSC_RUNTIME_MAKER_H

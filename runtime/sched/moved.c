@@ -11,7 +11,7 @@
 #include "wait.h"
 
 /*
- * May s make the call again while c's request stays armed? Such a request has had no
+ * May s make the call again while c's request stays armed? An armed request has had no
  * effect yet (calls/parts.c).
  */
 static bool moves_when_armed(const struct uthread *u)

@@ -4,7 +4,7 @@
 #include "carrier.h"
 #include "count.h"
 
-/* So many user threads from "queue" run before one from "later" does. */
+/* After so many runs from "queue", a user thread from "later" runs. */
 #define PASSED		3U
 /* One take in eight, at random, first swaps the first two of "queue". */
 #define MIX		(1U << 29)

@@ -136,8 +136,8 @@ void flexsc__runqueue_relieve(const struct carrier *c);
 bool flexsc__runqueue_any(void);
 
 /*
- * Carrier c only, before it sleeps. False: a queue isn't empty. Call
- * flexsc__runqueue_busy() afterwards in both cases.
+ * Carrier c only, before it sleeps: become idle. False: a queue isn't empty, so don't
+ * sleep. Call flexsc__runqueue_busy() afterwards in both cases.
  */
 bool flexsc__runqueue_idle(struct carrier *c);
 void flexsc__runqueue_busy(struct carrier *c);

@@ -53,8 +53,8 @@
 #include "uthread.h"
 
 /*
- * A thread becomes an event loop after this many waits in a row, each for any of many
- * descriptors, with no call posted between them.
+ * A user thread becomes an event loop after this many waits in a row, each for any of
+ * many descriptors, with no call posted between them.
  */
 #define STICKY_LOOP_WAITS	4U
 /* The maximum of loop_needs. */
@@ -123,7 +123,10 @@ static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 			COUNT_HERE(handovers, 1);
 			if (u->sticky.loop_needs < STICKY_MOST_WAITS)
 				u->sticky.loop_needs *= 2;
-			/* It had this grant only as an event loop. */
+			/*
+			 * As the user thread isn't an event loop, it doesn't keep its
+			 * grant.
+			 */
 			u->sticky.left = 0;
 			u->sticky.grant = 0;
 		}

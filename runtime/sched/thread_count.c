@@ -73,7 +73,7 @@ void flexsc__count_join(void)
 		atomic_fetch_add(threads, 1);
 }
 
-/* May take long, because a thread may lose its processor between two steps. */
+/* This wait may be long, because a thread may lose its processor between two steps. */
 static void wait_until_settled(void)
 {
 	const struct timespec moment = { 0, LOOK_NS };

@@ -248,9 +248,9 @@ static inline struct kthread *kthread_self(void)
 }
 
 /*
- * kthread_known() where the self is in the TLS. There the self alone isn't enough: a
- * sleeping host has the TLS of its user thread, which a carrier may run, and a child of
- * vfork() has its parent's TLS.
+ * kthread_known() where the self is in the TLS. A thread may have the TLS of another
+ * one: a sleeping host has that of its user thread, which a carrier may run, and a
+ * child of vfork() has that of its parent.
  */
 static inline struct kthread *kthread_by_id(struct kthread *self)
 {
@@ -266,7 +266,8 @@ static inline struct kthread *kthread_by_id(struct kthread *self)
 
 /*
  * Any thread: the kernel thread that the caller is or runs on, or NULL if the runtime
- * doesn't know it. A new thread inherits x86-64's self, but not the thread pointer.
+ * doesn't know it. On x86-64 a new thread inherits the self of its creator, so the
+ * thread pointer is compared, too.
  */
 static inline struct kthread *kthread_known(void)
 {

@@ -24,7 +24,7 @@ static void decoder_name(char *name, size_t size)
 }
 
 /*
- * Before main(), because the program may change its root before its first thread.
+ * Runs before main(), because the program may change its root before its first thread.
  */
 __attribute__((constructor)) static void decoder_open(void)
 {
