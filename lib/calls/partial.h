@@ -46,8 +46,8 @@ static inline uint64_t partial_most(const struct flexsc_entry *entry)
 
 /*
  * Is the write so short that the kernel never splits it? A pipe accepts this many bytes
- * as a whole. So does a socket: it is ready when a third of its buffer is free, and its
- * buffer is never smaller than this.
+ * as a whole. So does a socket, because poll(2) reports it ready when a third of its
+ * buffer is free, and the buffer is never smaller than this.
  */
 static inline bool write_is_short(const struct flexsc_entry *entry)
 {

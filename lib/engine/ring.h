@@ -14,9 +14,9 @@
  *
  * W1: the owner sets "handed", then reads the guards of the requests. W2: a thread that
  * closes a descriptor gives the guard a duplicate, then reads "handed", and waits until
- * the kernel has consumed those requests. Both are sequentially consistent. So either a
- * request names the duplicate, or the kernel has looked the number up before the
- * descriptor is closed.
+ * the kernel has consumed those requests. The accesses of both threads are sequentially
+ * consistent. So either a request names the duplicate, or the kernel has looked the
+ * number up before the descriptor is closed.
  */
 #ifndef FLEXSC_ENGINE_RING_H
 #define FLEXSC_ENGINE_RING_H

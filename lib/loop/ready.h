@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ready list: cbs that got their result without an entry, oldest first. It is
+ * The ready list: cbs that got their result without an entry, oldest first. The list is
  * linked through the cbs' handles, which belong to the library until their callbacks
  * run. Owner only.
  */

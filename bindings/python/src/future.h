@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Python interface of a call. For asyncio's code a call is a future. It is
- * also a coroutine, so that a task can be made of it.
+ * The Python interface of a call. For asyncio's code a call is a future. A call
+ * is also a coroutine, so that a program can make a task of it.
  */
 #ifndef FUTURE_H
 #define FUTURE_H

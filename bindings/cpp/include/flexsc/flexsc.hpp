@@ -152,8 +152,8 @@ struct options {
 };
 
 /*
- * A loop, and the scope of the coroutines spawned on it. It belongs to the
- * thread that makes it. It may be moved while no coroutine refers to it.
+ * A loop, and the scope of the coroutines spawned on it. The loop belongs to the thread
+ * that makes it, and may be moved while no coroutine refers to it.
  */
 class loop {
 	struct state {
