@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Of tests that take long, those that run.py runs, with --all and without."""
+"""Which of the tests that take long run.py runs, with --all and without."""
 
-# Files of pytest that only --all runs, beside the tests that are marked "long": further
-# programs under flexsc run, which find little that Apache and Python don't; and the
-# study's, but for its units.
+# pytest files that only --all runs, in addition to the tests that are marked "long".
+# They are further programs under flexsc run, which find little that Apache and Python
+# don't find; and the study's tests, except its units.
 LONG_FILES = (
     "test_run_mariadb",
     "test_run_systemd",
@@ -19,8 +19,8 @@ LONG_FILES = (
     "test_webserver_work",
 )
 
-# Of others' tests those that are quick, and of everything some. sem_post/8-1 lets
-# two processes race, and expects that the one of higher priority wins.
+# Quick tests of other projects, some from each area. sem_post/8-1 lets two processes
+# race, and expects that the one with the higher priority wins.
 PEERS = (
     "posix/pthread_create/(1-[1-4]|3|[5-9]|11)",
     "posix/pthread_(join/[1-5]|detach/[1-3]|cancel/[1345]|barrier_wait/[12])",
@@ -43,7 +43,7 @@ FEW_PEERS = (
     "posix/(sem_(wait|timedwait)|sigwait|sigsuspend|fork/[1-4]-|nanosleep/1)",
 )
 
-# Those that need no clock: a guest's runs unevenly.
+# Programs that need no accurate clock: a guest's clock runs unevenly.
 GUEST = (
     "kmod-attack",
     "kmod-cancelling",
@@ -79,8 +79,8 @@ GUEST = (
     "events-many",
     "events-notify",
 )
-# Without --all: the rights, the ends of threads and processes, and calls of each
-# kind, on one kernel.
+# Without --all: permissions, the ends of threads and processes, and calls of each kind,
+# on one kernel.
 FEW_GUEST = (
     "kmod-dying",
     "kmod-filtered",
@@ -101,8 +101,8 @@ FEW_GUEST = (
     "events-delivery",
     "events-notify",
 )
-# What hardly depends on the kernel takes its time on one: a further kernel costs
-# four guests.
+# These hardly depend on the kernel, so one kernel suffices: each further kernel would
+# cost four guests.
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|events|serve|upcall|watchdog|watched)"
     "|conformance-(chain|closing|multishot|posting|results_socket|stats|table)"

@@ -3,14 +3,14 @@
 
     tests/run.py [--install] [--all] [STEP...]
 
-Without a STEP every step runs, in the order of STEPS below; those of LONG only with
---all. Without --all a step leaves out what repeats other tests under other conditions,
-or takes long for what it finds: tests of the suite "long" in the meson.build files, the
-files and lists in chosen.py, and what Step.all decides here. A step builds what it needs
-under build-test/, in a directory of its own or in that of a step that builds alike;
-scripts/root sets another folder than build-test. Output goes to build-test/STEP.log and
-is shown when a step fails. The last line printed is "N passed, N failed". --install
-permits changes of this machine: see scripts/fetch.
+Without a STEP every step runs, in the order of STEPS below, but those of LONG only
+with --all. Without --all a step omits tests that repeat others under other
+conditions, or that take long and find little: tests of the suite "long" in the
+meson.build files, the files and lists in chosen.py, and what Step.all selects here.
+A step builds what it needs under build-test/, in its own directory or in that of a
+step with the same options. scripts/root sets another folder than build-test. Output
+goes to build-test/STEP.log, and is shown when a step fails. The last line printed is
+"N passed, N failed". --install permits changes of this machine: see scripts/fetch.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ PYTHON_TOOLS = [
     "matplotlib==3.9.4",
     "pyparsing==3.1.4",
 ]
-LIMIT = 1500  # seconds, after which a command hangs: a busy machine builds for 600
+LIMIT = 1500  # seconds after which a command hangs: a slow build takes 600
 NICE = ("nice", "-n", "19")
 LESS_NICE = ("nice", "-n", "10")
 NO_SOURCES = 3  # tests/runtime/suites/peers.py had nothing to run
-NO_KERNEL = 3  # tests/kmod/vm/suite.py had none
+NO_KERNEL = 3  # tests/kmod/vm/suite.py had nothing to run
 DRIVERS = ("threads", "events", "loops", "stages")  # of the web server
 
 
 @dataclass
 class Tally:
-    """What a step found."""
+    """The numbers of tests that a step has run."""
 
     passed: int = 0
     failed: int = 0
@@ -88,17 +88,17 @@ class Tally:
 
 @dataclass
 class Step:
-    """A step while it runs: where it builds and where it logs."""
+    """A running step: where it builds, and where it logs."""
 
     name: str
     log: Path
     tally: Tally
     all: bool = False  # --all was given
     install: bool = False  # --install was given
-    tree: str = ""  # a step that builds alike, whose directory it shares
-    nice: tuple[str, ...] = ()  # how it gives way to the steps beside it
+    tree: str = ""  # a step whose build directory this one shares
+    nice: tuple[str, ...] = ()  # how the step yields to the steps beside it
     root: tuple[str, ...] = ()  # runs a command in another release
-    processor: float = 0.0  # seconds that its commands used, and their children
+    processor: float = 0.0  # seconds that its commands and their children used
 
     @property
     def build(self) -> Path:
@@ -113,7 +113,7 @@ class Step:
         *command: str | Path,
         env: dict[str, str] | None = None,
     ) -> int | None:
-        """The same, to learn its status: None if it had to be killed."""
+        """The same, but returns the status; None if the command had to be killed."""
         with self.log.open("a") as log:
             print("$", *command, file=log, flush=True)
             process = subprocess.Popen(
@@ -132,7 +132,7 @@ class Step:
         return process.returncode
 
     def fetch(self, what: str) -> Path | None:
-        """What scripts/fetch has: the folder where it is."""
+        """Return the folder into which scripts/fetch has fetched this."""
         folder = OUT / what
         option = ["--install"] if self.install else []
         with TREES[what]:
@@ -140,7 +140,7 @@ class Step:
         return folder if done else None
 
     def check(self, *command: str | Path, env: dict[str, str] | None = None) -> bool:
-        """Run a command that is a test of its own."""
+        """Run a command that counts as one test."""
         ok = self.run(*command, env=env)
         self.tally.add(Tally(passed=int(ok), failed=int(not ok)))
         return ok
@@ -148,7 +148,9 @@ class Step:
     def setup(
         self, *options: str, env: dict[str, str] | None = None, target: str = "all"
     ) -> bool:
-        """Configure and build with these options; a step of the other lane may wait."""
+        """Configure and build with these options. A step of the other lane may wait for
+        it.
+        """
         with TREES[self.build.name]:
             return self.built(*options, env=env, target=target)
 
@@ -161,9 +163,9 @@ class Step:
         return self.run("ninja", "--quiet", "-C", self.build, target)
 
     def count(self, report: Path, ok: bool) -> None:
-        """Count the cases of a JUnit report, of tests that say whether all is well.
+        """Count the cases of a JUnit report. "ok": the tests reported no failure.
 
-        A report without a case is of a selection that matches nothing.
+        A report without cases means that the selection matched nothing: a failure.
         """
         if not report.exists():
             self.tally.failed += 1
@@ -189,7 +191,7 @@ class Step:
             "-C",
             self.build,
             "--print-errorlogs",
-            # They wait more than they compute.
+            # These tests wait more than they compute.
             f"--num-processes={(os.cpu_count() or 1) + 1}",
             *([] if self.all else ["--no-suite=long", *without_oracle()]),
             *options,
@@ -211,7 +213,7 @@ class Step:
 
 
 def ends_within(process: subprocess.Popen[bytes], limit: float) -> bool:
-    """Wait, and kill it at the limit; it is left for reap()."""
+    """Wait for the process, and kill it at the limit. reap() still has to be called."""
     descriptor = os.pidfd_open(process.pid)
     try:
         if select.select([descriptor], [], [], limit)[0]:
@@ -223,7 +225,7 @@ def ends_within(process: subprocess.Popen[bytes], limit: float) -> bool:
 
 
 def reap(process: subprocess.Popen[bytes]) -> float:
-    """The processor seconds of this process and of the children that it reaped.
+    """Return the processor seconds of this process and of the children that it reaped.
 
     Popen.wait() drops them, so it must not run before.
     """
@@ -237,7 +239,7 @@ def tool(name: str) -> Path:
 
 
 def python_tools(step: Step) -> bool:
-    """Have what PYTHON_TOOLS lists in an environment of the tests' own."""
+    """Install PYTHON_TOOLS into a virtual environment for the tests."""
     with TOOLS:
         return have_tools(step)
 
@@ -255,7 +257,7 @@ def have_tools(step: Step) -> bool:
 
 
 def lint(step: Step) -> None:
-    """Nothing here runs our code; all of it reads it."""
+    """Check the sources without running any of them."""
     scripts = sorted((ROOT / "scripts").iterdir())
     scripts += [
         ROOT / "debian" / "tests" / "library",
@@ -286,7 +288,7 @@ def lint(step: Step) -> None:
     step.check(tool("codespell"))
     if shutil.which("git") and (ROOT / ".git").exists():
         step.check(tool("reuse"), "lint", "--lines")
-    else:  # it would read all builds
+    else:  # without a list of files, reuse would read all build directories
         print("lint: licenses skipped: no git to list the files with")
         step.tally.skipped += 1
     python = [
@@ -338,14 +340,14 @@ def lint(step: Step) -> None:
 
 
 def kernel_module(step: Step) -> None:
-    """The kernel's own tools read its module."""
+    """Check the module's sources with the kernel's own tools."""
     headers = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
     checkpatch = step.fetch("checkpatch")
     if not headers or not checkpatch:
         print("lint: kmod skipped: no kernel headers, or no checkpatch.pl")
         step.tally.skipped += 1
         return
-    # In a copy: building leaves files behind.
+    # In a copy, because the build leaves files behind.
     sources = step.build / "sources"
     shutil.rmtree(sources, ignore_errors=True)
     step.check(ROOT / "kmod" / "sources.sh", sources)
@@ -361,7 +363,7 @@ def kernel_module(step: Step) -> None:
 
 
 def set_up_release(step: Step) -> bool:
-    """Build what users get, for several steps."""
+    """Build the release configuration, for several steps."""
     step.tree = "release"
     headers = step.fetch("nginx-headers")
     source = f"-Dnginx_src={headers}/usr/share/nginx/src"
@@ -372,7 +374,7 @@ def set_up_release(step: Step) -> bool:
 
 
 def release(step: Step) -> None:
-    """What users get, on every engine; then installed and used from there."""
+    """Test the release build on every engine, then install it, and use it from there."""
     if not set_up_release(step):
         return
     step.meson_test()
@@ -398,7 +400,7 @@ def release(step: Step) -> None:
 
 @dataclass
 class Found:
-    """What one run of pytest found."""
+    """The results of one run of pytest."""
 
     ok: bool
     said: str
@@ -412,7 +414,7 @@ def pytest(
     words: Sequence[str | Path],
     env: dict[str, str] | None = None,
 ) -> Found:
-    """Run the tests that the words name; several threads may do so for a step."""
+    """Run the tests that the words select. Several threads of a step may call this."""
     report = step.build / f"pytest-{name}.xml"
     report.unlink(missing_ok=True)
     part = Step(step.name, OUT / f"{step.name}-{name}.log", Tally())
@@ -431,7 +433,7 @@ def pytest(
 
 
 def conclude(step: Step, found: Sequence[Found]) -> None:
-    """Count these, and log what failed last, where it is seen."""
+    """Add the results, and log failures last, where they are seen."""
     with step.log.open("a") as log:
         for one in sorted(found, key=lambda one: not one.ok):
             log.write(one.said)
@@ -441,7 +443,7 @@ def conclude(step: Step, found: Sequence[Found]) -> None:
 
 
 def python_files(everything: bool) -> list[Path]:
-    """The files of tests, without the long ones unless everything is wanted."""
+    """Return the test files; without "everything", only those that aren't long."""
     folders = (ROOT / "tests", ROOT / "study" / "tests")
     files = sorted(path for one in folders for path in one.rglob("test_*.py"))
     unknown = set(LONG_FILES) - {path.stem for path in files}
@@ -451,9 +453,9 @@ def python_files(everything: bool) -> list[Path]:
 
 
 def python(step: Step) -> None:
-    """The generator, the harness, and the commands as their users see them.
+    """The generator, the harness, and the commands as used by users.
 
-    Real programs wait more than they compute, so their tests run beside others.
+    Tests of real programs wait more than they compute, so they run beside others.
     """
     if not set_up_release(step):
         return
@@ -480,7 +482,7 @@ def python(step: Step) -> None:
         )
     ]
     others = [path for path in files if path not in serve + alone]
-    # Long ones first, so that both processors have something to do in the end.
+    # Long ones first, so that both processors are busy until the end.
     parts = {"others": others, "serve": serve}
     parts |= {path.stem: [path] for path in alone}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -489,7 +491,7 @@ def python(step: Step) -> None:
 
 
 def trixie(step: Step) -> None:
-    """Another libc, which flexsc run patches."""
+    """Test with another libc, which flexsc run patches."""
     step.root = ("scripts/root", "trixie", "run", "--")
     step.tree = "trixie/run"
     step.built_and_tested(
@@ -511,7 +513,7 @@ def packages(step: Step) -> None:
 
 
 def others(step: Step, *words: str | Path) -> None:
-    """Others' tests, which pass natively, so as these words say."""
+    """Run tests of other projects, which pass natively, with these options."""
     begin = step.log.stat().st_size
     status = step.status(
         "python3",
@@ -534,7 +536,7 @@ def others(step: Step, *words: str | Path) -> None:
 
 
 def peers(step: Step) -> None:
-    """Others' tests: under flexsc run."""
+    """Tests of other projects, under flexsc run."""
     if not set_up_release(step):
         return
     others(
@@ -550,7 +552,7 @@ def peers(step: Step) -> None:
 
 
 def guests(step: Step, suite: str, *words: str) -> None:
-    """A program that runs tests in virtual machines; without any it's skipped."""
+    """Run a program that runs tests in virtual machines. Without any, it is skipped."""
     begin = step.log.stat().st_size
     status = step.status(
         "python3",
@@ -575,7 +577,7 @@ def guests(step: Step, suite: str, *words: str) -> None:
 
 
 def qemu(step: Step) -> None:
-    """What this machine's own kernel hasn't: the module, and no FSGSBASE."""
+    """Tests that need another kernel: with the module, or without FSGSBASE."""
     if not set_up_release(step):
         return
     if not step.all:
@@ -585,13 +587,13 @@ def qemu(step: Step) -> None:
     guests(step, "bases.py")
 
 
-# What the tests need, and not the command and the examples, which take as long.
+# What the tests need, without the command and the examples, which take as long.
 TESTED = "meson-test-prereq"
 WEB_SERVERS = ["cmd/flexsc", *(f"study/servers/webserver/web-{d}" for d in DRIVERS)]
 
 
 def cut_clients(step: Step, env: dict[str, str]) -> None:
-    """The example's web servers, whose clients come and go and are cut anywhere."""
+    """The example web servers, with clients that connect, disconnect and break off."""
     if not python_tools(step) or not step.run(
         "ninja", "--quiet", "-C", step.build, *WEB_SERVERS
     ):
@@ -603,7 +605,7 @@ def cut_clients(step: Step, env: dict[str, str]) -> None:
 
 
 def address(step: Step) -> None:
-    """Memory errors and undefined behaviour; with the misuse checks."""
+    """Memory errors and undefined behaviour, with the misuse checks."""
     env = {
         "ASAN_OPTIONS": "abort_on_error=1",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
@@ -643,7 +645,7 @@ CLANG = ["-Dfuzzers=true"]
 
 
 def fuzz(step: Step) -> None:
-    """The request path against libFuzzer: the same runs each time."""
+    """Fuzz the request path with libFuzzer, with the same inputs each time."""
     step.tree = "clang"
     target = "tests/serve/fuzz/fuzz_request"
     if not step.setup(*CLANG, env={"CC": "clang"}, target=target):
@@ -659,7 +661,7 @@ def fuzz(step: Step) -> None:
 
 
 def changed(*patterns: str) -> list[Path] | None:
-    """The files that differ from where this branch left main; None: no history."""
+    """Return the files that differ from the branch point of main; None: no history."""
     if shutil.which("git") is None:
         return None
     names = ("--name-only", "--diff-filter=d")
@@ -677,8 +679,8 @@ def changed(*patterns: str) -> list[Path] | None:
 
 
 def without_oracle() -> list[str]:
-    """Native runs of the programs for flexsc run say whether these are right. No other
-    change makes a difference to them.
+    """The native runs of the programs for flexsc run check these programs. They only
+    need to run if the programs have changed.
     """
     if changed("tests/runtime/programs", "tests/harness") == []:
         return ["--no-suite=oracle"]
@@ -686,7 +688,7 @@ def without_oracle() -> list[str]:
 
 
 def musl(step: Step) -> None:
-    """Another libc: all but flexsc run builds, and the library's tests pass."""
+    """With musl, everything but flexsc run builds, and the library's tests pass."""
     # Headers of the kernel and of liburing, which needs no libc if linked statically.
     headers = ("/usr/include", "/usr/include/x86_64-linux-gnu")
     built = step.setup(
@@ -704,10 +706,10 @@ def musl(step: Step) -> None:
 
 
 def clang(step: Step) -> None:
-    """The other compiler's warnings, and clang-tidy's.
+    """The warnings of clang, and those of clang-tidy.
 
-    Its analyzer takes as long as all of the rest: it looks at the library, and of
-    that only at what changed unless all is wanted.
+    Its analyzer takes as long as everything else. So it checks the library only, and
+    without --all only the changed files.
     """
     options = CLANG
     if not step.all:
@@ -736,7 +738,9 @@ def clang(step: Step) -> None:
 
 
 def aarch64(step: Step) -> None:
-    """Cross-built; what an emulator of user mode can run, runs, and the module."""
+    """Cross-build for aarch64, and run the tests that the user-mode emulator can run,
+    and those of the module.
+    """
     sysroot = step.fetch("sysroot-arm64")
     if not sysroot:
         step.tally.failed += 1
@@ -800,27 +804,27 @@ STEPS: dict[str, Callable[[Step], None]] = {
 # Only with --all, or by name.
 LONG = ("packages",)
 
-# Tests wait as much as they compute. These steps compute, and look at no clock, so
-# they run beside the others, where a processor would idle.
+# Tests wait as much as they compute. These steps only compute, and measure no times. So
+# they run beside the others, where a processor would be idle.
 PATIENT = ("lint", "clang", "fuzz")
-# Behind those one that computes as well, in an emulator, and has more time than
-# others, but not any.
+# After them comes a step that computes as well, in an emulator. Its time limits are
+# longer, but finite, so it gets more processor time.
 BESIDE = {**dict.fromkeys(PATIENT, NICE), "aarch64": LESS_NICE}
 
-# Behind these some that build much and measure nothing, so that both lanes take about
-# as long.
+# Then come steps that build much and measure nothing, so that both lanes take about as
+# long.
 SECOND = (*BESIDE, "address", "thread", "trixie", "packages", "musl")
 
-# How the tests' several languages say that something failed.
+# How the test programs of several languages report failures.
 FAILURE = re.compile(
     r"not ok |FAILED |ERROR |timed out after |the guest failed|.*[.\w]: error:"
     r"|.* FAIL +[\d.]+s |FAIL |.*(Sanitizer|BUG): |# \S+\.c:\d+: "
 )
-NAMED = 20  # failures that are named once more at the end, of a step
+NAMED = 20  # how many failures of a step are repeated at the end
 
 
 def failures(lines: Sequence[str]) -> list[str]:
-    """What failed, as the step's log has it."""
+    """Return the failures in the step's log."""
     return [line for line in lines if FAILURE.match(line)][:NAMED]
 
 
@@ -852,7 +856,7 @@ def run(name: str, options: set[str]) -> tuple[Tally, list[str]]:
 
 
 def lanes_of(names: list[str]) -> list[list[str]]:
-    """Two lists of steps, to run side by side."""
+    """Split the steps into two lists that run side by side."""
     return [
         [name for name in names if name not in SECOND],
         sorted((name for name in names if name in SECOND), key=SECOND.index),
@@ -860,8 +864,8 @@ def lanes_of(names: list[str]) -> list[list[str]]:
 
 
 def heed_signals() -> None:
-    """Programs begin with the default action of signals that nohup(1) or a shell's
-    background ignores, as tests send them. This program goes on ignoring them.
+    """Give programs the default action of signals that tests send, even if nohup(1) or
+    a shell's background job ignores them. This program still ignores them.
     """
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -889,7 +893,7 @@ def main(words: list[str]) -> int:
         for tally, named in (found for lane in lanes for found in lane):
             total.add(tally)
             failed += named
-    # The output before may be long, or cut.
+    # The earlier output may be long, or cut off.
     for line in failed:
         print(line)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -27,7 +27,7 @@ from fixtures import PATIENCE, Client, Server, busy, command, eventually, reques
 from programs import launcher
 from test_serve import (  # noqa: F401
     HELLO,
-    test_a_body_that_waits_for_leave_gets_an_answer,
+    test_a_body_that_waits_for_100_continue_gets_an_answer,
     test_a_folder_is_its_index,
     test_a_folder_without_slash_moves,
     test_a_long_head_within_the_limit,
@@ -36,11 +36,11 @@ from test_serve import (  # noqa: F401
     test_a_request_may_come_byte_by_byte,
     test_an_absolute_name_is_below_the_folder,
     test_an_empty_file_is_empty,
-    test_bad_requests_are_told_why,
+    test_bad_requests_get_the_right_status,
     test_big_file_arrives_whole,
     test_bodies_are_skipped,
     test_conditions,
-    test_conditions_are_looked_at_in_order,
+    test_conditions_are_evaluated_in_order,
     test_connection_close_is_obeyed,
     test_half_closed_client_gets_its_answer,
     test_head_has_headers_and_no_body,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc bench: each of its measuring loops, and the command as a whole."""
+"""flexsc bench: each of its measuring loops, and the whole command."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ import pytest
 from fixtures import PATIENCE, command, request
 
 TIMEOUT = 60
-# Where instructions are stepped through, on a machine that others use.
+# Seconds for single-stepping, on a machine with other load.
 SLOW = 600
 
-# Of rounds: a server, a request and its answer.
+# For "rounds": a server, a request and its answer.
 HERE = (f"pid={os.getpid()}", "port=1")
 EXACT = ("mode=exact", f"request={b'ask'.hex()}")
 SAID = b"answered"
@@ -63,7 +63,7 @@ def test_raw_calls(variant: str, call: str) -> None:
     assert len(times) == 2
     assert all(0 < t < 1e7 for t in times)
     if variant not in ("plain", "liburing"):
-        # Two repetitions and the one before, which warms up.
+        # Two repetitions, after one that warms up.
         assert found["counts"]["completed"] == 3 * 480
 
 
@@ -88,12 +88,13 @@ def test_raw_reads(variant: str, scenario: str) -> None:
     assert all(t > 0 for t in found["samples"]["ns_per_completion"])
     assert all(t > 0 for t in found["samples"]["ns_per_write"])
     if variant == "uring":
-        # Eleven rounds of sixty, three times; all six hundred are outstanding.
+        # Three times eleven rounds of sixty calls. All six hundred calls are
+        # outstanding.
         assert found["counts"]["completed"] == 3 * 11 * 60
         assert found["counts"]["posted"] == 3 * 11 * 60 + 600
 
 
-# Not words of --raw, but of the command.
+# Words of the command itself, without --raw.
 COMMANDS = {"serve", "--show"}
 
 
@@ -133,7 +134,7 @@ def test_a_wrong_command_line_is_one_line(
     assert done.stdout == ""
 
 
-# The load generator, the example servers that it loads, and bad ones.
+# The load generator, the example servers, and servers that misbehave.
 
 HTTP = ["http-threads", "http-epoll", "http-pool"]
 EXAMPLES = ["echo-threads", "echo-epoll", *HTTP]
@@ -141,7 +142,7 @@ EXAMPLES = ["echo-threads", "echo-epoll", *HTTP]
 
 @contextlib.contextmanager
 def example_process(name: str) -> Iterator[tuple[int, int]]:
-    """One of the example servers; its port and its process."""
+    """Start an example server. Yields its port and its process."""
     path = Path(command()).resolve().parents[1] / "bench/servers" / name
     if not path.is_file():
         pytest.skip(f"{path} isn't built")
@@ -165,7 +166,7 @@ Behaviour = Callable[[socket.socket], None]
 
 @contextlib.contextmanager
 def misbehaving(behave: Behaviour) -> Iterator[int]:
-    """A server of one connection."""
+    """A misbehaving server for one connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -220,7 +221,7 @@ def test_raw_rounds(name: str) -> None:
 
 
 class Stream(socketserver.BaseRequestHandler):
-    """Answers in two pieces."""
+    """Sends its answer in two pieces."""
 
     clients: ClassVar[set[str]] = set()
 
@@ -287,7 +288,7 @@ def test_rounds_come_from_many_addresses(conns: str) -> None:
     assert Stream.clients == {"127.0.0.9", "127.0.0.10"}
 
 
-def test_rounds_are_as_many_as_asked_for() -> None:
+def test_the_number_of_rounds_is_as_asked_for() -> None:
     with answering(StreamServer, Stream) as port:
         counts = [
             json.loads(exact(port, SAID, f"count={count}").stdout)["counts"]
@@ -298,7 +299,7 @@ def test_rounds_are_as_many_as_asked_for() -> None:
 
 
 class Pages(socketserver.BaseRequestHandler):
-    """A page for each connection; from the third on, they differ."""
+    """Sends a page for each connection. From the third connection on, pages differ."""
 
     connections = itertools.count()
 
@@ -404,7 +405,7 @@ def test_a_bad_server_is_one_line(behave: Behaviour, mode: str, reason: str) -> 
 
 
 def answers_to(port: int, *parts: bytes) -> bytes:
-    """All that a server sends until it closes."""
+    """Return all that a server sends until it closes."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for part in parts:
@@ -420,7 +421,7 @@ LAST = request("/", "HEAD", Connection="close")
 
 
 @pytest.mark.parametrize("name", HTTP)
-def test_the_example_web_servers_cut_requests_apart(name: str) -> None:
+def test_the_example_web_servers_split_pipelined_requests(name: str) -> None:
     many = request("/") * 100 + LAST
     with example(name) as port:
         together = answers_to(port, many)
@@ -457,7 +458,7 @@ def test_the_example_web_servers_close(name: str, data: bytes, status: int) -> N
 
 
 @pytest.mark.parametrize("name", ["echo-threads", "echo-epoll"])
-def test_the_example_echo_servers_outlast_a_client_that_doesn_t_listen(
+def test_the_example_echo_servers_survive_a_client_that_never_reads(
     name: str,
 ) -> None:
     data = bytes(range(256)) * 1024
@@ -485,14 +486,14 @@ def test_the_command_finds_its_package() -> None:
     assert done.stdout.startswith("usage: flexsc bench")
 
 
-def test_a_folder_asked_for_is_the_only_one(tmp_path: Path) -> None:
+def test_only_the_given_folder_is_searched(tmp_path: Path) -> None:
     done = bench("--help", FLEXBENCH_DIR=str(tmp_path))
     assert done.returncode == 1
     assert f"flexbench isn't in {tmp_path}; set FLEXBENCH_DIR" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_the_command_measures_and_keeps(tmp_path: Path) -> None:
+def test_the_command_measures_and_saves(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")
     path = tmp_path / "run.json"

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexbench: its statistics on data whose answer is known, its tables, its
-files.
-"""
+"""flexbench: its statistics on data with known results, its tables, its files."""
 
 from __future__ import annotations
 
@@ -37,14 +35,14 @@ from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 
 
 def test_median_interval_of_known_data() -> None:
-    # With 7 samples the extremes enclose the median in 126 of 128 cases, the
-    # second ones in 112 only.
+    # With 7 samples, the extremes enclose the median in 126 of 128 cases. The second
+    # smallest and second largest do so in 112 cases only.
     found = compare.median_interval([7, 1, 6, 2, 5, 3, 4])
     assert (found.low, found.median, found.high) == (1, 4, 7)
     assert found.coverage == pytest.approx(126 / 128)
 
 
-def test_interval_of_few_samples_says_what_it_is_worth() -> None:
+def test_interval_of_few_samples_states_its_confidence() -> None:
     found = compare.median_interval([3, 1, 2])
     assert (found.low, found.high) == (1, 3)
     assert found.coverage == pytest.approx(0.75)
@@ -52,7 +50,7 @@ def test_interval_of_few_samples_says_what_it_is_worth() -> None:
 
 
 def test_ratio_pairs_the_rounds() -> None:
-    # A machine that gets slower and slower: each round still says 2.
+    # The machine gets slower and slower, but each round has the ratio 2.
     found = compare.ratio([2, 4, 8, 16], [1, 2, 4, 8])
     assert (found.low, found.median, found.high) == (2, 2, 2)
 
@@ -90,11 +88,11 @@ def test_a_variant_that_fails_is_left_out_and_noted_once(
     assert run.notes == ["calls: skipping a variant: bad: doesn't work here"]
 
 
-# Others.
+# Load of other processes.
 
 
 def shares(monkeypatch: pytest.MonkeyPatch, *percents: float) -> None:
-    """What others have of the core, from one try to the next."""
+    """Simulate the share of the core that other processes use, one value per try."""
     left = list(percents)
 
     class Others:
@@ -121,7 +119,7 @@ ROUGH = (
         ([90, 80, 70], 3, True),
     ],
 )
-def test_a_round_that_others_disturbed_is_void(
+def test_a_round_disturbed_by_other_processes_is_void(
     monkeypatch: pytest.MonkeyPatch, percents: list[float], tries: int, rough: bool
 ) -> None:
     shares(monkeypatch, *percents)
@@ -136,7 +134,7 @@ def test_a_round_that_others_disturbed_is_void(
     assert [note.startswith(ROUGH) for note in run.notes] == [True] * rough
 
 
-def test_a_bench_may_know_better_who_disturbed_it() -> None:
+def test_a_benchmark_may_measure_the_disturbance_itself() -> None:
     def measure(settings: Settings) -> Json:
         found = once("ns", 1.0)[0]
         found["samples"][runner.DISTURBED] = [0.0]
@@ -333,7 +331,7 @@ def test_a_sweep_is_a_plan_for_each_number_of_clients(
     how = replace(plan(), quick=quick, connections=8, sweep=sweeps)
     found = sweep.plans(how, sweep.WEB)
     assert [one.connections for one in found] == counts
-    assert sorted(counts) == counts  # the last one has the most
+    assert sorted(counts) == counts  # the last variant has the most clients
 
 
 def test_a_core_s_time_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +357,7 @@ def test_a_missing_server_is_one_line() -> None:
         examples.command(replace(plan(), flexsc="/bin/true"), "echo", "native")
 
 
-def test_a_baseline_runs_what_is_native_otherwise() -> None:
+def test_a_baseline_replaces_native_runs() -> None:
     two = replace(plan(), baseline="old/flexsc")
     assert running.way(plan(), "native", "--carriers", "1") == []
     assert running.way(two, "native") == ["old/flexsc", "run", "--"]
@@ -367,7 +365,7 @@ def test_a_baseline_runs_what_is_native_otherwise() -> None:
     assert running.way(two, "epoll") == []
 
 
-def test_what_flexsc_run_runs_natively_is_no_figure(tmp_path: Path) -> None:
+def test_a_native_run_under_flexsc_run_is_no_result(tmp_path: Path) -> None:
     said = tmp_path / "stderr"
     for text, wrong in (
         ("", False),
@@ -501,10 +499,10 @@ def test_a_server_has_physical_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"busy_percent": [99.0]}, ""),
         ({"busy_percent": [90.0]}, "*"),
-        ({}, ""),  # a file of an older version
+        ({}, ""),  # from a file of an older version
     ],
 )
-def test_clients_that_are_the_limit_are_told(samples: Json, mark: str) -> None:
+def test_clients_that_are_the_limit_are_marked(samples: Json, mark: str) -> None:
     rounds: list[Json] = [{"samples": {"requests_per_s": [150.0], **samples}}]
     found = table.rate(Measurement("serve", {}, rounds), "requests_per_s")
     assert found == f"150{mark}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""flexbench and other programs: what it reads of their output, and the
-configurations it writes for them.
+"""flexbench and other programs: how it parses their output, and the configurations that
+it writes for them.
 """
 
 from __future__ import annotations

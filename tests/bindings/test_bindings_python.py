@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Python package flexsc: built as its users build it, and its own tests."""
+"""The Python package flexsc: built as by its users, and its own tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(command()).resolve().parents[1]
 PACKAGE = ROOT / "bindings" / "python"
 VERSION = (ROOT / "VERSION").read_text().strip()
-LIMIT = 900  # seconds, after which it hangs: a busy machine took more than 120
+LIMIT = 900  # seconds for a hang: on a busy machine it took more than 120
 SDIST = "import setuptools.build_meta as b, sys; print(b.build_sdist(sys.argv[1]))"
 WHEEL = "import setuptools.build_meta as b, sys; print(b.build_wheel(sys.argv[1]))"
 
@@ -41,7 +41,9 @@ def python(*words: str | Path, folder: Path, **env: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package: sources to an archive, to a wheel, to files."""
+    """Build the package from sources to an archive, a wheel and files. Yields the
+    folder.
+    """
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         pytest.skip("no Python.h")
     work = tmp_path_factory.mktemp("python")

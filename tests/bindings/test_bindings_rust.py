@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The Rust crates: their form, their own tests, what is published, their examples.
+"""The Rust crates: formatting, their own tests, packaging, and their examples.
 
-cargo is needed. rustfmt and clippy look at the crates where they are installed.
+The tests need cargo. They run rustfmt and clippy only if these are installed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 CRATES = ROOT / "bindings" / "rust"
 VERSION = (ROOT / "VERSION").read_text().strip()
 BUILD = Path(command()).resolve().parents[1]
-LIMIT = 180  # seconds, for compiling on a machine that does other things
+LIMIT = 180  # seconds, for compiling on a machine with other load
 
 Cargo = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The build's library, and a folder for what cargo makes."""
+    """Variables for cargo: the built library, and a folder for cargo's output."""
     return {
         **os.environ,
         "CARGO_TARGET_DIR": str(tmp_path_factory.mktemp("cargo")),
@@ -66,7 +66,7 @@ def must(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_the_crates_pass_their_own_tests(cargo: Cargo) -> None:
     said = must(cargo("test", "--offline", "--locked"))
-    # Units, the headers, calls, lifetimes, tasks, and what the documentation shows.
+    # Units, the headers, calls, lifetimes, tasks, and the documentation's examples.
     results = [line for line in said.splitlines() if line.startswith("test result: ok")]
     assert len([line for line in results if " 0 passed" not in line]) == 6, said
 
@@ -84,7 +84,7 @@ def test_clippy_finds_nothing(cargo: Cargo) -> None:
     must(cargo("clippy", *options, "--", "--deny=warnings"))
 
 
-def test_what_is_published_is_whole(cargo: Cargo) -> None:
+def test_the_published_crate_is_complete(cargo: Cargo) -> None:
     for crate, wanted in {
         "flexsc-sys": {"build.rs", "src/lib.rs", "tests/headers.rs"},
         "flexsc": {"src/lib.rs", "src/driver.rs", "examples/echo.rs"},
@@ -93,12 +93,14 @@ def test_what_is_published_is_whole(cargo: Cargo) -> None:
         listed = set(must(cargo("package", "--list", *options)).splitlines())
         assert wanted | {"Cargo.toml", "README.md", "LICENSE"} <= listed
         assert not [name for name in listed if name.startswith("target")]
-    # The other one needs this one to be published before.
+    # The other crate can be packaged only after this one is published.
     options = ("--offline", "--allow-dirty", "--package", "flexsc-sys")
     must(cargo("package", "--no-verify", *options))
 
 
-def test_a_missing_library_is_told_in_one_line(cargo: Cargo, tmp_path: Path) -> None:
+def test_a_missing_library_is_reported_in_one_line(
+    cargo: Cargo, tmp_path: Path
+) -> None:
     done = cargo(
         "check",
         "--offline",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The C++ headers, as a program sees them that includes one."""
+"""The C++ headers, as included by a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fixtures import PATIENCE, command
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(command()).resolve().parents[1]
 HEADERS = ["flexsc.hpp", "pending.hpp", "task.hpp"]
-# The C headers have their own tests: -isystem, without warnings.
+# -isystem hides warnings of the C headers, which have their own tests.
 INCLUDES = [
     f"-I{ROOT / 'bindings' / 'cpp' / 'include'}",
     f"-isystem{ROOT / 'include'}",
@@ -59,7 +59,7 @@ def test_each_header_compiles_alone_and_without_warnings(
         )
 
 
-# What a program may write, and shouldn't; a part of what the compiler says.
+# Misuse that has to be refused, and a part of the compiler's message.
 REFUSED = {
     "auto few = loop.call<FLEXSC_NR_read>(0);": "number of arguments",
     "auto many = loop.call<FLEXSC_NR_close>(0, 1);": "number of arguments",

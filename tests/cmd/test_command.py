@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The flexsc command itself: help, check and stat; what it says when asked wrong."""
+"""The flexsc command itself: help, check, stat, and its error messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from filters import forbidden
 from fixtures import PATIENCE, Server, command, eventually
 
-IO_URING_SETUP = 425  # the same number everywhere
+IO_URING_SETUP = 425  # the same port everywhere
 COMMANDS = ("run", "serve", "check", "stat", "top", "bench", "study")
 
 
@@ -50,7 +50,7 @@ def test_help_names_the_commands(word: str) -> None:
     assert all(f"  {name} " in done.stdout for name in COMMANDS)
 
 
-def test_no_command_is_answered_with_the_help() -> None:
+def test_a_missing_command_prints_the_help() -> None:
     done = flexsc()
     assert done.returncode == 2 and not done.stdout
     assert "usage: flexsc COMMAND" in done.stderr
@@ -68,7 +68,7 @@ def test_the_version_is_that_of_the_repository() -> None:
     assert flexsc("--version").stdout == f"flexsc {version.read_text().strip()}\n"
 
 
-def test_an_unknown_command_is_one_clear_line() -> None:
+def test_an_unknown_command_is_reported_in_one_line() -> None:
     done = flexsc("surve")
     assert done.returncode == 2 and not done.stdout
     assert one_line(done.stderr) and '"surve"' in done.stderr
@@ -90,7 +90,7 @@ def test_check_has_a_line_for_each_engine() -> None:
 
 
 def test_check_fails_where_io_uring_is_forbidden() -> None:
-    """As containers' default profiles forbid it."""
+    """The default profiles of containers forbid io_uring like this."""
     done = subprocess.run(
         [command(), "check"],
         capture_output=True,
@@ -108,12 +108,12 @@ def test_check_takes_an_engine() -> None:
     assert (done.returncode, done.stdout) == (0, "sync     works\n")
 
 
-def test_check_tells_what_is_no_engine() -> None:
+def test_check_refuses_unknown_engines() -> None:
     assert flexsc("check", "warp").returncode == 2
     assert flexsc("check", "sync", "threads").returncode == 2
 
 
-def test_check_tells_what_flexsc_run_says(tmp_path: Path) -> None:
+def test_check_reports_the_warning_of_flexsc_run(tmp_path: Path) -> None:
     for version in ("4.0", "4.1"):
         (tmp_path / f"libZydis.so.{version}").touch()
     done = flexsc("check", LD_LIBRARY_PATH=str(tmp_path))
@@ -121,7 +121,7 @@ def test_check_tells_what_flexsc_run_says(tmp_path: Path) -> None:
     assert last.startswith("run      works, but libc can't be patched")
 
 
-def test_check_ignores_the_choice_of_an_engine() -> None:
+def test_check_ignores_flexsc_engine() -> None:
     assert flexsc("check", FLEXSC_ENGINE="sync").stdout == flexsc("check").stdout
 
 
@@ -139,7 +139,7 @@ def test_stat_shows_what_a_server_does(server: Server, engine: str) -> None:
     before = seen()
     for _ in range(20):
         assert server.get("/hello.txt").status == 200
-    # Each takes at least five calls.
+    # Each request takes at least five calls.
     assert eventually(lambda: seen()["completed"] >= before["completed"] + 100)
     after = seen()
     executed = sum(after[f"by_{how}"] for how in ("inline", "uring", "thread"))
@@ -151,7 +151,7 @@ def test_stat_shows_what_a_server_does(server: Server, engine: str) -> None:
     assert after["entries"] <= after["max_entries"]
 
 
-def test_stat_tells_that_there_is_no_loop() -> None:
+def test_stat_reports_a_process_without_a_loop() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) as process:
         done = flexsc("stat", str(process.pid))
         process.communicate(b"\n")
@@ -159,7 +159,7 @@ def test_stat_tells_that_there_is_no_loop() -> None:
     assert one_line(done.stderr) and str(process.pid) in done.stderr
 
 
-def test_stat_tells_that_there_is_no_process() -> None:
+def test_stat_reports_a_missing_process() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     done = flexsc("stat", str(process.pid))
@@ -168,12 +168,12 @@ def test_stat_tells_that_there_is_no_process() -> None:
 
 @pytest.mark.parametrize("words", [[], ["--prometheus"]])
 @pytest.mark.parametrize("word", ["", "0", "-1", "x", "1x", "../self"])
-def test_stat_takes_nothing_but_a_process(word: str, words: list[str]) -> None:
+def test_stat_accepts_only_a_process_id(word: str, words: list[str]) -> None:
     done = flexsc("stat", *words, word)
     assert done.returncode == 2 and "usage: flexsc stat" in done.stderr
 
 
-# The engine of the environment
+# FLEXSC_ENGINE
 
 
 def test_the_environment_chooses_the_engine(tree: Path) -> None:
@@ -196,7 +196,9 @@ def test_the_environment_chooses_the_engine(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["warp", "sync"])
-def test_an_engine_that_cannot_serve_is_one_clear_line(name: str, tree: Path) -> None:
+def test_an_engine_that_cannot_serve_is_reported_in_one_line(
+    name: str, tree: Path
+) -> None:
     done = flexsc("serve", str(tree), "-p", "0", FLEXSC_ENGINE=name)
     assert done.returncode != 0 and not done.stdout
     assert one_line(done.stderr) and name in done.stderr

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The container file.
 
-Its images are made of the build's installation and of the host's libc, by the file's own
-commands where that needs no network, and run in a root of their own. With buildah and a
-base image in $FLEXSC_BASE they are built as users do.
+The test builds its images from the build's installation and the host's libc. It
+executes the file's own commands as far as they need no network, and runs the images
+in separate roots. With buildah and a base image in $FLEXSC_BASE, it builds them as
+users do.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SHELL = ("/bin/sh", "/usr/bin/id")
 
 
 def stages() -> dict[str, list[tuple[str, str]]]:
-    """The instructions of each stage."""
+    """Return the instructions of each stage."""
     found: dict[str, list[tuple[str, str]]] = {}
     current: list[tuple[str, str]] = []
     for line in FILE.read_text().replace("\\\n", " ").splitlines():
@@ -47,7 +48,7 @@ def value(stage: str, word: str) -> str:
 
 
 def words(stage: str, *options: str) -> list[str]:
-    """What a container executes; options come before the image's own."""
+    """Return the command of a container. Options come before the image's own words."""
     entry = json.loads(value(stage, "ENTRYPOINT"))
     return [*entry, *options, *json.loads(value(stage, "CMD"))]
 
@@ -61,7 +62,7 @@ def needed(*files: Path | str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with the host's libc, and what COPY adds to it."""
+    """A root with the host's libc, and with the files that COPY adds."""
     if os.geteuid() != 0:
         pytest.skip("chroot() needs root")
     made = tmp_path_factory.mktemp("image")
@@ -151,7 +152,7 @@ def test_the_image_of_serve_serves_as_nobody(image: Path) -> None:
 
 def test_the_image_of_run_runs_programs(image: Path) -> None:
     entry = json.loads(value("run", "ENTRYPOINT"))
-    # The runtime needs /proc, as every container has it.
+    # The runtime needs /proc, which every container has.
     (image / "proc").mkdir(exist_ok=True)
     root = ["unshare", "--pid", "--fork", "--mount-proc", f"--root={image}"]
     for argv, expected in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The small programs that show how the library is used do what they say."""
+"""The small example programs for the library work as documented."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def example(name: str) -> str:
 
 @contextlib.contextmanager
 def greeting(text: bytes) -> Iterator[tuple[int, threading.Event]]:
-    """A server that says this to its first client, then is silent."""
+    """A server that sends this to its first client, and nothing afterwards."""
     # fetch connects to the first address of localhost.
     family = socket.getaddrinfo("localhost", 0)[0][0]
     with socket.create_server(("localhost", 0), family=family) as listener:
@@ -58,14 +58,14 @@ def fetch(port: int, seconds: int) -> subprocess.Popen[str]:
     )
 
 
-def test_fetch_says_what_a_server_sends() -> None:
+def test_fetch_prints_what_a_server_sends() -> None:
     with greeting(b"hello") as (port, _), fetch(port, 30) as program:
         out, _ = program.communicate(timeout=PATIENCE)
         assert out == "hello"
         assert program.returncode == 0
 
 
-def test_fetch_loses_patience() -> None:
+def test_fetch_times_out() -> None:
     with greeting(b"") as (port, _), fetch(port, 1) as program:
         _, error = program.communicate(timeout=PATIENCE)
         assert "receiving: Timer expired" in error
@@ -95,7 +95,7 @@ def echo(*arguments: str) -> Iterator[int]:
 
 
 def exchange(port: int, data: bytes) -> bytes:
-    """What comes back, received while it is sent and to the end."""
+    """Send data while receiving, and return all that comes back."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
 
         def send() -> None:
@@ -121,21 +121,21 @@ def test_an_echo_is_whole(arguments: tuple[str, ...]) -> None:
             assert exchange(port, data) == data
 
 
-def test_an_echo_waits_for_who_does_not_listen() -> None:
+def test_an_echo_waits_for_a_client_that_does_not_read() -> None:
     with echo() as port, socket.create_connection(("127.0.0.1", port)) as client:
         client.setblocking(False)
         sent = 0
         with contextlib.suppress(BlockingIOError):
             while True:
                 sent += client.send(bytes(1 << 16))
-        # Its buffers aren't all, and it loses nothing.
+        # The server still has buffers for other clients, and loses no data.
         assert exchange(port, b"still there") == b"still there"
         client.settimeout(PATIENCE)
         while sent:
             sent -= len(client.recv(1 << 16))
 
 
-def test_a_program_that_computes_hears_of_signals() -> None:
+def test_a_computing_program_is_notified_of_signals() -> None:
     with subprocess.Popen(
         [example("hello-events"), "30"],
         stdin=subprocess.DEVNULL,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The manual: each public function, counter and option is in it, and its examples
-compile."""
+"""The manual describes each public function, counter and option, and its examples
+compile.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +31,13 @@ def names(page: str) -> list[str]:
 
 
 def public() -> set[str]:
-    """The functions that the headers declare, but for those of single calls."""
+    """Return the functions that the headers declare, without those of single calls."""
     found: set[str] = set()
     for header in (ROOT / "include" / "flexsc").glob("*.h"):
         code = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
-        # At the beginning of a line, as no call of one is.
+        # Declarations begin in the first column, calls don't.
         found.update(re.findall(r"^\w[\w\s*]*?\b(flexsc_\w+)\(", code, re.M))
-    # What netdb.h has posted by flexsc_loop_work().
+    # netdb.h posts this function by flexsc_loop_work().
     found -= {"flexsc_getaddrinfo_run"}
     return {name for name in found if not name.startswith("flexsc__")}
 

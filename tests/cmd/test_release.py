@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A draft of this commit's release, checked and used as its users do."""
+"""A draft release of this commit, checked and used as by its users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 900  # seconds, after which it hangs: it builds everything
+LIMIT = 900  # seconds for a hang: the release builds everything
 pytestmark = pytest.mark.long
 
 
@@ -64,7 +64,9 @@ def test_the_checksums_are_those_of_all_files(draft: Path) -> None:
     assert {line.removesuffix(": OK") for line in said.splitlines()} == names
 
 
-def test_the_bill_names_what_was_compiled_in(draft: Path, version: str) -> None:
+def test_the_bill_of_materials_lists_compiled_in_code(
+    draft: Path, version: str
+) -> None:
     bill = json.loads((draft / f"flexsc-{version}.cdx.json").read_text())
     assert bill["metadata"]["component"]["version"] == version
     names = {one["name"] for one in bill["components"]}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The tutorial "Your first program with libflexsc": each step compiles with the
-tutorial's own commands and does what the text promises. The last step is the example."""
+"""The tutorial "Your first program with libflexsc". Each step compiles with the
+tutorial's own commands, and does what the text promises. The last step is the
+example.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def blocks(language: str) -> list[str]:
 
 
 def program(step: int) -> str:
-    """The program after a step: a block takes the place of functions that it defines."""
+    """Return the program after a step: a block replaces functions of the same name."""
     text, *later = blocks("c")[:step]
     for block in later:
         names = {match[1] for match in ITEM.finditer(block)}
@@ -62,7 +64,7 @@ def server(step: int, folder: Path) -> Iterator[tuple[subprocess.Popen[str], int
 
 
 def answer(port: int, name: str) -> bytes:
-    """What the server sends to a client that sends this line."""
+    """Return what the server sends to a client that sends this line."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
         client.sendall(name.encode() + b"\n")
         client.shutdown(socket.SHUT_WR)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The tutorials: every command in them works.
 
-A tutorial's shell blocks run in order, as one script, in a temporary folder. The test
-shortens the measurements, chooses a free port, and moves the system's configuration into
-that folder. STUBS replaces the commands that would build FlexSC again or change the
-machine; each stub checks what it can.
+A tutorial's shell blocks run in order, as one script, in a temporary folder. The
+test shortens the measurements, chooses a free port, and moves the system's
+configuration into that folder. STUBS replaces the commands that would build FlexSC
+again or change the machine. Each stub checks what it can.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STUBS = {
     # The build is tested elsewhere. Its folder here contains links.
     "meson": ":",
     "ninja": ":",
-    # Are the packages known, where the machine has lists of packages?
+    # If the machine has lists of packages, do they contain these packages?
     "apt-get": """
 for list in /var/lib/apt/lists/*_Packages*; do
 	[ ! -e "$list" ] || exec /usr/bin/apt-get --simulate "$@" >/dev/null
@@ -41,7 +41,7 @@ done""",
     "a2enmod": "[ -e /usr/lib/apache2/modules/mod_$2.so ]",
     "a2dismod": "[ -e /usr/lib/apache2/modules/mod_$2.so ]",
     "nginx": 'exec /usr/sbin/nginx -e "$ETC/errors" -c "$ETC/nginx/nginx.conf" "$@"',
-    # Keeps what the server would read when it is restarted for the first time.
+    # Saves the configuration that the server would read at its first restart.
     "systemctl": '[ -e "$SEEN" ] || cp -r "$ETC" "$SEEN"',
 }
 
@@ -62,8 +62,9 @@ http {{
 
 
 def blocks(name: str) -> list[str]:
-    """The tutorial's shell blocks. A block of output is "text": a fence without a
-    language would hide a command."""
+    """Return the tutorial's shell blocks. Blocks of output are "text": a fence without
+    a language would hide a command.
+    """
     found = FENCE.findall((TUTORIALS / name).read_text())
     assert found
     assert {language for language, _ in found} <= {"sh", "text"}
@@ -72,7 +73,7 @@ def blocks(name: str) -> list[str]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A server that drops its rights has to reach it."""
+    """A server that drops its privileges has to reach this folder."""
     path = Path(tempfile.mkdtemp(prefix="flexsc-tutorial-"))
     path.chmod(0o755)
     yield path
@@ -80,7 +81,7 @@ def folder() -> Iterator[Path]:
 
 
 class Reader:
-    """Who follows a tutorial in the sources' folder."""
+    """Follows a tutorial in the sources' folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -102,7 +103,7 @@ class Reader:
             stub.chmod(0o755)
 
     def follow(self, name: str) -> str:
-        """Run the tutorial's commands; what they print."""
+        """Run the tutorial's commands, and return their output."""
         script = "set -eu\n" + "".join(blocks(name))
         for old, new in {
             "port=8080": f"port={free_port()}",
@@ -138,13 +139,13 @@ class Reader:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         assert process.returncode == 0, said
-        # The tutorial removes what it made.
+        # The tutorial removes its temporary files.
         assert list((self.folder / "tmp").iterdir()) == []
         return said
 
 
 def comparisons(said: str) -> list[float]:
-    """The median ratios of the comparisons, whose servers answered with the page."""
+    """Return the median ratios of comparisons whose servers answered with the page."""
     assert "Non-2xx" not in said, said
     return [float(word) for word in re.findall(r"^median ratio: (\S+)$", said, re.M)]
 
@@ -166,7 +167,7 @@ def test_apache(reader: Reader) -> None:
     assert len(re.findall(r"^Requests/sec: +[1-9]", said, re.M)) == 2
     measured = comparisons(said)
     assert len(measured) == 3 and min(measured) > 0
-    # The server had user threads, and it posted their calls.
+    # The server had user threads, and their calls were posted.
     (posted,) = re.findall(r"^ *posted +(\d+)", said, re.M)
     assert int(posted) > 0
     # test_run_systemd.py verifies this template.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections that are accepted when they are delivered. */
+/* Connections that the event control block accepts on delivery. */
 #include "events.h"
 
 static const struct flexsc_ecb_inherit plain = {
@@ -41,7 +41,7 @@ ECB_TEST(a_connection_is_an_event)
 	CHECK(fcntl(event.fd, F_GETFL) & O_NONBLOCK);
 	CHECK(fcntl(event.fd, F_GETFD) & FD_CLOEXEC);
 	test_none(ecb, ALL);
-	/* It is watched, in a group of its own. */
+	/* The connection is watched, in another group than the listener. */
 	test_write(client);
 	event = test_next(ecb, 1U << 2);
 	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
@@ -72,18 +72,18 @@ QUIET_ECB_TEST(what_may_not_be_delivered_is_not_accepted)
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
 	client = connected(&address);
 	test_none(ecb, ALL);
-	/* It waits in the listener's backlog. */
+	/* The connection waits in the listener's backlog. */
 	CHECK_EQ(poll(&waits, 1, 0), 1);
 	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 1), 0);
 	event = test_next(ecb, ALL);
 	CHECK_EQ(event.type, FLEXSC_EVT_IPACCEPT);
 	CHECK_EQ(poll(&waits, 1, 0), 0);
-	/* Its own group isn't delivered yet. */
+	/* The connection's group isn't delivered yet. */
 	test_write(client);
 	test_none(ecb, ALL);
 	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 2), 0);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
-	/* Not accepted any more. */
+	/* This connection isn't accepted any more. */
 	connected(&address);
 	test_none(ecb, ALL);
 	CHECK_EQ(poll(&waits, 1, -1), 1);
@@ -91,7 +91,10 @@ QUIET_ECB_TEST(what_may_not_be_delivered_is_not_accepted)
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
 }
 
-/* A child that connects so often, one after the other, and says its number. */
+/*
+ * A child that makes this many connections, one after the other, and sends each
+ * one's number.
+ */
 static int connecting_child(const struct sockaddr_in *address, uint32_t count)
 {
 	int pid = test_fork();
@@ -103,7 +106,7 @@ static int connecting_child(const struct sockaddr_in *address, uint32_t count)
 		char byte;
 
 		CHECK_EQ(write(fd, &i, sizeof(i)), sizeof(i));
-		/* Until the other side closes. */
+		/* Waits until the other side closes. */
 		CHECK_EQ(read(fd, &byte, 1), 0);
 		close(fd);
 	}
@@ -120,7 +123,7 @@ ECB_TEST_LIMIT(few_slots_serve_many_connections, 60, .events = 8)
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
 	for (int i = 0; i < CLIENTS; i++)
 		pids[i] = connecting_child(&address, EACH);
-	/* All are there, and not all have found a slot. */
+	/* All connections have been made, and some have found no slot. */
 	while (!flexsc_ecb_control(ecb)->overflows) {
 		sleep_ms(1);
 		CHECK_EQ(flexsc_ecb_flush(ecb), 0);
@@ -155,7 +158,7 @@ static uint64_t thread_ns(void)
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
-/* As test_next(), by an owner that doesn't wait. */
+/* As test_next(), for an owner that computes instead of waiting. */
 static struct flexsc_ecb_event computed(struct flexsc_ecb *ecb)
 {
 	struct flexsc_ecb_event event;
@@ -184,11 +187,11 @@ ECB_TEST(without_descriptors_connections_wait)
 	CHECK_EQ(event.type, FLEXSC_EVT_OVERFLOW);
 	CHECK_EQ(event.fd, fd);
 	CHECK_EQ(event.error, -EMFILE);
-	/* It is said once. */
+	/* The shortage is reported once. */
 	test_none(ecb, ALL);
 	used = thread_ns();
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 300 * MS), 0);
-	/* It sleeps meanwhile. */
+	/* The owner sleeps meanwhile. */
 	if (!SANITIZED)
 		CHECK(thread_ns() - used < 100 * MS);
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -214,8 +217,8 @@ static void *allow_later(void *arg)
 	return NULL;
 }
 
-/* Another thread makes room for a connection, which the sleeper isn't told. */
-ECB_TEST(a_sleeping_owner_looks_for_descriptors)
+/* Another thread makes room for a connection, and the sleeping owner isn't notified. */
+ECB_TEST(a_sleeping_owner_checks_for_descriptors)
 {
 	struct sockaddr_in address;
 	struct allowing allowing = { .control = flexsc_ecb_control(ecb) };
@@ -263,7 +266,7 @@ QUIET_ECB_TEST(a_slot_is_free_when_its_last_event_is_taken, .events = 2)
 	compute_until(&accepted, 1);
 	connected(&address);
 	compute_until(&overflowed, 1);
-	/* The first one is closed with an event of it on a list. */
+	/* The first connection is closed while an event of it is on a list. */
 	flexsc_ecb_critical_begin(ecb);
 	test_write(client);
 	sleep_ms(10);
@@ -275,7 +278,7 @@ QUIET_ECB_TEST(a_slot_is_free_when_its_last_event_is_taken, .events = 2)
 
 ECB_TEST_LIMIT(connections_are_accepted_while_the_owner_computes, 60)
 {
-	enum { MANY_MORE = 64 };	/* than the backlog has room for */
+	enum { MANY_MORE = 64 };	/* more than the backlog holds */
 	struct sockaddr_in address;
 	int fd = listener(&address, 4), pid, status;
 
@@ -284,12 +287,12 @@ ECB_TEST_LIMIT(connections_are_accepted_while_the_owner_computes, 60)
 	if (!pid) {
 		for (int i = 0; i < MANY_MORE; i++) {
 			connected(&address);
-			/* An owner without a core can't accept. */
+			/* An owner without a processor can't accept. */
 			sleep_ms(2);
 		}
 		test_leave();
 	}
-	/* No call of the library's: only the child's end is looked for. */
+	/* No call of the library: the loop only checks whether the child has ended. */
 	do {
 		test_compute(1000000);
 	} while (!waitpid(pid, &status, WNOHANG));
@@ -335,7 +338,7 @@ static void listen_and_forget(struct flexsc_ecb *ecb, void *arg)
 	listening->times++;
 }
 
-/* As a signal's handler, it may interrupt malloc(). */
+/* Like any signal handler, it may interrupt malloc(). */
 TEST(a_handler_makes_and_forgets_listeners)
 {
 	struct listening listening = { .inherit = plain };
@@ -374,7 +377,7 @@ ECB_TEST(bad_listeners_are_refused)
 	CHECK_EQ(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL), -EINVAL);
 }
 
-/* Connections that came, and that the program wasn't told of. */
+/* Ends with connections that have arrived, and that the program hasn't received. */
 static void end_with_connections(uint32_t flags, int taken)
 {
 	struct sockaddr_in address;
@@ -392,12 +395,12 @@ static void end_with_connections(uint32_t flags, int taken)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 	for (int i = 0; i < 8; i++)
 		close(clients[i]);
-	/* Without the ECB's own. */
+	/* Fewer descriptors: those of the ECB are closed. */
 	CHECK(count_fds() < fds);
 	close(fd);
 }
 
-TEST(connections_that_were_not_told_of_are_closed)
+TEST(unreported_connections_are_closed)
 {
 	unsigned int fds;
 
@@ -410,7 +413,7 @@ TEST(connections_that_were_not_told_of_are_closed)
 	CHECK(falls_to(count_fds, fds));
 }
 
-ECB_TEST(a_listener_that_accepts_no_more_says_so)
+ECB_TEST(a_listener_that_stops_accepting_reports_it)
 {
 	struct sockaddr_in address;
 	struct flexsc_ecb_event event;
@@ -428,7 +431,7 @@ ECB_TEST(a_listener_that_accepts_no_more_says_so)
 	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
 }
 
-ECB_TEST(a_listener_that_blocks_is_the_programs)
+ECB_TEST(a_blocking_listener_is_left_to_the_program)
 {
 	struct sockaddr_in address;
 	struct flexsc_ecb_event event;
@@ -462,7 +465,7 @@ TEST(a_child_that_destroys_its_copy_frees_all)
 	int fd = listener(&address, 16), pid;
 
 	CHECK_EQ(sigaction(SIGURG, &action, NULL), 0);
-	/* The first one leaves memory of the allocator's behind. */
+	/* The first one makes the allocator keep memory. */
 	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
 	maps = count_maps();
 	ecb = test_ecb();
@@ -481,13 +484,13 @@ TEST(a_child_that_destroys_its_copy_frees_all)
 		test_leave();
 	}
 	test_reap(pid);
-	/* The parent's goes on. */
+	/* The parent's copy still works. */
 	connected(&address);
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-/* More of them than slots, so that some are spare. */
+/* More connections than slots, so that some wait in the ECB. */
 TEST(a_child_has_no_connections_of_its_parents)
 {
 	enum { CLIENTS = 12 };
@@ -511,7 +514,7 @@ TEST(a_child_has_no_connections_of_its_parents)
 	}
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 	close(fd);
-	/* The child lives, and the peers see the end. */
+	/* The child still runs, and the peers see the end. */
 	for (int i = 0; i < CLIENTS; i++)
 		CHECK(read(clients[i], &byte, 1) <= 0);
 	CHECK_EQ(write(p[1], "x", 1), 1);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * System calls of the owner: which functions make none, and how many the others
- * make. The parent counts them, as the child's tracer, between two marks.
+ * make. The parent traces the child and counts them, between two marks.
  */
 #include "events.h"
 
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
-/* A call that nothing else here makes. */
+/* A call that is used for nothing else here. */
 #define MARK	SYS_getpgid
 
 struct bed {
@@ -36,7 +36,7 @@ static void make_bed(struct bed *bed)
 	test_pair(bed->pair);
 }
 
-/* The number of the call that the child has just begun. */
+/* Returns the number of the call that the child has just begun. */
 static long number_of(int pid)
 {
 	struct __ptrace_syscall_info info;
@@ -47,7 +47,7 @@ static long number_of(int pid)
 	return (long)info.entry.nr;
 }
 
-/* System calls of the child between its marks. */
+/* Counts the child's system calls between its marks. */
 static unsigned int count_calls(int pid)
 {
 	unsigned int calls = 0, marks = 0;
@@ -76,7 +76,7 @@ static unsigned int count_calls(int pid)
 	return calls;
 }
 
-/* How many system calls an action takes that follows its preparation. */
+/* Returns how many system calls an action takes. Its preparation doesn't count. */
 static unsigned int calls_of(void (*prepare)(struct bed *bed),
 			     void (*act)(struct bed *bed))
 {
@@ -122,7 +122,10 @@ static void nest_sections(struct bed *bed)
 	}
 }
 
-/* What is posted in a section is handled at its end, by a plain call. */
+/*
+ * Events posted in a critical section are handled at its end, by a plain function
+ * call.
+ */
 static void post_in_sections(struct bed *bed)
 {
 	for (unsigned int i = 1; i <= 100; i++) {
@@ -143,7 +146,7 @@ static void store_words(struct bed *bed)
 	}
 }
 
-/* Delivered before, so that taking them is all. */
+/* The events are delivered before, so the action only takes them. */
 static void write_events(struct bed *bed)
 {
 	for (int i = 0; i < 100; i++)
@@ -179,7 +182,7 @@ static void close_one(struct bed *bed)
 	CHECK_EQ(flexsc_ecb_close(bed->ecb, 1), 0);
 }
 
-/* The write() is one of them. */
+/* The write() counts, too. */
 static void preempt_by_write(struct bed *bed)
 {
 	eventfd_write(bed->fd, 1);
@@ -200,7 +203,7 @@ TEST(stores_and_loads_are_no_calls)
 	CHECK_EQ(calls_of(write_events, wait_for_event), 0);
 }
 
-TEST(calls_of_the_others)
+TEST(calls_of_the_other_functions)
 {
 	struct flexsc_ecb *ecb = test_ecb();
 	bool kmod = test_is_kmod(ecb);
@@ -212,9 +215,9 @@ TEST(calls_of_the_others)
 	CHECK_EQ(calls_of(NULL, forget_one), 1);
 	CHECK_EQ(calls_of(NULL, close_one), kmod ? 2 : 1);
 	/*
-	 * uring: write, io_uring_enter and preadv2 to be told again, and the
-	 * signal's return. The module's upcall makes none; a tracer's presence
-	 * makes it a signal.
+	 * uring: write, io_uring_enter, preadv2 to be notified again, and the
+	 * signal's return. The module's upcall makes no call, but under a tracer the
+	 * module uses a signal.
 	 */
 	CHECK_EQ(calls_of(notify_all, preempt_by_write), kmod ? 2 : 4);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events in memory: what is delivered, when, in which order, and how often. */
+/* Events in memory: which are delivered, when, in which order, and how often. */
 #include "events.h"
 
 #include <pty.h>
@@ -43,13 +43,13 @@ ECB_TEST(events_that_are_not_taken_coalesce)
 		test_write(fds[1]);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
 	test_none(ecb, ALL);
-	/* An event is a change: one more byte is one more. */
+	/* An event reports a change: another byte is another event. */
 	test_write(fds[1]);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
 	test_none(ecb, ALL);
 }
 
-ECB_TEST(a_hang_up_is_told)
+ECB_TEST(a_hang_up_is_reported)
 {
 	struct flexsc_ecb_event event;
 	char byte;
@@ -71,7 +71,7 @@ ECB_TEST(the_oldest_comes_first_and_the_lowest_group_before)
 	for (int i = 0; i < 6; i++)
 		CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user[i], 1), 0);
 	CHECK_EQ(test_next(ecb, ALL).event, user[1]);
-	/* Posted later, and of a lower group than what is left. */
+	/* Posted later, and in a lower group than the remaining events. */
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user[1], 1), 0);
 	CHECK_EQ(test_next(ecb, 1U << 31).event, user[0]);
 	CHECK_EQ(test_next(ecb, ALL).event, user[3]);
@@ -110,12 +110,12 @@ QUIET_ECB_TEST(what_may_not_be_delivered_is_held)
 	CHECK_EQ(flexsc_ecb_deliver(ecb, 1U << 5), 0);
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
 	CHECK(event.ready & POLLIN);
-	/* By a plain store. */
+	/* A plain store suffices. */
 	__atomic_store_n(&flexsc_ecb_control(ecb)->deliver, 0,
 			 __ATOMIC_RELAXED);
 	test_write(fds[1]);
 	test_none(ecb, ALL);
-	/* A wait for the group is worth a bit of deliver. */
+	/* A wait for the group delivers it like its bit in "deliver". */
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 5, SECOND), 1);
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
 }
@@ -127,7 +127,7 @@ ECB_TEST(a_forgotten_event_is_not_posted)
 	test_pair(fds);
 	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)user), 0);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), -ENOENT);
-	/* The slot may be another source's now. */
+	/* Another source may use the slot now. */
 	index = flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL);
 	CHECK(index >= 0);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)index, 1), -EINVAL);
@@ -144,7 +144,7 @@ QUIET_ECB_TEST(the_oldest_of_held_events_comes_first)
 		eventfd_write(fds[i], 1);
 		test_none(ecb, ALL);
 	}
-	/* From the middle, and the newest. */
+	/* One from the middle of the list, and the newest. */
 	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index[1]), 0);
 	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index[5]), 0);
 	CHECK_EQ(flexsc_ecb_deliver(ecb, 1), 0);
@@ -163,25 +163,25 @@ QUIET_ECB_TEST(the_oldest_of_held_events_comes_first)
 	test_none(ecb, ALL);
 }
 
-ECB_TEST(a_forgotten_source_tells_nothing)
+ECB_TEST(a_forgotten_source_has_no_events)
 {
 	int fds[2], index;
 
 	index = watched_pair(fds, 0);
 	test_write(fds[1]);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, SECOND), 1);
-	/* Its event is on a list. */
+	/* The event of the forgotten source is on a list. */
 	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), 0);
 	test_none(ecb, ALL);
 	test_write(fds[1]);
 	test_none(ecb, ALL);
 	CHECK_EQ(flexsc_ecb_forget(ecb, (unsigned int)index), -ENOENT);
-	/* The descriptor is as it was, and may be watched again. */
+	/* The descriptor is unchanged, and may be watched again. */
 	CHECK(flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL) >= 0);
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
 }
 
-ECB_TEST(a_closed_descriptor_tells_nothing)
+ECB_TEST(a_closed_descriptor_has_no_events)
 {
 	for (int i = 0; i < 50; i++) {
 		int fds[2], next[2], index;
@@ -191,7 +191,7 @@ ECB_TEST(a_closed_descriptor_tells_nothing)
 		index = flexsc_ecb_watch(ecb, fds[0], POLLIN, 0, NULL);
 		test_write(fds[1]);
 		CHECK_EQ(flexsc_ecb_close(ecb, (unsigned int)index), 0);
-		/* The number is another file's at once. */
+		/* The number refers to another file at once. */
 		test_pair(next);
 		CHECK_EQ(next[0], fds[0]);
 		/* Nothing holds the closed file. */
@@ -218,8 +218,8 @@ ECB_TEST(a_peer_sees_the_end_at_once)
 	CHECK(end.revents & POLLHUP);
 }
 
-/* Files whose state doesn't change: it is their one event. */
-static void tells_once(struct flexsc_ecb *ecb, int fd)
+/* Files whose state never changes have one event, their initial state. */
+static void has_one_event(struct flexsc_ecb *ecb, int fd)
 {
 	CHECK(fd >= 0);
 	CHECK(flexsc_ecb_watch(ecb, fd, POLLIN, 0, NULL) >= 0);
@@ -227,7 +227,7 @@ static void tells_once(struct flexsc_ecb *ecb, int fd)
 	test_none(ecb, ALL);
 }
 
-ECB_TEST(a_file_that_never_changes_tells_once)
+ECB_TEST(a_file_that_never_changes_has_one_event)
 {
 	int master, slave;
 
@@ -235,8 +235,8 @@ ECB_TEST(a_file_that_never_changes_tells_once)
 		SKIP("only for the backend uring");
 	CHECK_EQ(openpty(&master, &slave, NULL, NULL, NULL), 0);
 	close(master);
-	tells_once(ecb, slave);
-	tells_once(ecb, open("/proc/uptime", O_RDONLY | O_CLOEXEC));
+	has_one_event(ecb, slave);
+	has_one_event(ecb, open("/proc/uptime", O_RDONLY | O_CLOEXEC));
 }
 
 ECB_TEST(a_checked_event_is_true)
@@ -271,7 +271,7 @@ ECB_TEST(slots_are_used_again, .events = 4)
 			 -ENOSPC);
 		test_next(ecb, 1);
 		test_next(ecb, 2);
-		/* Two are on lists, two aren't. */
+		/* Two sources have events on lists, and two have none. */
 		for (int i = 0; i < 4; i++)
 			CHECK_EQ(flexsc_ecb_forget(ecb,
 						   (unsigned int)index[i]), 0);
@@ -290,7 +290,7 @@ QUIET_ECB_TEST(a_wait_ends)
 	watched_pair(fds, 2);
 	user = flexsc_ecb_user(ecb, 3, NULL);
 	test_write(fds[1]);
-	/* Not for another group. */
+	/* Not by an event of another group. */
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 20 * MS), 0);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, FLEXSC_FOREVER), 1);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
@@ -308,7 +308,7 @@ ECB_TEST(a_batched_wait_that_does_not_sleep_delivers, .flags = FLEXSC_ECB_BATCHE
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, 0), 1);
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
 	CHECK_EQ(event.fd, fds[0]);
-	/* Nor do posts keep the descriptor's events away. */
+	/* Posts don't delay the descriptor's events. */
 	test_write(fds[1]);
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 1), 0);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, SECOND), 1);
@@ -325,7 +325,7 @@ static void on_alarm(int signo)
 
 ECB_TEST(a_signal_ends_a_wait)
 {
-	/* One may come before the wait. */
+	/* The first signal may arrive before the wait. */
 	const struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, none = { 0 };
 	const struct sigaction action = { .sa_handler = on_alarm };
 
@@ -336,7 +336,7 @@ ECB_TEST(a_signal_ends_a_wait)
 	CHECK(handled);
 }
 
-/* Threads that post, each until the owner has seen its last post. */
+/* Threads post events. Each continues until the owner has seen its last post. */
 
 #define POSTERS	4
 
@@ -345,7 +345,7 @@ struct poster {
 	struct flexsc_ecb *ecb;
 	unsigned int event, posts;
 	atomic_uint posted;
-	unsigned int seen, events;	/* the owner's */
+	unsigned int seen, events;	/* used by the owner */
 };
 
 static void *post_many(void *arg)
@@ -362,7 +362,7 @@ static void *post_many(void *arg)
 	return NULL;
 }
 
-/* Take events until the last post of each was seen. */
+/* Takes events until the last post of each thread was seen. */
 static void see_all(struct flexsc_ecb *ecb, struct poster *posters, bool sleep)
 {
 	unsigned int left = POSTERS;
@@ -408,14 +408,14 @@ static void posts_are_seen(bool sleep)
 		pthread_join(posters[i].thread, NULL);
 		CHECK(posters[i].events <= posters[i].posts);
 	}
-	/* The last post may have been counted before it was made. */
+	/* A thread counts its last post before it makes the post. */
 	while (flexsc_ecb_next(ecb, ALL, &event))
 		;
 	test_none(ecb, ALL);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-TEST_LIMIT(no_post_is_lost_to_an_owner_that_looks, 60)
+TEST_LIMIT(no_post_is_lost_to_an_owner_that_polls, 60)
 {
 	posts_are_seen(false);
 }
@@ -459,7 +459,7 @@ ECB_TEST_LIMIT(threads_post_to_one_event, 60)
 		pthread_join(bits[i].thread, NULL);
 }
 
-/* Bad use. */
+/* Misuse. */
 
 static void ignore(struct flexsc_ecb *ecb, void *arg)
 {
@@ -488,7 +488,7 @@ TEST(an_ecb_is_its_thread_s)
 	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
 }
 
-TEST(a_child_has_none)
+TEST(a_child_has_no_event_control_block)
 {
 	unsigned int fds_before;
 	int fds[2], user, pid;
@@ -511,12 +511,12 @@ TEST(a_child_has_none)
 		test_leave();
 	}
 	test_reap(pid);
-	/* The parent's goes on: the byte that the child wrote. */
+	/* The parent's block still works: the child has written the byte. */
 	CHECK(test_next(ecb, ALL).ready & POLLIN);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-/* More changes than the ring has room for end the poll, which begins anew. */
+/* More changes than the ring holds end the poll request, and a new one is made. */
 static struct flexsc_ecb_event replaced(struct flexsc_ecb *ecb, int fd, int by)
 {
 	struct flexsc_ecb_event event = { 0 };
@@ -555,7 +555,7 @@ ECB_TEST(a_poll_that_fails_later_is_an_event, .events = 4)
 	CHECK_EQ(event.error, 0);
 }
 
-/* The program forbids io_uring_enter() when the ECB has used it. */
+/* The program forbids io_uring_enter() after the ECB has used it. */
 static void forbid_entering(uint32_t flags, bool notifies, int error)
 {
 	const int enter = SYS_io_uring_enter;
@@ -575,7 +575,7 @@ static void forbid_entering(uint32_t flags, bool notifies, int error)
 	CHECK_EQ(notifies ? flexsc_ecb_notify(ecb, ALL) :
 			    flexsc_ecb_deliver(ecb, ALL), 0);
 	forbid(&enter, 1, error);
-	/* More than the ring has room for. */
+	/* More than the ring holds. */
 	for (int i = 0; i < 600; i++)
 		CHECK_EQ(flexsc_ecb_watch(ecb, fds[1], POLLIN, 0, NULL),
 			 -error);
@@ -600,7 +600,7 @@ TEST(a_filter_that_forbids_to_enter_the_ring_is_an_error)
 	forbid_entering(0, false, EPERM);
 }
 
-/* Kernels before 5.19 return it while completions aren't taken. */
+/* Kernels before 5.19 return this error while completions aren't taken. */
 TEST(a_ring_that_stays_busy_is_an_error)
 {
 	forbid_entering(0, false, EBUSY);
@@ -642,7 +642,7 @@ TEST(nothing_is_left_behind)
 		CHECK(count_maps() <= maps + 1);
 }
 
-TEST(descriptors_are_the_programs_again)
+TEST(descriptors_belong_to_the_program_again)
 {
 	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
 	for (int i = 0; i < 20; i++) {
@@ -652,7 +652,7 @@ TEST(descriptors_are_the_programs_again)
 	}
 }
 
-/* A newer program's options work as far as they are zero. */
+/* Options of a newer program are accepted if the unknown ones are zero. */
 TEST(the_size_of_the_options_is_checked)
 {
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the tests of event control blocks. FLEXSC_ECB names the backend under
- * test. Where that doesn't work the tests are skipped with its own reason.
+ * test. If the backend doesn't work, the tests are skipped with its own reason.
  */
 #ifndef FLEXSC_TESTS_EVENTS_H
 #define FLEXSC_TESTS_EVENTS_H
@@ -31,7 +31,7 @@ test_ecb_with(const struct flexsc_ecb_options *options)
 	test_ecb_with(&(struct flexsc_ecb_options){			\
 		.size = sizeof(struct flexsc_ecb_options), __VA_ARGS__ })
 
-/* An ECB that delivers all. */
+/* An ECB that delivers all groups. */
 static inline struct flexsc_ecb *test_ecb(void)
 {
 	struct flexsc_ecb *ecb = NEW_ECB(.events = 0);
@@ -41,8 +41,9 @@ static inline struct flexsc_ecb *test_ecb(void)
 }
 
 /*
- * An ECB_TEST() has an ECB that delivers all, made with the options that follow its
- * name, and destroyed after the test. A QUIET_ECB_TEST()'s delivers nothing at first.
+ * An ECB_TEST() has an ECB that delivers all groups, created with the options that
+ * follow the test's name, and destroyed after the test. The ECB of a
+ * QUIET_ECB_TEST() delivers nothing at first.
  */
 #define ECB_TEST(id, ...)	ECB_TEST_LIMIT(id, 20, __VA_ARGS__)
 #define ECB_TEST_LIMIT(id, seconds, ...)				\
@@ -67,7 +68,7 @@ static inline bool test_is_kmod(const struct flexsc_ecb *ecb)
 	return !strcmp(flexsc_ecb_backend(ecb), "kmod");
 }
 
-/* The next event, which is there or will come. */
+/* Returns the next event. Waits for it if necessary. */
 static inline struct flexsc_ecb_event test_next(struct flexsc_ecb *ecb,
 						uint32_t groups)
 {
@@ -79,8 +80,8 @@ static inline struct flexsc_ecb_event test_next(struct flexsc_ecb *ecb,
 }
 
 /*
- * Compute, without a call of the library's, until the counter is n. TSan runs a
- * signal's handler when its thread next calls something of libc's.
+ * Computes until the counter is n, without calls of the library. TSan delays a
+ * handler until its thread calls a libc function.
  */
 static inline void compute_until(const volatile unsigned int *counter,
 				 unsigned int n)
@@ -89,7 +90,7 @@ static inline void compute_until(const volatile unsigned int *counter,
 		now_ns();
 }
 
-/* No event comes, though there is time for it. */
+/* Checks that no event arrives within some time. */
 static inline void test_none(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	struct flexsc_ecb_event event;
@@ -99,7 +100,7 @@ static inline void test_none(struct flexsc_ecb *ecb, uint32_t groups)
 	CHECK_EQ(flexsc_ecb_next(ecb, groups, &event), 0);
 }
 
-/* So many turns of a loop that does nothing. */
+/* Makes this many turns of a loop that does nothing. */
 static inline void test_compute(unsigned int turns)
 {
 	for (volatile unsigned int i = 0; i < turns; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many events of many descriptors: none is lost, none comes twice. Another thread
- * writes to each descriptor once in a round, in an order of the round's own, while
- * the owner takes events.
+ * Many events of many descriptors: none is lost, and none arrives twice. Another
+ * thread writes to each descriptor once per round, in a different order in each
+ * round, while the owner takes events.
  *
  *	events-many [events=N] [descriptors=N]
  */
@@ -12,7 +12,7 @@ static unsigned long descriptors, rounds;
 static int *fds;
 static atomic_ulong taken;
 
-/* Primes above any number of descriptors: each gives an order of all. */
+/* Primes above any number of descriptors: each one makes a different order. */
 static const unsigned long strides[] = { 1048583, 1299709, 1500007, 15485863 };
 
 static void *write_rounds(void *arg)
@@ -76,7 +76,10 @@ TEST_LIMIT(each_event_of_many_comes_once, 120)
 	for (unsigned long n = 0; n < all; n++) {
 		event = test_next(ecb, ALL);
 		CHECK_EQ(eventfd_read(event.fd, &value), 0);
-		/* Each round writes its number: another one is of a lost event. */
+		/*
+		 * Each round writes its own number. Another number shows a lost
+		 * event.
+		 */
 		CHECK_EQ(value, n / descriptors + 1);
 		CHECK_EQ(*(int *)event.data, event.fd);
 		atomic_store(&taken, n + 1);

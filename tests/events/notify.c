@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The handler: when it is called, where, and what it finds and leaves. */
+/* The handler: when and where it is called, what it finds, and what it leaves. */
 #include "events.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 
-/* What the handler did. Written by the owner's thread alone. */
+/* The handler's actions. Only the owner's thread writes this. */
 struct seen {
 	volatile unsigned int calls;
 	volatile unsigned int events;
 	volatile unsigned int inside;
 	volatile uint32_t groups;
-	uint32_t take;		/* groups that it takes events of */
+	uint32_t take;		/* groups whose events the handler takes */
 };
 
 static void take_all(struct flexsc_ecb *ecb, void *arg)
@@ -48,7 +48,7 @@ static void notified(void)
 #define NOTIFIED_TEST_LIMIT(id, seconds)				\
 	ECB_TEST_ENTRY(id, seconds, notified())
 
-/* So long that what would be called has been. */
+/* Long enough for a handler call that is due. */
 static void compute_a_while(void)
 {
 	uint64_t until = now_ns() + 20 * MS;
@@ -57,7 +57,7 @@ static void compute_a_while(void)
 		;
 }
 
-/* Does something later, while the test computes. */
+/* Acts after some time, while the test computes. */
 struct later {
 	unsigned int ms;
 	void (*act)(int arg);
@@ -115,7 +115,7 @@ static void touch(int fd)
 	CHECK(fchmod(fd, 0600) == 0);
 }
 
-/* A source, and what makes an event of it while the owner computes. */
+/* Watches a source, and causes an event of it while the owner computes. */
 static void preempts(int fd, void (*act)(int fd), int act_fd)
 {
 	pthread_t thread;
@@ -207,7 +207,7 @@ NOTIFIED_TEST(a_post_preempts)
 
 	compute_until(&seen.events, 1);
 	pthread_join(thread, NULL);
-	/* Its own posts, too. */
+	/* The owner's own posts notify, too. */
 	post_event(user);
 	compute_until(&seen.events, 2);
 }
@@ -225,14 +225,14 @@ NOTIFIED_TEST(not_in_a_critical_section)
 			compute_a_while();
 		flexsc_ecb_critical_end(ecb);
 		CHECK_EQ(seen.calls, i - 1);
-		/* The outermost end makes up for it, at once. */
+		/* The outermost end calls the handler at once. */
 		flexsc_ecb_critical_end(ecb);
 		compute_until(&seen.calls, i);
 	}
 	CHECK_EQ(seen.events, 20);
 }
 
-NOTIFIED_TEST(not_while_notify_says_no)
+NOTIFIED_TEST(not_while_notify_excludes_the_group)
 {
 	struct flexsc_event_control *control = flexsc_ecb_control(ecb);
 	struct flexsc_ecb_event event;
@@ -244,7 +244,7 @@ NOTIFIED_TEST(not_while_notify_says_no)
 	test_write(fds[1]);
 	compute_a_while();
 	CHECK_EQ(seen.calls, 0);
-	/* It is delivered all the same. */
+	/* The event is delivered anyway. */
 	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
 	test_write(fds[1]);
 	compute_a_while();
@@ -256,13 +256,16 @@ NOTIFIED_TEST(not_while_notify_says_no)
 	compute_until(&seen.events, 2);
 }
 
-NOTIFIED_TEST(what_the_handler_leaves_calls_it_again)
+NOTIFIED_TEST(events_that_the_handler_leaves_stay_pending)
 {
 	int low = flexsc_ecb_user(ecb, 1, NULL);
 	int high = flexsc_ecb_user(ecb, 9, NULL);
 	struct flexsc_ecb_event event;
 
-	/* It takes the lower group alone, the higher doesn't notify. */
+	/*
+	 * The handler takes only the lower group's events. The higher group doesn't
+	 * notify.
+	 */
 	seen.take = 1U << 1;
 	CHECK_EQ(flexsc_ecb_notify(ecb, 1U << 1), 0);
 	post_event(high);
@@ -273,14 +276,17 @@ NOTIFIED_TEST(what_the_handler_leaves_calls_it_again)
 	CHECK_EQ(event.event, high);
 }
 
-NOTIFIED_TEST(a_wait_is_for_its_caller)
+NOTIFIED_TEST(an_event_that_ends_a_wait_does_not_notify)
 {
 	pthread_t thread;
 	int fds[2], user;
 
 	watched_pair(fds, 2);
 	user = flexsc_ecb_user(ecb, 3, NULL);
-	/* What ends the wait doesn't call the handler; other groups do. */
+	/*
+	 * An event that ends the wait doesn't call the handler. Events of other
+	 * groups do.
+	 */
 	thread = later(20, post_event, user);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 3600 * SECOND), 1);
 	CHECK_EQ(seen.calls, 0);
@@ -291,7 +297,7 @@ NOTIFIED_TEST(a_wait_is_for_its_caller)
 	pthread_join(thread, NULL);
 }
 
-/* Called during a wait that this ends: the wait is for group 2. */
+/* Runs in a wait for group 2, which this post ends. */
 static void post_awaited(struct flexsc_ecb *ecb, void *awaited)
 {
 	struct flexsc_ecb_event event;
@@ -351,12 +357,12 @@ NOTIFIED_TEST(a_wait_leaves_the_others_notified)
 	watched_pair(fds, 2);
 	user = flexsc_ecb_user(ecb, 3, NULL);
 	for (unsigned int i = 1; i <= 5; i++) {
-		/* A notification meets the wait, which isn't for its group. */
+		/* A notification for another group arrives during the wait. */
 		thread = later(20, post_event, user);
 		CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 5, 50 * MS), 0);
 		pthread_join(thread, NULL);
 		CHECK_EQ(seen.events, 2 * i - 1);
-		/* No call of the library's, and it preempts. */
+		/* Without a call of the library, the event preempts. */
 		test_write(fds[1]);
 		compute_until(&seen.events, 2 * i);
 	}
@@ -385,8 +391,8 @@ static void *post_each_round(void *arg)
 	}
 }
 
-/* It ends a wait, or the handler is called. */
-NOTIFIED_TEST_LIMIT(what_comes_at_the_end_of_a_wait_is_notified, 60)
+/* The event ends the wait, or the handler is called. */
+NOTIFIED_TEST_LIMIT(an_event_at_the_end_of_a_wait_is_notified, 60)
 {
 	struct round round = { flexsc_ecb_user(ecb, 1, NULL), 0, false };
 	unsigned int taken = 0;
@@ -529,7 +535,7 @@ static void write_and_wait(struct flexsc_ecb *ecb, int fd)
 	flexsc_ecb_wait(ecb, 1U << 5, SECOND);
 }
 
-/* A handler is left where act() calls it. What comes later notifies. */
+/* act() leaves the handler by a jump. Later events still notify. */
 static void leave_and_go_on(void (*act)(struct flexsc_ecb *ecb, int fd))
 {
 	struct seen seen = { .take = ALL };
@@ -576,7 +582,7 @@ static void see_crowd(struct flexsc_ecb *ecb, void *arg)
 		*(volatile bool *)event.data = true;
 }
 
-/* More completions than their queue has room for. */
+/* More completions than their queue holds. */
 QUIET_ECB_TEST(a_full_queue_ends_no_watch, .events = 4000)
 {
 	uint64_t until;
@@ -610,7 +616,7 @@ QUIET_ECB_TEST(a_full_queue_ends_no_watch, .events = 4000)
 	}
 }
 
-TEST(a_jump_leaves_the_later_ones_notified)
+TEST(events_after_a_jump_out_of_a_handler_are_notified)
 {
 	leave_and_go_on(write_and_compute);
 	leave_and_go_on(write_in_section);
@@ -626,7 +632,7 @@ static void *write_until_over(void *arg)
 	return NULL;
 }
 
-TEST(an_ecb_ends_in_a_storm)
+TEST(an_ecb_is_destroyed_during_many_events)
 {
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	pthread_t thread;
@@ -641,7 +647,7 @@ TEST(an_ecb_ends_in_a_storm)
 	pthread_join(thread, NULL);
 }
 
-/* A child that has an ECB of its own, which notifies. */
+/* A child with its own ECB, which notifies. */
 static void preempted_child(void)
 {
 	int fds[2];
@@ -686,7 +692,7 @@ TEST(an_owner_unblocks_the_signal)
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
 }
 
-ECB_TEST(signals_that_are_no_events_stay_as_they_were)
+ECB_TEST(signals_that_are_not_watched_stay_unchanged)
 {
 	sigset_t set, now;
 
@@ -781,7 +787,7 @@ QUIET_ECB_TEST(a_lack_of_descriptors_is_told)
 	compute_until(&seen.calls, 1);
 }
 
-/* Sources whose descriptors are the library's. */
+/* Sources whose descriptors the library creates. */
 
 static uint64_t said[FLEXSC_EVT_TYPES][3];
 static volatile unsigned int counts[FLEXSC_EVT_TYPES];
@@ -904,9 +910,9 @@ TEST(finished_calls_are_events)
 }
 
 /*
- * Everything at once: threads write to sockets and eventfds and post, while the
- * owner computes, takes events, waits, and turns notification on and off. What
- * was written last is read in the end.
+ * Everything at the same time: threads write to sockets and eventfds, and post.
+ * Meanwhile the owner computes, takes events, waits, and turns notification on and
+ * off. At the end it has read the last value of each.
  */
 
 #define WRITERS	4
@@ -914,7 +920,8 @@ TEST(finished_calls_are_events)
 struct writer {
 	pthread_t thread;
 	struct flexsc_ecb *ecb;
-	unsigned int event;	/* a user event's; else fd counts */
+	/* number of a user event; otherwise fd is used */
+	unsigned int event;
 	int fd;
 	atomic_uint written;
 	volatile unsigned int seen;
@@ -997,7 +1004,7 @@ static bool all_seen(const struct writer *writers)
 	return true;
 }
 
-ECB_TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
+ECB_TEST_LIMIT(no_event_is_lost_under_load, 100)
 {
 	struct writer writers[WRITERS] = { 0 };
 
@@ -1024,7 +1031,7 @@ ECB_TEST_LIMIT(nothing_is_lost_in_a_storm, 100)
 		 atomic_load(&writers[1].written) < writes);
 	for (int i = 0; i < WRITERS; i++)
 		pthread_join(writers[i].thread, NULL);
-	/* The rest comes by the handler alone, while the owner computes. */
+	/* The handler alone gets the rest, while the owner computes. */
 	CHECK_EQ(flexsc_ecb_notify(ecb, ALL), 0);
 	while (!all_seen(writers))
 		now_ns();

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Is an entry's status written only where its arrows are?
+"""Is an entry's status written only in the files of its transitions?
 
     arrows.py
 
-<linux/flexsc.h> draws the life of an entry. Each arrow is a function of one file
-of the library and of one file of the module; another file that writes a status
-is printed, with the line, and the exit status is 1.
+<linux/flexsc.h> draws the transitions ("arrows") of an entry. Each arrow is a
+function in one file of the library and in one file of the module. If another file
+writes a status, the line is printed, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WRITE = re.compile(
 
 
 def writes(text: str) -> Iterator[int]:
-    """The numbers of the lines that write a status."""
+    """Yield the numbers of the lines that write a status."""
 
     def blank(found: re.Match[str]) -> str:
         return "\n" * found[0].count("\n")

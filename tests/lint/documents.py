@@ -3,10 +3,10 @@
 
     python3 tests/lint/documents.py
 
-A path that begins with one of the repository's folders has to exist, from the root or
-from the document's folder, or is a program of a source file's name. So has a link's
-target, and a source file that a document below docs/ names without its folder.
-CHANGELOG.md and docs/migrating.md name old files.
+A path that begins with one of the repository's folders has to exist, relative to the
+root or to the document's folder, or has to be a program named like a source file.
+The target of a link has to exist, and so does a source file that a document below
+docs/ names without its folder. CHANGELOG.md and docs/migrating.md name old files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAME = re.compile(r"`(\w+\.(?:c|h|S|def|tbl))`")
 
 
 def missing(root: Path, document: Path, names: set[str]) -> Iterator[str]:
-    """The files that the document names and that don't exist."""
+    """Yield the files that the document names and that don't exist."""
     text = document.read_text(encoding="utf-8")
     for match in PATH.finditer(text):
         places = (root, match[0]), (document.parent, match[0]), (root, match[0] + ".c")

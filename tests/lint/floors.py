@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Is the house as it is drawn?
+"""Do dependencies between folders and files point one way?
 
     floors.py FOLDER...
 
-A folder's file FLOORS names its sub-folders in order, the lowest first; "." are
-the files of the folder itself. A header may be named, too ("bench/cases.h"): it
-is an interface, whose functions files of higher floors define. Wrong is
+A folder's file FLOORS lists its sub-folders ("floors") in order, the lowest first.
+"." stands for the files of the folder itself. A header may be listed, too
+("bench/cases.h"): an interface, whose functions are defined by files of higher
+floors. These are errors:
 
-- a file that includes one of a higher floor, or of a floor that isn't named,
-- a file that uses a function of a higher floor,
+- a file includes a file of a higher floor, or of a floor that isn't listed,
+- a file uses a function of a higher floor,
 - a circle of headers,
-- a header that declares another file's functions: a.h declares those of a.c and a_*.c,
-  there or in a folder of a processor's, folder/folder.h those of all files in the folder,
-- a circle of more files than LARGEST that use each other's functions; FLOORS may
-  give a lower number, in a line "circles N".
+- a header declares another file's functions. a.h may declare those of a.c and a_*.c,
+  in the same folder or in a folder for one processor. folder/folder.h may declare
+  those of all files in the folder,
+- a circle of more than LARGEST files that use each other's functions. FLOORS may set
+  a lower number, in a line "circles N".
 
-With a line "inline" in FLOORS, headers' inline functions count as well, and a.h and
-a.c are one file.
+With a line "inline" in FLOORS, inline functions in headers count as well, and a.h
+and a.c are one file.
 
-Prints what is wrong; the status is 1 if something is. What is a function, and
-where it is defined, is told by the style of the code: a definition begins in a
-line's first column, and isn't static. A word of that name is a use, unless it
-names a member or a type, or the file has a static function of that name.
+Prints the errors. The status is 1 if there are any. The script recognizes functions
+by the style of the code: a definition begins in the first column of a line, and
+isn't static. A word with the function's name is a use, unless it names a member or a
+type, or the file has a static function with this name.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ INLINE = "inline"
 
 
 def drawn(folder: Path) -> tuple[list[str], int, bool]:
-    """The names of its floors, how many files may be in a circle, whether inline
-    functions count.
+    """Return the names of the floors, how many files may form a circle, and whether
+    inline functions count.
     """
     floors, largest, inline = [], LARGEST, False
     for line in (folder / "FLOORS").read_text().splitlines():
@@ -65,9 +67,9 @@ def drawn(folder: Path) -> tuple[list[str], int, bool]:
 
 
 def functions(pattern: re.Pattern[str], code: str, static: bool = False) -> set[str]:
-    """Names that pattern finds, of static functions or of the others.
+    """Return the names that the pattern finds, of static functions or of the others.
 
-    EXPORT marks those that stand in front of libc's: nobody here means them.
+    EXPORT marks functions that interpose libc's. A use of these names means libc's.
     """
     return {
         name
@@ -78,7 +80,7 @@ def functions(pattern: re.Pattern[str], code: str, static: bool = False) -> set[
 
 @dataclass
 class House:
-    """A folder with floors: its files' code, without comments and strings."""
+    """A folder with floors: the code of its files, without comments and strings."""
 
     folder: Path
     floors: list[str]
@@ -89,7 +91,7 @@ class House:
     home: dict[str, Path] = field(default_factory=dict)  # of functions
 
     def floor(self, path: Path) -> int | None:
-        """Its number; None: it isn't on one."""
+        """The number of the file's floor; None: the file isn't on a floor."""
         within = path.relative_to(self.folder)
         top = within.parts[0] if len(within.parts) > 1 else "."
         for name in (str(within), top):
@@ -122,13 +124,13 @@ def read(folder: Path) -> House:
 
 
 def words(code: str) -> set[str]:
-    """Words that may name another file's function, which it doesn't only declare."""
+    """Return words that may use, and not only declare, a function of another file."""
     used = set(WORD.findall(PROTOTYPE.sub(" ", code)))
     return used - functions(DEFINITION, code, static=True)
 
 
 def uses(house: House) -> dict[Path, set[Path]]:
-    """Whose functions a file names; of headers only those with inline functions."""
+    """Return the files whose functions a file uses. Of headers, only inline ones count."""
     return {
         path: {
             house.home[word]
@@ -141,7 +143,7 @@ def uses(house: House) -> dict[Path, set[Path]]:
 
 
 def paired(graph: Mapping[Path, set[Path]]) -> dict[Path, set[Path]]:
-    """With a header and its source as one."""
+    """Merge each header with its source file."""
     pairs: dict[Path, set[Path]] = {}
     for path, targets in graph.items():
         pair = path.with_suffix("")
@@ -151,7 +153,7 @@ def paired(graph: Mapping[Path, set[Path]]) -> dict[Path, set[Path]]:
 
 
 def circles(graph: Mapping[Path, set[Path]]) -> Iterator[list[Path]]:
-    """Tarjan's strongly connected components, but for single files."""
+    """Tarjan's strongly connected components, without single files."""
     number: dict[Path, int] = {}
     lowest: dict[Path, int] = {}
     stack: list[Path] = []
@@ -195,7 +197,7 @@ def upwards(house: House, arrows: Mapping[Path, set[Path]], verb: str) -> Iterat
 
 
 def is_its(header: Path, home: Path) -> bool:
-    """May the header declare what that file defines?"""
+    """May the header declare what this file defines?"""
     folder = home.parent.parent if home.parent.name in MACHINES else home.parent
     if header.parent not in (folder, home.parent):
         return False
@@ -204,7 +206,7 @@ def is_its(header: Path, home: Path) -> bool:
 
 
 def strangers(house: House) -> Iterator[str]:
-    """Headers with prototypes of what a file of another name defines."""
+    """Yield headers with prototypes of functions that a file of another name defines."""
     for path, code in house.code.items():
         interface = str(path.relative_to(house.folder)) in house.floors
         if path.suffix != ".h" or interface:

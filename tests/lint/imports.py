@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Does the runtime of flexsc run keep out of its own way?
+"""Does the runtime of flexsc run avoid its own interposed functions?
 
     imports.py SYMBOLS NM FOLDER...
 
-The runtime stands in front of libc's functions: SYMBOLS (runtime/base/symbols.def)
-lists them. An object of the runtime, in a folder of the build, that uses one of these names gets the runtime's
-function, as if the program had called it, which may wait for a carrier or enter the
-runtime twice. So none may, but for those below; the objects of runtime/libc/ define
-these functions, and use them for the program.
+The runtime interposes libc's functions, which SYMBOLS (runtime/base/symbols.def)
+lists. If an object of the runtime, in a folder of the build, uses one of these
+names, it gets the runtime's function, as if the program had called it. This function
+may wait for a carrier, or enter the runtime twice. So no object may do that, with
+the exceptions below. The objects of runtime/libc/ define these functions, and use
+them on behalf of the program.
 
-The last line is "ok" or "not ok", and the status says which.
+The last line is "ok" or "not ok", with the exit status to match.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-# What may be used all the same, and why.
+# Names that may be used anyway, with the reasons.
 MAY = {
     "__sigsetjmp": "pthread_cleanup_push(), which saves no mask",
     "abort": "the end",
@@ -38,15 +39,15 @@ MAY = {
     "sched_yield": "on the runtime's own threads",
     "sigaction": "the program's action is looked up, and set for it",
 }
-# But for RING(): only carriers use liburing, and for them the functions in front of
-# it do nothing more.
+# Without RING(): only carriers use liburing, and for them the interposed functions only
+# pass the call on.
 LISTED = re.compile(
     r"^(?:CALL|POINT|MADE|ON_HOST|FORK|FORK_JUMP|OWN|WAIT|TRY)\((\w+)", re.M
 )
 
 
 def used(nm: str, objects: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """Each object, and a name in it that it expects others to define."""
+    """Yield each object with each name that it expects other objects to define."""
     said = subprocess.run(
         [nm, "--undefined-only", "--print-file-name", "--format=posix", *objects],
         capture_output=True,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What code knows about system calls by their numbers.
+"""How much code depends on the numbers of particular system calls?
 
     python3 tests/lint/switches.py
 
-What is known of a call stands in lib/calls/syscalls.tbl. A switch over call numbers, or
-a comparison with one, is knowledge that the table lacks, and a new call would have to
-be added to each of them. So their number may fall, but not rise. A call's number may
-be compared in one file, or two, that are about this call.
+The properties of calls belong in lib/calls/syscalls.tbl. A switch over call numbers,
+or a comparison with one, is a property that the table lacks, and has to be extended
+for each new call. So their number may decrease, but not increase. One or two files
+that are about a particular call may compare its number.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = "bench cmd events http kmod lib nginx runtime serve".split()
-SWITCHES = 3  # lower it with each switch that goes
+SWITCHES = 3  # lower it with each switch that is removed
 COMPARISONS = 20  # likewise
-FILES = 2  # that compare one call's number
+FILES = 2  # that may compare one call's number
 
 NUMBER = re.compile(r"\bcase (?:SYS_|__NR_|FUTEX2_)\w+")
 SWITCH = re.compile(r"\bswitch \(|\{|\}|" + NUMBER.pattern)
@@ -28,9 +28,9 @@ COMPARISON = re.compile(r"[!=]= (?:SYS_|__NR_)(\w+)")
 
 
 def switches(text: str) -> list[int]:
-    """The lines of the switches with a case that is a call's number."""
+    """Return the lines of the switches with a call's number as a case."""
     found: set[int] = set()
-    blocks: list[int] = []  # the line of the switch that each open brace is of, or 0
+    blocks: list[int] = []  # for each open brace, the line of its switch, or 0
     pending = 0
     for match in SWITCH.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
@@ -47,7 +47,7 @@ def switches(text: str) -> list[int]:
 
 
 def comparisons(text: str) -> list[tuple[int, str]]:
-    """The lines that compare a call's number, and the call."""
+    """Return the lines that compare a call's number, with the call."""
     return [
         (text.count("\n", 0, match.start()) + 1, match[1])
         for match in COMPARISON.finditer(text)
@@ -55,7 +55,7 @@ def comparisons(text: str) -> list[tuple[int, str]]:
 
 
 def exceeded(what: str, found: list[str], limit: int, name: str) -> bool:
-    """Print what is found if it isn't exactly what the limit allows."""
+    """Print what was found, unless its number is exactly the limit."""
     if len(found) == limit:
         return False
     print(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The check of who writes an entry's status, on code that is made up."""
+"""The check of which files write an entry's status, on made-up code."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_no_write(line: str) -> None:
     assert not list(arrows.writes(line + "\n"))
 
 
-def test_who_writes(tmp_path: Path) -> None:
+def test_the_writing_files_are_found(tmp_path: Path) -> None:
     for home in arrows.ARROWS.values():
         (tmp_path / home).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / home).write_text(STORE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The check of documents, on documents that are made up."""
+"""The check of documents, on made-up documents."""
 
 from __future__ import annotations
 

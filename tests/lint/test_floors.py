@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The check of the house's floors, on houses that are made up."""
+"""The check of floors, on made-up folders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FLOORS = "# The lowest first.\n\nlow\twhat all use\nhigh\twhat uses it\n"
 
 
 def found(folder: Path, floors_file: str = FLOORS, **files: str) -> list[str]:
-    """What is wrong with a house of these files; low__a_c is low/a.c."""
+    """Return the errors for a folder with these files; low__a_c is low/a.c."""
     (folder / "FLOORS").write_text(floors_file)
     for name, text in files.items():
         path = folder / name.replace("__", "/").replace("_", ".")
@@ -23,7 +23,7 @@ def found(folder: Path, floors_file: str = FLOORS, **files: str) -> list[str]:
     return [line.replace(f"{folder}/", "") for line in floors.wrong(house)]
 
 
-def test_a_house_as_it_is_drawn(tmp_path: Path) -> None:
+def test_a_folder_that_obeys_its_floors(tmp_path: Path) -> None:
     assert not found(
         tmp_path,
         low__a_h="int flexsc__a(void);\n",
@@ -107,7 +107,7 @@ def test_no_use_of_another_file(tmp_path: Path, code: str) -> None:
     )
 
 
-def test_a_static_function_is_nobody_elses(tmp_path: Path) -> None:
+def test_a_static_function_belongs_to_its_file(tmp_path: Path) -> None:
     assert not found(
         tmp_path,
         low__a_c="int a(void)\n{\n\treturn b();\n}\n",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The count of switches over call numbers, on text that is made up."""
+"""The count of switches over call numbers, on made-up text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def test_a_switch_over_numbers_is_found_once() -> None:
     assert switches.switches(text) == [3]
 
 
-def test_another_switch_is_none() -> None:
+def test_another_switch_does_not_count() -> None:
     text = "f()\n{\n\tswitch (kind) {\n\tcase KIND_A:\n\t}\n\tif (nr == SYS_read)\n}\n"
     assert switches.switches(text) == []
 
 
-def test_the_outer_switch_and_the_inner_one_are_told_apart() -> None:
+def test_the_outer_switch_is_distinguished_from_the_inner_one() -> None:
     text = (
         "switch (a) {\ncase ONE:\nswitch (nr) {\ncase __NR_read:\n{\n}\n}\nbreak;\n}\n"
         "switch (nr) {\ncase FUTEX2_WAIT:\nswitch (b) {\ncase TWO:\n}\n"
@@ -34,7 +34,7 @@ def test_comparisons_are_found_with_their_calls() -> None:
     assert switches.comparisons(text) == [(1, "read"), (2, "write")]
 
 
-def test_a_comparison_more_fails(tmp_path: Path) -> None:
+def test_an_additional_comparison_fails(tmp_path: Path) -> None:
     for part in switches.PARTS:
         shutil.copytree(switches.ROOT / part, tmp_path / part)
     (tmp_path / "lib" / "new.c").write_text("if (nr == SYS_read) {}\n")

@@ -33,7 +33,7 @@ ENTRY = re.compile(
 
 
 def number(version: str) -> str:
-    """The version as FLEXSC_VERSION of the headers has it."""
+    """Return the version in the form of FLEXSC_VERSION in the headers."""
     major, minor, patch = map(int, version.split("."))
     return hex(major << 16 | minor << 8 | patch)
 

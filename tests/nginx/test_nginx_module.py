@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The module for nginx: the same nginx without it is the oracle.
+"""The module for nginx. The same nginx without the module is the oracle.
 
-Both are asked for the same, and have to give the same bytes. A burst is sent while
-the worker is stopped, so that it finds all requests in one turn, and the module
-collects them whatever else the machine does.
+Both get the same requests, and have to send the same bytes. A burst is sent while
+the worker is stopped. So the worker finds all requests in one turn, and the module
+collects them, whatever else the machine does.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from programs import (
 
 CLIENTS = 8
 SYS_CLOSE = 3
-LONG = 3 * PATIENCE  # where a process begins and ends beside many clients
+LONG = 3 * PATIENCE  # seconds for a process to start or end beside many clients
 SMALL = bytes(range(256)) * 4
 TEXT = b"<p>some text that is long enough to be worth compressing</p>\n" * 40
 BIG = bytes(range(251)) * 12_000
 
-# Directives of a location; what answers may differ by.
+# Directives of a location that may change responses.
 FEATURES = [
     "etag off;",
     "if_modified_since before;",
@@ -211,7 +211,7 @@ http {{
 
 @dataclass
 class Which:
-    """An nginx, and the module for it."""
+    """The nginx to run, and the module for it."""
 
     program: str
     module: Path
@@ -229,7 +229,7 @@ def installed_one() -> Which:
 
 
 class Nginx(Program):
-    """One worker; with the module, or as it is."""
+    """An nginx with one worker, with or without the module."""
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ class Nginx(Program):
         self.wait_until(self.answers)
 
     def answers(self) -> bool:
-        """Itself, and not another server that has its port."""
+        """Does this server answer, and not another one on its port?"""
         if not answers(self.port):
             return False
         with self.connect() as connection:
@@ -280,7 +280,7 @@ class Nginx(Program):
 
     def end(self) -> None:
         for path in self.root.glob("pid*"):
-            # A daemon isn't of the program's group.
+            # A daemon has left the program's process group.
             with contextlib.suppress(OSError, ValueError):
                 os.kill(int(path.read_text()), signal.SIGTERM)
         super().end()
@@ -290,7 +290,7 @@ class Nginx(Program):
         return int((self.root / "pid").read_text())
 
     def workers(self) -> list[int]:
-        """Without a worker that has ended and that the master hasn't waited for yet."""
+        """Return the workers, without those that have ended and aren't reaped yet."""
         return [pid for pid in children(self.master()) if not gone(pid)]
 
     def worker(self) -> int:
@@ -300,7 +300,7 @@ class Nginx(Program):
         return (self.root / "errors").read_text()
 
     def stats(self) -> dict[str, int]:
-        """The counters of the worker's loop."""
+        """Return the counters of the worker's loop."""
         argv = [command(), "stat", str(self.worker())]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
         found = re.findall(r"^  (\w+) +(\d+)  ", done.stdout, re.MULTILINE)
@@ -311,7 +311,7 @@ class Nginx(Program):
 
 
 class Connection:
-    """It takes answers of any kind, and gives them back as they came."""
+    """A client connection that returns responses of any kind unchanged."""
 
     def __init__(self, port: int, receive_buffer: int = 0) -> None:
         self.socket = socket.socket()
@@ -360,7 +360,7 @@ class Connection:
         return self.take(self.until(b"\r\n0\r\n\r\n", size - 2))
 
     def reset(self) -> None:
-        """The client vanishes: nothing is sent to it any more."""
+        """Reset the connection, as a client that vanishes."""
         now = struct.pack("ii", 1, 0)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
         self.socket.close()
@@ -371,11 +371,11 @@ def request(target: str, method: str = "GET", *headers: str) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-asked = request  # where a fixture has its name
+asked = request  # for tests in which a fixture has its name
 
 
 def timeless(answer: bytes, port: int) -> bytes:
-    """Without what differs between two servers that answer alike."""
+    """Remove what differs between two servers with equal answers."""
     answer = re.sub(rb"\r\nDate: [^\r]*", b"", answer, count=1)
     boundary = re.search(rb"\r\nContent-Type: multipart.*boundary=(\d+)", answer)
     if boundary:
@@ -395,7 +395,7 @@ def stopped(pid: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def crowd(server: Nginx, n: int = CLIENTS) -> Iterator[list[Connection]]:
-    """Connections that the worker knows."""
+    """Connections that the worker has accepted."""
     with contextlib.ExitStack() as stack:
         found = [stack.enter_context(server.connect()) for _ in range(n)]
         for connection in found:
@@ -410,7 +410,7 @@ def ask_one(server: Nginx, connection: Connection, ask: bytes) -> bytes:
 
 
 def burst(server: Nginx, connections: list[Connection], ask: bytes) -> list[bytes]:
-    """What each connection is answered."""
+    """Return the response on each connection."""
     with stopped(server.worker()):
         for connection in connections:
             connection.send(ask)
@@ -452,7 +452,7 @@ def make_files(shared: Path) -> None:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Path]:
-    # A worker of root's nginx is "nobody", who doesn't see the tests' own places.
+    # The workers of root's nginx run as "nobody", who can't enter the tests' folders.
     with tempfile.TemporaryDirectory(prefix="flexsc-nginx-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -476,7 +476,7 @@ def nginx(shared: Path) -> Iterator[Nginx]:
 
 @pytest.fixture(scope="module")
 def keeping(shared: Path, nginx: Nginx) -> Iterator[Nginx]:
-    """One that keeps files open, so few that some take others' places."""
+    """An nginx that keeps files open, but so few that they replace each other."""
     with started(Nginx(shared / "keeping", shared, load=True, keep=4)) as server:
         yield server
 
@@ -488,7 +488,7 @@ def either(request: pytest.FixtureRequest, nginx: Nginx, keeping: Nginx) -> Ngin
 
 @pytest.fixture
 def own(shared: Path, nginx: Nginx) -> Iterator[Nginx]:
-    """One that the test may end."""
+    """An nginx that the test may end."""
     folder = Path(tempfile.mkdtemp(dir=shared))
     folder.chmod(0o755)
     with started(Nginx(folder / "own", shared, load=True)) as server:
@@ -583,7 +583,7 @@ VARIED = [
 
 
 def varied(server: Nginx, feature: int) -> list[bytes]:
-    """Each from a connection of its own, and all in one turn."""
+    """Send each request on a separate connection, all in one turn."""
     with crowd(server, len(VARIED)) as many:
         with stopped(server.worker()):
             for connection, ask in zip(many, VARIED, strict=True):
@@ -595,7 +595,7 @@ def varied(server: Nginx, feature: int) -> list[bytes]:
 
 
 def logged(server: Nginx, who: str, n: int) -> list[str]:
-    """The lines of requests that say who they are from."""
+    """Return the log lines of requests with this From header."""
 
     def lines() -> list[str]:
         text = (server.root / "access").read_text()
@@ -607,7 +607,7 @@ def logged(server: Nginx, who: str, n: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def native(stock: Nginx) -> tuple[list[list[bytes]], list[str]]:
-    """What stock nginx says to each, and its log."""
+    """The responses of stock nginx to each request, and its log lines."""
     answers = [varied(stock, i) for i in range(len(FEATURES))]
     return answers, sorted(logged(stock, "varied", len(FEATURES) * len(VARIED)))
 
@@ -615,7 +615,7 @@ def native(stock: Nginx) -> tuple[list[list[bytes]], list[str]]:
 def test_features_of_nginx_are_its_own(
     native: tuple[list[list[bytes]], list[str]], either: Nginx
 ) -> None:
-    """Each directive by itself, for requests of all kinds in a turn."""
+    """Each directive separately, with requests of all kinds in one turn."""
     answers, lines = native
     for i, words in enumerate(FEATURES):
         for ask, got, wanted in zip(VARIED, varied(either, i), answers[i], strict=True):
@@ -623,7 +623,7 @@ def test_features_of_nginx_are_its_own(
     assert sorted(logged(either, "varied", len(lines))) == lines
 
 
-def test_both_log_alike(stock: Nginx, nginx: Nginx) -> None:
+def test_both_write_the_same_log(stock: Nginx, nginx: Nginx) -> None:
     asked = [
         request(target, "GET", "From: log")
         for target in ("/small", "/none", "/32k", "/big", "/cached/small", "/word/")
@@ -651,7 +651,7 @@ def test_pipelined_requests_are_answered_in_order(nginx: Nginx) -> None:
 
 
 def test_connections_end_with_their_last_answer(stock: Nginx, nginx: Nginx) -> None:
-    """Whether they asked for that when they were new, or kept."""
+    """A request may ask for the end on a new connection, or on a kept one."""
     for ask in CLOSING:
         with crowd(stock, 1) as one:
             expected = ask_one(stock, one[0], ask)
@@ -665,7 +665,7 @@ def test_connections_end_with_their_last_answer(stock: Nginx, nginx: Nginx) -> N
 
 
 def descriptors(pid: int) -> int:
-    """Without the library's own."""
+    """Return the descriptors, without the library's own."""
     count = 0
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -697,8 +697,8 @@ def test_clients_that_vanish_leave_nothing(either: Nginx) -> None:
     assert either.worker() == worker
 
 
-def test_a_client_that_takes_nothing_is_given_up(nginx: Nginx) -> None:
-    """After "send_timeout", though the module collects its answers."""
+def test_a_client_that_reads_nothing_times_out(nginx: Nginx) -> None:
+    """After "send_timeout", although the module collects the responses."""
     asks = request("/32k") * 300
     with contextlib.ExitStack() as stack:
         stuck = [Connection(nginx.port, receive_buffer=4096) for _ in range(CLIENTS)]
@@ -721,7 +721,7 @@ def test_a_client_that_takes_nothing_is_given_up(nginx: Nginx) -> None:
 
 
 def test_a_change_is_seen_at_once(either: Nginx, shared: Path) -> None:
-    """Whichever way a file is changed, also if it has the same size and age."""
+    """A file is changed in several ways, some of which keep its size and time."""
     path = shared / "files/edited"
 
     def write(text: bytes) -> None:
@@ -753,8 +753,9 @@ def test_a_change_is_seen_at_once(either: Nginx, shared: Path) -> None:
         assert burst(either, many, request("/edited"))[0][9:12] == b"404"
 
 
-# Writes "after" over a file, from a page that is there when the input ends. The file
-# has its new times by then, and the old bytes. 77: the kernel doesn't let it.
+# Writes "after" to a file, from a page that is missing until the input ends. Until then
+# the file has its new times, and the old bytes. Status 77: the kernel doesn't permit
+# it.
 LONG_WRITE = r"""
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -803,10 +804,10 @@ int main(int argc, char **argv)
 """
 
 
-def test_a_write_that_takes_long_is_seen(
-    either: Nginx, shared: Path, tmp_path: Path
-) -> None:
-    """What is asked for meanwhile may be the old bytes; then it has to be the new."""
+def test_a_slow_write_is_seen(either: Nginx, shared: Path, tmp_path: Path) -> None:
+    """Meanwhile a response may contain the old bytes. Later ones have to contain the
+    new.
+    """
     program = compiled(tmp_path, LONG_WRITE, "-pthread")
     path = shared / "files/slowly"
     path.write_bytes(b"prior")
@@ -822,7 +823,7 @@ def test_a_write_that_takes_long_is_seen(
         time.sleep(0.1)
         for connection in many:
             connection.send(request("/slowly"))
-        # Where reading waits for the write there is no answer yet.
+        # If reads wait for the write, there is no response yet.
         select.select([connection.socket for connection in many], [], [], 0.2)
         writer.stdin.close()
         assert writer.wait(PATIENCE) == 0
@@ -832,8 +833,10 @@ def test_a_write_that_takes_long_is_seen(
             assert answer.endswith(b"after")
 
 
-def test_a_file_may_be_replaced_cut_or_gone(either: Nginx, shared: Path) -> None:
-    """Each answer is of one of the files; one that is cut may end early."""
+def test_a_file_may_be_replaced_cut_or_removed(either: Nginx, shared: Path) -> None:
+    """Each response contains one of the files. The response of a cut file may end
+    early.
+    """
     path = shared / "files/changing"
     versions = [bytes([65 + i]) * (1 + 3000 * i) for i in range(4)]
     over = threading.Event()
@@ -873,7 +876,7 @@ def test_a_file_may_be_replaced_cut_or_gone(either: Nginx, shared: Path) -> None
     assert whole > 10 * CLIENTS // 2
 
 
-def test_what_is_not_in_memory_is_read(nginx: Nginx, shared: Path) -> None:
+def test_a_file_that_is_not_in_memory_is_read(nginx: Nginx, shared: Path) -> None:
     path = shared / "files/cold"
     path.write_bytes(BIG[:30000])
     with crowd(nginx) as many:
@@ -898,7 +901,7 @@ def test_tls_is_left_to_nginx(nginx: Nginx, way: str) -> None:
 
 
 class Load:
-    """Clients that go on asking until told to stop; every answer has to be right."""
+    """Clients that send requests until told to stop. Every response has to be correct."""
 
     def __init__(self, server: Nginx) -> None:
         self.server = server
@@ -930,7 +933,7 @@ class Load:
                 connection.send(request("/small") + request("/32k"))
                 first = connection.answer()
             except (EOFError, ConnectionError):
-                # nginx closes connections between two requests.
+                # nginx may close a connection between two requests.
                 assert not connection.rest
                 return
             assert first.endswith(SMALL)
@@ -961,7 +964,7 @@ def loaded(server: Nginx) -> Iterator[Load]:
 
 
 def changes(server: Nginx, pid: int, act: Callable[[], None]) -> None:
-    """Another process serves after this, and nobody notices."""
+    """act() makes another process serve. No client gets a wrong response."""
     with loaded(server) as load:
         act()
         assert eventually(lambda: gone(pid), LONG)
@@ -980,7 +983,7 @@ def written(path: Path) -> bool:
     return path.exists() and path.read_text() != ""
 
 
-# An nginx that isn't a daemon takes itself for the new binary.
+# An nginx that isn't a daemon would take itself for the new binary.
 DAEMON = ("sh", "-c", '"$@" -g "daemon on;"; exec sleep 60', "sh")
 
 
@@ -989,7 +992,7 @@ def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:
     daemon = Nginx(root, shared, load=True, before=DAEMON)
     with started(daemon) as own:
         old = own.master()
-        # As long as the process that started it lives, nginx ignores the signal.
+        # nginx ignores the signal while the process that started it lives.
         launcher = Path(f"/proc/{own.process.pid}/comm")
         assert eventually(lambda: launcher.read_text() == "sleep\n", LONG)
 
@@ -1031,7 +1034,7 @@ def test_without_io_uring_nginx_goes_on(nginx: Nginx, shared: Path) -> None:
 
 @contextlib.contextmanager
 def traced(server: Nginx, *options: str) -> Iterator[Path]:
-    """What its worker's calls are, which can be read afterwards."""
+    """Trace the worker's calls with strace. The file can be read afterwards."""
     output = server.root / "calls"
     argv = [installed("strace", "strace"), "-f", "-o", str(output), *options]
     argv += ["-p", str(server.worker())]
@@ -1048,10 +1051,10 @@ def traced(server: Nginx, *options: str) -> Iterator[Path]:
 
 
 def calls(server: Nginx, target: str, rounds: int, n: int) -> float:
-    """System calls of the worker for each request, n of them in a turn."""
+    """Return the worker's system calls per request, with n requests in a turn."""
     with crowd(server, n) as many:
         burst(server, many, request(target))
-        # Threads of nginx' pool make theirs anew when they were stopped.
+        # After a stop, threads of nginx's pool repeat their futex calls.
         with traced(server, "-c", "-e", "trace=!futex") as output:
             for _ in range(rounds):
                 burst(server, many, request(target))
@@ -1061,7 +1064,7 @@ def calls(server: Nginx, target: str, rounds: int, n: int) -> float:
 
 
 def closes(server: Nginx, n: int) -> int:
-    """How many of n connections that end in a turn are closed by a plain call."""
+    """Return how many of n connections that end in a turn are closed by a plain call."""
     with crowd(server, n) as many, traced(server, "-e", "trace=close") as output:
         burst(server, many, request("/small", "GET", "Connection: close"))
         for connection in many:
@@ -1070,17 +1073,17 @@ def closes(server: Nginx, n: int) -> int:
 
 
 def test_what_a_request_costs(stock: Nginx, nginx: Nginx, keeping: Nginx) -> None:
-    """It is some 4 for a file and 3 for one that the cache has, with the log's."""
+    """A request takes about 4 calls, and 3 if the cache has the file, with the log's."""
     assert calls(stock, "/small", 3, 32) > 8
     assert calls(nginx, "/small", 3, 32) < 5
     assert calls(nginx, "/cached/small", 3, 32) < 4
     assert calls(keeping, "/small", 3, 32) < 5
 
 
-def test_filtered_contents_leave_as_nginx_sends_them(
-    stock: Nginx, nginx: Nginx
-) -> None:
-    """In the same pieces: one more that is small waits for the client's word."""
+def test_filtered_contents_are_sent_as_by_nginx(stock: Nginx, nginx: Nginx) -> None:
+    """In the same pieces: a further small one would wait for the client's
+    acknowledgement.
+    """
 
     def sendings(server: Nginx, ask: bytes) -> list[str]:
         with crowd(server, 1) as one:
@@ -1099,7 +1102,7 @@ def test_filtered_contents_leave_as_nginx_sends_them(
 
 
 def is_closing_a_socket(pid: int) -> bool:
-    """A tracer holds the process where it begins that call."""
+    """Has a tracer stopped the process at the start of close() of a socket?"""
     number, *words = Path(f"/proc/{pid}/syscall").read_text().split()
     if number != str(SYS_CLOSE):
         return False
@@ -1107,10 +1110,10 @@ def is_closing_a_socket(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
-def test_an_answer_is_not_lost_by_what_follows(
+def test_an_answer_is_not_lost_by_surplus_bytes(
     server: str, request: pytest.FixtureRequest
 ) -> None:
-    """A client that sends more than it may, while its connection is being closed."""
+    """The client sends surplus bytes while its connection is being closed."""
     one: Nginx = request.getfixturevalue(server)
     late = "inject=close:delay_enter=500000"
     with one.connect() as connection, traced(one, "-e", "trace=close", "-e", late):
@@ -1121,7 +1124,7 @@ def test_an_answer_is_not_lost_by_what_follows(
 
 
 def backend_of(server: Nginx) -> tuple[socket.socket, socket.socket]:
-    """What proxies a request, and its mirror."""
+    """Return the sockets of a proxied request and of its mirror."""
     found: dict[bool, socket.socket] = {}
     for _ in range(2):
         peer, _ = server.backend.accept()
@@ -1133,7 +1136,7 @@ def backend_of(server: Nginx) -> tuple[socket.socket, socket.socket]:
 def end_early(
     server: Nginx, many: list[Connection], also: Callable[[], None] = lambda: None
 ) -> Connection:
-    """A request of the last is ended in the turn in which all are answered."""
+    """End a request of the last connection in the turn that answers all others."""
     last = many.pop()
     last.send(request("/doomed/small"))
     proxied, mirrored = backend_of(server)
@@ -1155,7 +1158,9 @@ def end_early(
 def test_a_request_that_is_ended_early(
     server: str, request: pytest.FixtureRequest
 ) -> None:
-    """While its file is being opened, or after its answer was posted."""
+    """The request ends while its file is being opened, or after its response was
+    posted.
+    """
     one: Nginx = request.getfixturevalue(server)
     worker = one.worker()
     with crowd(one, 5) as many:
@@ -1172,8 +1177,8 @@ def test_a_request_that_is_ended_early(
     assert "exited on signal" not in one.errors()
 
 
-def test_an_answer_that_is_late_is_nobody_elses(keeping: Nginx) -> None:
-    """The kernel takes it when its request is over, and another has its socket."""
+def test_a_late_answer_reaches_no_other_client(keeping: Nginx) -> None:
+    """The kernel takes the response when the request is over and its socket is reused."""
     new: list[Connection] = []
 
     def connect() -> None:
@@ -1198,7 +1203,7 @@ def test_connections_that_end_together_are_closed_together(
     assert closes(keeping, 32) < 16
 
 
-def test_bad_directives_are_told(shared: Path) -> None:
+def test_bad_directives_are_reported(shared: Path) -> None:
     which = installed_one()
     config = shared / "bad.conf"
     for line in (
@@ -1218,7 +1223,7 @@ def test_bad_directives_are_told(shared: Path) -> None:
 
 
 def test_an_idle_worker_sleeps(nginx: Nginx) -> None:
-    """A worker that nobody asks sleeps."""
+    """The worker has no requests."""
     before = nginx.stats()["mode_switches"]
     time.sleep(0.3)
     assert nginx.stats()["mode_switches"] == before

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What an nginx with the module makes of a new connection's first bytes.
+"""How an nginx with the module handles the first bytes of a new connection.
 
 The module receives from a connection when it is accepted. Stock nginx, which waits
-for an event first, is the oracle: clients of both do the same, and have to get the
-same bytes and cause the same lines in the logs.
+for an event first, is the oracle. Clients of both do the same, get the same bytes,
+and cause the same lines in the logs.
 
 The worker is stopped while all clients connect and send their first bytes, so these
-are there when a connection is accepted. A client's later steps follow when the worker
-has handled the earlier ones.
+have arrived when a connection is accepted. A client's later steps follow when the
+worker has handled the earlier ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fixtures import PATIENCE, eventually
 from programs import Program, answers, at_once, children, free_port, started
 from test_nginx_module import Which, installed_one, make_files, stopped
 
-BUFFER = 1024  # bytes of the first receive
+BUFFER = 1024  # size of the first receive
 
 CONFIGURATION = """
 {load}
@@ -123,14 +123,14 @@ HUGE = 16 << 20
 
 
 class Nginx(Program):
-    """One worker; with the module, or as it is."""
+    """An nginx with one worker, with or without the module."""
 
     def __init__(
         self, root: Path, shared: Path, which: Which, load: bool, events: str
     ) -> None:
         root.mkdir(mode=0o755)
         self.root = root
-        # It accepts, by the kernel, and never answers.
+        # A server whose kernel accepts connections, and that never answers.
         self.silent = socket.create_server(("127.0.0.1", 0), backlog=64)
         ports: set[int] = set()
         while len(ports) < len(LISTENERS):
@@ -158,7 +158,7 @@ class Nginx(Program):
         self.silent.close()
 
     def fence(self) -> None:
-        """What was there to be handled has been handled."""
+        """Wait until the worker has handled all earlier events."""
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", self.ports["plain"])) as peer:
                 peer.settimeout(PATIENCE)
@@ -167,7 +167,7 @@ class Nginx(Program):
                     pass
 
     def nameless(self, text: str) -> str:
-        """Without the numbers by which two servers differ."""
+        """Replace the numbers in which two servers differ."""
         ports = {**self.ports, "silent": self.silent.getsockname()[1]}
         for name, port in ports.items():
             text = re.sub(rf"\b{port}\b", name, text)
@@ -176,7 +176,7 @@ class Nginx(Program):
     def logged(self) -> Counter[str]:
         lines = self.nameless((self.root / "access").read_text()).splitlines()
         for line in self.nameless((self.root / "errors").read_text()).splitlines():
-            # After the time, the process and the connection.
+            # The text behind the time, the process and the connection.
             found = re.search(r"\[(\w+)\] \d+#\d+: \*\d+ (.*)", line)
             if found:
                 lines.append(" ".join(found.groups()))
@@ -185,7 +185,7 @@ class Nginx(Program):
 
 @dataclass
 class Case:
-    """What a client does: bytes are sent, the words are what else."""
+    """A client's steps: bytes are sent, and words stand for other actions."""
 
     name: str
     port: str
@@ -204,7 +204,7 @@ def last(target: str, *headers: str, method: str = "GET") -> bytes:
 
 
 def long(target: str, size: int) -> bytes:
-    """A request of that many bytes."""
+    """A request of this many bytes."""
     bare = last(target, "X: ")
     return bare.replace(b"X: ", b"X: " + b"x" * (size - len(bare)))
 
@@ -217,7 +217,7 @@ def post(target: str, size: int, sent: int | None = None) -> bytes:
 CHUNKS = b"a\r\n0123456789\r\n" * 130 + b"0\r\n\r\n"
 CHUNKED = last("/body/chunked", "Transfer-Encoding: chunked", method="POST")
 PROXY = b"PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n"
-# The preface, no settings, and "GET /word" of stream 1; then a ping, and the end.
+# The preface, empty settings, and "GET /word" on stream 1; then a ping, and the end.
 GET = b"\x82\x86\x04\x05/word\x41\x04test"
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
 HTTP2_GET = struct.pack(">I", len(GET))[1:] + b"\x01\x05\0\0\0\1" + GET
@@ -261,7 +261,8 @@ CASES = [
     Case("unheard, end", "plain", [last("/unheard?30")], ["end"]),
     Case("late", "plain", [last("/late/small?31")]),
     Case("late again", "plain", [last("/late/small?31")]),
-    # The first is answered; the others wait for a minute, and leave before.
+    # The first request is answered. The others would wait for a minute, and leave
+    # before.
     Case("later", "plain", [last("/later/small?31")]),
     Case("later, gone", "plain", [last("/later/small?31")], ["end"]),
     Case("later and gone", "plain", [last("/later/small?31"), "end"]),
@@ -328,7 +329,7 @@ class Client:
                 self.do(step)
 
     def begin_tls(self) -> None:
-        """Send what a client can send before it hears of the server."""
+        """Send what a client can send before the server answers."""
         *before, self.inside = self.case.first
         context = ssl.create_default_context()
         context.check_hostname = False
@@ -352,7 +353,7 @@ class Client:
                 self.socket.close()
 
     def converse(self) -> None:
-        """The rest of a conversation by TLS."""
+        """The rest of a conversation over TLS."""
         done = False
         while True:
             try:
@@ -398,7 +399,7 @@ class Client:
 
 
 def frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Of HTTP/2: the types, the flags, and what isn't compressed."""
+    """Yield the types, flags, and uncompressed contents of HTTP/2 frames."""
     while data:
         size = int.from_bytes(data[:3], "big")
         kind, flags = data[3], data[4]
@@ -478,7 +479,7 @@ def different(theirs: list[object], ours: list[object]) -> str:
 
 
 def unlike(stock: Nginx, module: Nginx) -> list[str]:
-    """Lines that one of them logs, and not the other."""
+    """Return the lines that only one of them has logged."""
     theirs, ours = stock.logged(), module.logged()
     return [f"stock: {line}" for line in theirs - ours] + [
         f"module: {line}" for line in ours - theirs

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# tests/packages/install.sh DIR: in a clean root, installs the packages of DIR in an older
-# version, upgrades, uses, removes and purges them. The last line is "nothing is left".
-# It changes the system: only for a root that is then deleted.
+# tests/packages/install.sh DIR: in a clean root, install the packages of DIR in an older
+# version, upgrade, use, remove and purge them. The last line is "nothing is left". The
+# script changes the system, so it is only for a root that is then deleted.
 set -eu
 dir=$(cd "$1" && pwd)
 version=$(cat VERSION)
@@ -25,7 +25,7 @@ age() {
 	dpkg-deb --build "$work/tree" "$work" >/dev/null
 }
 
-# The version that all packages have to have, of which $1 is a part.
+# The version that all packages have to have; $1 is a prefix of it.
 use() {
 	for name in $names; do
 		# shellcheck disable=SC2016 # a format of dpkg-query
@@ -42,17 +42,17 @@ use() {
 	grep "flexsc/$1.*${kernel#linux-headers-}.*: installed" "$work/status"
 }
 
-# The names of the packages' files, without this tree and logs.
+# The names of all files, without this tree, temporary files, caches and logs.
 left() {
 	find / -xdev \( -path "$PWD" -o -path /tmp -o -path /var/cache -o -path /var/log \) \
 		-prune -o -iname '*flexsc*' -print
 }
 
-# No package may start a server.
+# This policy forbids packages to start servers.
 printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 chmod 755 /usr/sbin/policy-rc.d
 apt-get update
-# DKMS builds for kernels that have a folder and headers.
+# DKMS builds for each kernel that has a modules folder and headers.
 $install linux-headers-cloud-amd64 nginx-light
 
 names=''

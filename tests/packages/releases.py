@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The Debian packages, for each release: built twice, checked, installed, upgraded, used,
-removed and purged in a clean root. `scripts/test packages` runs this file.
+"""The Debian packages, for each release: built twice, checked, installed, upgraded,
+used, removed and purged in a clean root. `scripts/test packages` runs this file.
 
-Roots are unpacked from apt's mirror into build-test/RELEASE; scripts/root describes them.
+Roots are unpacked from apt's mirror into build-test/RELEASE; scripts/root describes
+them.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASES = ("bookworm", "trixie")
-LIMIT = 1400  # seconds, after which it hangs
+LIMIT = 1400  # seconds for a hang
 ARCHITECTURES = ("amd64", "all")
 
 
 def in_root(root: str, *command: str | Path, **env: str) -> str:
-    """Run a command in a release, or in its root of another name: RELEASE/NAME."""
+    """Run a command in a release's root, or in another root of the release:
+    RELEASE/NAME.
+    """
     done = subprocess.run(
         ["scripts/root", root, "--", *map(str, command)],
         cwd=ROOT,
@@ -44,10 +47,10 @@ def in_root(root: str, *command: str | Path, **env: str) -> str:
 @dataclass
 class Release:
     name: str
-    packages: Path  # the folder where they were built
+    packages: Path  # the folder where the packages were built
 
     def debs(self, folder: Path | None = None) -> dict[str, Path]:
-        """The packages by their names, without those of debug information."""
+        """Return the packages by their names, without those of debug information."""
         paths = (folder or self.packages).glob("*.deb")
         found = {path.name.partition("_")[0]: path for path in paths}
         return {k: v for k, v in found.items() if not k.endswith("-dbgsym")}
@@ -127,15 +130,15 @@ def same(a: Path, b: Path) -> bool:
     return a.read_bytes() == b.read_bytes()
 
 
-def test_they_are_installed_upgraded_removed_and_purged(release: Release) -> None:
+def test_packages_are_installed_upgraded_removed_and_purged(release: Release) -> None:
     clean = f"{release.name}/clean"
     shutil.rmtree(ROOT / "build-test" / clean / "root", ignore_errors=True)
     said = in_root(clean, "tests/packages/install.sh", release.packages)
     assert said.splitlines()[-1] == "nothing is left", said[-20_000:]
 
 
-def test_their_own_tests_pass(release: Release) -> None:
-    """In the root of the test before, which has apt's lists."""
+def test_the_packages_own_tests_pass(release: Release) -> None:
+    """Runs in the root of the previous test, which has apt's lists."""
     (source,) = release.packages.glob("*.dsc")
     install = "apt-get install --yes --no-install-recommends autopkgtest >/dev/null"
     debs = " ".join(map(str, release.debs().values()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The package flexsc-dkms: what is in it, and what installing it does.
+"""The package flexsc-dkms: its contents, and its installation.
 
-It is installed in a root of its own: an overlay over this one, in memory, in a
-mount namespace, of which nothing is left.
+The test installs it in a separate root: an overlay over this one, in memory, in a
+mount namespace, of which nothing remains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 300  # seconds, after which it hangs
+LIMIT = 300  # seconds for a hang
 VERSION = (ROOT / "VERSION").read_text().strip()
 HEADERS = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
 OPTIONS = (
@@ -26,7 +26,7 @@ OPTIONS = (
     "KPROBES_ON_FTRACE",
     "KALLSYMS_ALL",
 )
-# As kernels name themselves.
+# In the form of uname -r.
 BACKPORTED = ("6.12.9+bpo-arm64", "6.12.95+deb12-cloud-amd64")
 TRIED = ("6.1.0-56-cloud-amd64", "6.1.0-9-amd64", *BACKPORTED, "7.3.4+deb13-amd64")
 TRIED_ARM = BACKPORTED
@@ -37,7 +37,7 @@ UNTRIED = (
     *("6.12.95+deb12-rt-amd64", "7.0.0-1-amd64", "7.30.1+deb15-amd64"),
 )
 
-# $1: the package, $2: a kernel version, $3: what to do in the root.
+# $1: the package, $2: a kernel version, $3: commands to run in the root.
 IN_A_ROOT = """
 set -eu
 mount -t tmpfs -o size=1g tmpfs "$PWD"
@@ -63,7 +63,7 @@ dpkg -r flexsc-dkms
 echo "left: $(find /lib/modules /var/lib/dkms -name '*flexsc*')"
 """
 
-# What dkms says of kernels that don't exist: 77 if the module isn't for them.
+# dkms's status for kernels that don't exist: 77 if the module excludes them.
 EXCLUDES = """
 dpkg --unpack /tmp/flexsc.deb
 dkms add -m flexsc -v {version}
@@ -113,7 +113,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_a_root(package: Path, tmp_path: Path, script: str) -> dict[str, str]:
-    """Lines "name: value" of what the script says."""
+    """Return the lines "name: value" of the script's output."""
     if os.getuid() != 0:
         pytest.skip("needs root, to make a root file system")
     if not shutil.which("dkms") or not HEADERS:
@@ -132,7 +132,7 @@ def in_a_root(package: Path, tmp_path: Path, script: str) -> dict[str, str]:
         timeout=LIMIT,
     )
     if done.returncode and re.search(r"^(mount|unshare): ", done.stdout, re.MULTILINE):
-        pytest.skip(f"no root of its own here: {done.stdout.strip()}")
+        pytest.skip(f"can't create a separate root here: {done.stdout.strip()}")
     assert done.returncode == 0, done.stdout
     found = dict(re.findall(r"^(\S+): ?(.*)$", done.stdout, re.MULTILINE))
     return {**found, "kernel": version}
@@ -185,7 +185,7 @@ def test_kernels_that_the_module_is_not_for_are_excluded(
         assert found[name] == "77", name
     for name in (*TRIED, *UNTRIED):
         assert (found[f"{name}-arm"] == "77") == (name not in TRIED_ARM), name
-    # There is nothing to build it with; but for that it would be.
+    # The build fails without headers, but the kernel isn't excluded.
     for name in TRIED:
         assert found[name] not in ("0", "77"), name
 
@@ -201,7 +201,7 @@ def test_dkms_and_the_documents_name_the_same_kernels() -> None:
     assert f"(Linux {', '.join(named)})" in (ROOT / "debian/control").read_text()
 
 
-def test_what_dkms_no_longer_knows_is_not_said(package: Path) -> None:
+def test_obsolete_dkms_settings_are_absent(package: Path) -> None:
     assert not re.search(
         r"^CLEAN=", (ROOT / "debian/flexsc-dkms.dkms").read_text(), re.MULTILINE
     )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """debian/ agrees with the rest of the tree. Building the packages takes long, so only
-`scripts/test packages` does, with releases.py; this finds what changes forget."""
+`scripts/test packages` does that, with releases.py. This test finds what a change
+has forgotten.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from fixtures import command
 ROOT = Path(__file__).resolve().parents[2]
 DEBIAN = ROOT / "debian"
 BUILD = Path(command()).resolve().parents[1]
-# What their lists name is of the sources, and setuptools'.
+# Their lists name files of the sources, and of setuptools.
 NOT_OF_MESON = ("flexsc-dkms", "flexsc-doc", "python3-flexsc")
 
 
 def fields(name: str) -> list[dict[str, str]]:
-    """The paragraphs of a file in Debian's form."""
+    """Return the paragraphs of a file in Debian's format."""
     found = []
     for paragraph in (DEBIAN / name).read_text().strip().split("\n\n"):
         parts = re.findall(r"^(\S+): ?(.*(?:\n[ \t].*)*)$", paragraph, re.MULTILINE)
@@ -44,7 +46,7 @@ def introspected(what: str) -> dict[str, object]:
 
 
 def installed() -> list[str]:
-    """All files and folders that Meson installs, as /usr has them."""
+    """Return the files and folders that Meson installs, as paths below /usr."""
     prefix = str(introspected("buildoptions")["prefix"])
     paths = [str(path) for path in introspected("installed").values()]
     assert all(path.startswith(f"{prefix}/") for path in paths)
@@ -52,7 +54,7 @@ def installed() -> list[str]:
 
 
 def patterns() -> dict[str, str]:
-    """What the packages' lists name, and the packages."""
+    """Return the patterns of the packages' lists, with their packages."""
     found = {}
     for path in DEBIAN.glob("*.install"):
         if path.stem not in NOT_OF_MESON:
@@ -63,7 +65,7 @@ def patterns() -> dict[str, str]:
 
 
 def covers(pattern: str, path: str) -> bool:
-    """Does the pattern name the path, or a folder that contains it?"""
+    """Does the pattern match the path, or a folder that contains it?"""
     parts = path.split("/")[: pattern.count("/") + 1]
     names = pattern.split("/")
     return len(parts) == len(names) and all(map(fnmatchcase, parts, names))
@@ -73,7 +75,7 @@ def test_each_installed_file_is_in_one_package() -> None:
     lists = patterns()
     for path in installed():
         owners = {lists[pattern] for pattern in lists if covers(pattern, path)}
-        # Or the path is a folder, of which a list names a part.
+        # Or the path is a folder, and a list names a part of it.
         parts = any(pattern.startswith(f"{path}/") for pattern in lists)
         assert len(owners) == 1 or (parts and not owners), f"{path}: {owners}"
 
@@ -124,7 +126,7 @@ def test_the_copyright_file_has_each_file_s_license() -> None:
     for line in done.stdout.splitlines():
         path, _, text = line.partition(":")
         (name,) = re.findall(r"Identifier: (.*?)(?: \*/| -->)?$", text)
-        # The last paragraph that matches counts.
+        # The last matching paragraph applies.
         found = [
             one["License"].split("\n")[0]
             for one in names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What flexsc serve answers: files, parts, folders, and why not."""
+"""The responses of flexsc serve: files, ranges, folders, and errors."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_bodies_are_skipped(server: Server, body: bytes) -> None:
         assert client.ask("/folder/").body == b"index"
 
 
-# Parts and conditions
+# Ranges and conditions
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_conditions(server: Server) -> None:
 def test_the_date_of_this_second_is_no_strong_validator(
     start: Start, tmp_path: Path
 ) -> None:
-    """The file may change once more under the same date (RFC 9110, 8.8.2.2)."""
+    """The file may change once more with the same date (RFC 9110, 8.8.2.2)."""
     file = tmp_path / "file"
     file.write_text("hello")
     part = {"Range": "bytes=0-1"}
@@ -246,7 +246,7 @@ EMPTY = {"bytes=-5": 200, "bytes=0-": 200, "bytes=0-9": 200, "bytes=3-": 416}
 def test_the_first_bytes_of_an_empty_file_are_all_of_it(
     start: Start, tree: Path, tmp_path: Path
 ) -> None:
-    """As nginx answers: Content-Range can't describe a part without bytes."""
+    """nginx answers so, too: Content-Range can't describe an empty range."""
     with started(NginxFiles(tree, tmp_path)) as nginx:
         for port in (start().port, nginx.port):
             with Client(port) as client:
@@ -258,7 +258,7 @@ def test_the_first_bytes_of_an_empty_file_are_all_of_it(
 
 
 class NginxFiles(Program):
-    """nginx, which serves the same files."""
+    """An nginx that serves the same files."""
 
     def __init__(self, tree: Path, folder: Path) -> None:
         self.port = free_port()
@@ -282,7 +282,7 @@ class NginxFiles(Program):
 
 
 # RFC 9110, section 13.2.2: the headers of a request, and its status. TAG and DATE are
-# the file's own. The last word of a row says that nginx differs.
+# those of the file. The last word of a row marks rows in which nginx differs.
 PART = "Range: bytes=0-1"
 PAST = "Sun, 06 Nov 1994 08:49:37 GMT"
 FUTURE = "Fri, 01 Jan 2100 00:00:00 GMT"
@@ -358,7 +358,7 @@ CONDITIONS: list[tuple[int, list[str], str]] = [
 
 
 def conditional(port: int, method: str) -> list[int]:
-    """The status of each row."""
+    """Return the status of each row."""
     with Client(port) as client:
         headers = client.ask("/hello.txt").headers
     statuses = []
@@ -376,7 +376,7 @@ def without_ranges(status: int) -> int:
     return 200 if status in (206, 416) else status
 
 
-def test_conditions_are_looked_at_in_order(server: Server) -> None:
+def test_conditions_are_evaluated_in_order(server: Server) -> None:
     asked = [lines for _, lines, _ in CONDITIONS]
     expected = [status for status, _, _ in CONDITIONS]
     got = conditional(server.port, "GET")
@@ -386,7 +386,7 @@ def test_conditions_are_looked_at_in_order(server: Server) -> None:
 
 
 def test_conditions_are_nginx_own(tree: Path, tmp_path: Path) -> None:
-    """The table has what nginx does, but where it says so."""
+    """The table has nginx's results, except in rows that it marks."""
     with started(NginxFiles(tree, tmp_path)) as nginx:
         got = conditional(nginx.port, "GET")
     wrong = [
@@ -467,7 +467,7 @@ def test_a_listing_of_1000_files(server: Server) -> None:
     assert names == [f"file-{i:04}" for i in range(1000)]
 
 
-def test_an_index_that_is_a_folder_is_none(server: Server) -> None:
+def test_a_folder_named_index_is_listed(server: Server) -> None:
     assert 'href="./index.html/"' in server.get("/odd/").body.decode()
 
 
@@ -478,7 +478,7 @@ def test_the_root_is_listed(server: Server) -> None:
     assert "../" not in text
 
 
-# What is refused
+# Refused requests
 
 
 @pytest.mark.parametrize(
@@ -555,7 +555,9 @@ def test_other_methods_are_refused(server: Server, method: str) -> None:
         (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: x\r\n" * 5000 + b"\r\n", 431),
     ],
 )
-def test_bad_requests_are_told_why(server: Server, data: bytes, status: int) -> None:
+def test_bad_requests_get_the_right_status(
+    server: Server, data: bytes, status: int
+) -> None:
     with server.client() as client:
         client.send(data)
         answer = client.read()
@@ -574,7 +576,8 @@ def test_the_limits_are_options(start: Start) -> None:
         client.send(b"0123456789")
         assert client.read().status == 200
     assert server.get("/hello.txt", X="x" * 300).status == 431
-    # Empty lines before a request are no part of it, however they come.
+    # Empty lines before a request don't count, whether they arrive together with it or
+    # not.
     head = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\nX: "
     head += b"x" * (300 - len(head) - 4) + b"\r\n\r\n"
     with server.client() as client:
@@ -593,7 +596,7 @@ def test_a_long_head_within_the_limit(server: Server) -> None:
         assert client.ask("/hello.txt").body == HELLO
 
 
-def test_a_body_that_waits_for_leave_gets_an_answer(server: Server) -> None:
+def test_a_body_that_waits_for_100_continue_gets_an_answer(server: Server) -> None:
     data = b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
     answer = server.talk(b"POST / HTTP/1.1\r\nHost: a\r\n" + data)
     assert (answer.status, answer.headers["connection"]) == (405, "close")

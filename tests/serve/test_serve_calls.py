@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""System calls per request of `flexsc serve`, as docs/explanation/results.md lists them.
+"""System calls per request of `flexsc serve`, as in docs/explanation/results.md.
 
-The counts don't depend on how fast or how busy the machine is.
+The counts don't depend on the speed or the load of the machine.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from fixtures import Client, Server, Start, command, eventually, request
 
 CLIENTS = 128
 ROUNDS = 5
-# A client that the machine keeps from reading costs a turn more, so the least counts.
+# If the machine delays a client, the server makes an additional turn, so the minimum
+# counts.
 TRIES = 3
 
 
 def stats(server: Server) -> dict[str, int]:
-    """The counters of its one loop."""
+    """Return the counters of the server's single loop."""
     done = subprocess.run(
         [command(), "stat", str(server.process.pid)],
         capture_output=True,
@@ -39,7 +40,7 @@ def stats(server: Server) -> dict[str, int]:
 
 
 def ask_all(server: Server, clients: list[Client], target: str) -> None:
-    """All requests are there when the server looks: they are one batch."""
+    """Send all requests before the server reads any of them: they form one batch."""
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
         for client in clients:
@@ -51,7 +52,7 @@ def ask_all(server: Server, clients: list[Client], target: str) -> None:
 
 
 def cost(server: Server, target: str) -> dict[str, float]:
-    """What the counters say of one request, where the machine disturbed least."""
+    """Return the counters per request, for the try that was disturbed least."""
     found = [cost_once(server, target) for _ in range(TRIES)]
     return min(found, key=lambda counts: counts["mode_switches"])
 
@@ -77,7 +78,7 @@ def sized(tree: Path) -> Path:
     return tree
 
 
-# What io_uring makes of calls. Where it doesn't work the fixture says so.
+# The counts of io_uring. If it doesn't work, the fixture skips the test.
 by_uring = pytest.mark.parametrize("engine", ["uring"], indirect=True)
 
 
@@ -94,7 +95,7 @@ def test_opening_a_file_each_time_takes_one_mode_switch(
 
 @by_uring
 def test_a_file_that_is_kept_open_takes_none(start: Start, sized: Path) -> None:
-    # The cache looks again once a second.
+    # The cache checks the file again once a second.
     found = cost(start("--cache", "10"), "/1k")
     assert found["by_thread"] == 0
     assert found["mode_switches"] <= 0.15
@@ -121,12 +122,15 @@ def test_mode_switches_are_what_the_kernel_sees(
         with server.client() as client:
             assert client.ask("/1k").status == 200
             counted, seen = stats(server)["mode_switches"], calls(listed)
-            # So many that what sleeping threads haven't told of hardly counts.
+            # So many requests that the counts which sleeping threads haven't published
+            # hardly matter.
             for _ in range(300):
                 assert client.ask("/1k").status == 200
 
             def differ() -> float:
-                """By how much: a thread that sleeps hasn't told of that yet."""
+                """Return the difference: a sleeping thread hasn't published its last
+                counts yet.
+                """
                 now = stats(server)["mode_switches"] - counted
                 return abs(now / (calls(listed) - seen) - 1)
 
@@ -137,6 +141,8 @@ def test_mode_switches_are_what_the_kernel_sees(
 
 
 def calls(listed: Path) -> int:
-    """Each is a line when it returns, or when another thread's comes between."""
+    """strace prints a line when a call returns, or when another thread's call
+    intervenes.
+    """
     lines = listed.read_text(encoding="utf-8").splitlines()
     return sum("(" in line and "resumed" not in line for line in lines)

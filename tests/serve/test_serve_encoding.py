@@ -12,13 +12,13 @@ import pytest
 from filters import forbidden
 from fixtures import Response, Server, Start, eventually, request
 
-OPENAT2 = 437  # the same number everywhere
+OPENAT2 = 437  # the same port everywhere
 TEXT = "text/javascript", "application/javascript"
 
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The contents say which file it is: no client here decompresses."""
+    """The contents identify the file: no client here decompresses."""
     base = tmp_path_factory.mktemp("packed")
     (base / "secret").write_text("secret")
     root = base / "root"
@@ -52,7 +52,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 OPTIONS = ("--precompressed", "--cache-control", "max-age=60, public")
 
-# Accept-Encoding, and what gets it, of gzip and br.
+# Values of Accept-Encoding, and the encoding that they select, of gzip and br.
 ACCEPTED: list[tuple[list[str], str]] = [
     ([], ""),
     ([""], ""),
@@ -92,7 +92,7 @@ ACCEPTED: list[tuple[list[str], str]] = [
     (["br;q=1;q=1"], ""),
     (["br q=1"], ""),
     (["br;q=, gzip"], "gz"),
-    # Not names of encodings.
+    # Names that only resemble encodings.
     (["brr, gzipp, b, g, xgzip"], ""),
     ([",,,"], ""),
     ([" , br , "], "br"),
@@ -120,7 +120,7 @@ def test_the_client_chooses_the_encoding(
 ) -> None:
     server = start(*OPTIONS, "--cache", cache, root=packed)
     got = []
-    # The second time from the cache.
+    # The second request is answered from the cache.
     for values, _ in ACCEPTED * 2:
         answer = ask(server, "/both.js", values)
         assert answer.status == 200
@@ -136,7 +136,7 @@ def test_the_client_chooses_the_encoding(
 
 ALL = ["gzip, br"]
 
-# What a client that accepts both gets.
+# The responses for a client that accepts both.
 FOUND = [
     ("/both.js", 200, b"both.js.br", "br"),
     ("/gz.js", 200, b"gz.js.gz", "gzip"),
@@ -177,7 +177,7 @@ def test_compressed_files_are_found(
         assert b"secret" not in answer.body
         head = ask(server, target, ALL, "HEAD")
         assert {**head.headers, "date": ""} == {**answer.headers, "date": ""}
-    # Without the plain file, and for clients that accept nothing.
+    # Clients that accept no encoding don't get the compressed file instead.
     assert ask(server, "/only.js", []).status == 404
     assert ask(server, "/folder/", []).body == b"index"
     assert server.stop() == 0
@@ -228,7 +228,8 @@ def test_the_cache_notices_new_and_lost_compressed_files(
             return client.ask("/file", Accept_Encoding="gzip, br").body
 
         assert body() == b"plain"
-        # Each change takes as long as the cache doesn't look at a name again.
+        # The cache doesn't check a name again for some time, so each change takes as
+        # long.
         for kind in ("gz", "br"):
             (root / f"file.{kind}").write_text(kind)
         assert eventually(lambda: body() == b"br")

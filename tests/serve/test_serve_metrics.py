@@ -16,7 +16,7 @@ from fixtures import PATIENCE, Client, Server, Start, command, eventually, reque
 
 
 def place(server: Server) -> int:
-    """The port of the metrics."""
+    """Return the port of the metrics."""
     (line,) = (one for one in server.messages if one.startswith("metrics on "))
     found = re.fullmatch(r"metrics on http://\S+:(\d+)/metrics", line)
     assert found
@@ -45,7 +45,7 @@ def test_requests_bytes_and_clients_are_counted(start: Start, engine: str) -> No
         assert client.ask("/folder").status == 301
 
         def counted() -> bool:
-            """An answer is counted when it has been sent."""
+            """A response counts when it has been sent."""
             return scrape(server)['flexsc_serve_responses_total{code="3xx"}'] == 1
 
         assert eventually(counted)
@@ -110,14 +110,14 @@ def test_bad_requests_for_metrics(start: Start) -> None:
         assert client.read().status == 200
 
 
-def test_a_stuck_client_of_the_metrics_is_left(start: Start) -> None:
+def test_a_stuck_client_of_the_metrics_is_dropped(start: Start) -> None:
     server = start("--metrics", "0")
     with Client(place(server)) as silent:
         begun = time.monotonic()
         assert scrape(server)
         assert time.monotonic() - begun > 1
         assert silent.closed()
-    # One whose turn it is doesn't delay the end.
+    # A client that is being served doesn't delay the server's end.
     with Client(place(server)), Client(place(server)):
         begun = time.monotonic()
         assert server.stop() == 0

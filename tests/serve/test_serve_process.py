@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve as a process: its clients' bad habits, shortages, the log, its
-options and its end.
+"""flexsc serve as a process: misbehaving clients, shortages, the log, its options and
+its end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pytest
 from filters import KILL, forbidden
 from fixtures import PATIENCE, Client, Server, Start, command, eventually, request
 
-BUSY_S = 30  # for hundreds of clients; one by one they would take minutes
+BUSY_S = 30  # for hundreds of clients: one after the other would take minutes
 HELLO = bytes(range(256)) * 4
 
 
@@ -46,7 +46,7 @@ def test_a_slow_request_times_out(start: Start) -> None:
         assert client.closed()
 
 
-def test_an_idle_client_is_left_silently(start: Start) -> None:
+def test_an_idle_client_is_dropped_silently(start: Start) -> None:
     server = start("--timeout", "1")
     with server.client() as fresh, server.client() as used:
         used.ask("/hello.txt")
@@ -55,7 +55,7 @@ def test_an_idle_client_is_left_silently(start: Start) -> None:
     assert eventually(lambda: server.get("/hello.txt").status == 200)
 
 
-def test_a_stuck_client_is_left(start: Start) -> None:
+def test_a_stuck_client_is_dropped(start: Start) -> None:
     server = start("--timeout", "1")
     before = server.descriptors()
     with server.client(receive_buffer=4096) as client:
@@ -84,7 +84,7 @@ def test_clients_may_vanish(start: Start) -> None:
     assert server.stop() == 0
 
 
-# Ends
+# Termination
 
 
 def test_sigterm_lets_a_transfer_finish(start: Start, tree: Path) -> None:
@@ -101,7 +101,7 @@ def test_sigterm_lets_a_transfer_finish(start: Start, tree: Path) -> None:
     assert server.wait() == 0
 
 
-def test_nobody_is_accepted_after_sigterm(start: Start) -> None:
+def test_no_client_is_accepted_after_sigterm(start: Start) -> None:
     server = start()
     with server.client(receive_buffer=4096) as client:
         client.send(request("/big"))
@@ -175,14 +175,16 @@ def test_few_descriptors_from_the_start(start: Start) -> None:
 
 
 def answers(client: Client) -> bool:
-    """Is it served? Otherwise it was told 503, or dropped for others."""
+    """Did the server answer? Otherwise it has sent 503, or dropped the client for
+    others.
+    """
     try:
         return client.read().status == 200
     except (EOFError, ConnectionError):
         return False
 
 
-def test_too_many_clients_are_told(start: Start) -> None:
+def test_too_many_clients_get_503(start: Start) -> None:
     server = start("--max-connections", "2")
     with (
         server.client(receive_buffer=4096) as one,
@@ -205,13 +207,13 @@ def test_silent_clients_make_room(start: Start) -> None:
         assert time.monotonic() - begun > 0.5
         assert answers_now(server)
         assert one.closed()
-        # The next two found the place of the one that was answered.
+        # The next two clients got the place of the one that was answered.
         two.send(request("/hello.txt"))
         assert two.read().status == 200
 
 
 def test_an_idle_client_makes_room_behind_a_new_one(start: Start) -> None:
-    """A client that has just connected keeps its place, and doesn't hide others."""
+    """A new client keeps its place, and doesn't protect older ones."""
     server = start("--max-connections", "2")
     with server.client() as new, server.client() as old:
         assert old.ask("/hello.txt").status == 200
@@ -222,7 +224,7 @@ def test_an_idle_client_makes_room_behind_a_new_one(start: Start) -> None:
 
 
 def test_a_full_server_refuses_many_at_once(start: Start) -> None:
-    """It waits for no client that it has refused, whether that sends or not."""
+    """The server doesn't wait for refused clients, whether they send or not."""
     server = start("--max-connections", "1")
     with contextlib.ExitStack() as stack:
         busy = stack.enter_context(server.client(receive_buffer=4096))
@@ -239,8 +241,8 @@ def test_a_full_server_refuses_many_at_once(start: Start) -> None:
         assert time.monotonic() - begun < BUSY_S
 
 
-def test_many_clients_that_stay_are_all_answered(start: Start) -> None:
-    """With so few descriptors that all but one of them can't be served at a time."""
+def test_many_permanent_clients_are_all_answered(start: Start) -> None:
+    """The descriptors don't suffice to serve more than one of them at a time."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
@@ -267,12 +269,12 @@ def test_an_idle_client_makes_room(start: Start) -> None:
     server = start("--max-connections", "1")
     with server.client() as old:
         assert old.ask("/hello.txt").status == 200
-        # It may take the server a moment to notice that all is sent.
+        # The server may need a moment to detect that all bytes are sent.
         assert eventually(lambda: server.get("/hello.txt").status == 200)
         assert old.closed()
 
 
-def test_cores_that_io_uring_does_not_use_are_told(start: Start, engine: str) -> None:
+def test_unused_cores_are_reported_with_io_uring(start: Start, engine: str) -> None:
     server = start("--cores", "0")
     told = [line for line in server.messages if line.startswith("flexsc: --cores 0: ")]
     assert len(told) == (engine == "uring")
@@ -336,7 +338,7 @@ def test_no_line_is_lost_when_the_log_is_renamed(
             assert eventually(lambda had=had: sum(asked) > had + 100)
             log.rename(tmp_path / f"log.{i}")
             server.process.send_signal(signo)
-            # Each worker opens it; the lines of both are in one of the files.
+            # Each worker opens the new file. The lines of both are in one of the files.
             assert eventually(lambda: log.exists() and log.stat().st_size > 0)
     finally:
         over.set()
@@ -364,7 +366,7 @@ def test_a_log_that_cannot_be_reopened_goes_on(start: Start, tmp_path: Path) -> 
 
 
 def test_a_renamed_log_is_closed(start: Start, tmp_path: Path) -> None:
-    """Also by workers without requests; else the file keeps its blocks."""
+    """Workers without requests close it, too. Otherwise the file would keep its blocks."""
     log = tmp_path / "log"
     server = start("--log", str(log), "--loops", "3")
 
@@ -426,7 +428,7 @@ def test_the_cache_notices_changes(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_kept_file_that_shrinks_breaks_off(start: Start, tmp_path: Path) -> None:
-    """It is sent from a mapping, of which a part has no file behind it then."""
+    """The server sends from a mapping, a part of which then has no file behind it."""
     root = tmp_path / "root"
     root.mkdir()
     (root / "file").write_bytes(bytes(30000))
@@ -438,7 +440,7 @@ def test_a_kept_file_that_shrinks_breaks_off(start: Start, tmp_path: Path) -> No
     os.truncate(root / "file", 5000)
 
     def is_whole_again() -> bool:
-        """Until the cache looks at the file again, each answer breaks off."""
+        """Until the cache checks the file again, each response breaks off."""
         with contextlib.suppress(EOFError):
             assert server.get("/file").body == bytes(5000)
             return True
@@ -479,7 +481,7 @@ def test_two_loops(start: Start) -> None:
 
 
 IO_URING_SETUP = 425
-# As a container forbids it, and as systemd's SystemCallFilter= does.
+# Containers forbid it like the first, and systemd's SystemCallFilter= like the second.
 REFUSED = forbidden(IO_URING_SETUP, errno.EPERM)
 KILLED = forbidden(IO_URING_SETUP, action=KILL)
 
@@ -533,7 +535,7 @@ def test_wrong_command_lines(options: tuple[str, ...], status: int, word: str) -
     assert run.stderr.count("\n") == 1
 
 
-def test_a_taken_port_is_told(server: Server, tree: Path) -> None:
+def test_a_used_port_is_reported(server: Server, tree: Path) -> None:
     run = subprocess.run(
         [command(), "serve", str(tree), "-p", str(server.port)],
         capture_output=True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve where openat2() is forbidden or unknown: it serves the same files."""
+"""If openat2() is forbidden or unknown, flexsc serve serves the same files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from filters import forbidden
 from fixtures import Client, Server, Start, eventually
 
-OPENAT2 = 437  # the same number everywhere
+OPENAT2 = 437  # the same port everywhere
 
 LINKS = {
     "to-file": "a/b/file",
@@ -84,11 +84,11 @@ def test_files_are_opened_without_openat2(
     assert statuses["to-file"] == statuses["a/b/up-down"] == 200
     assert statuses["a/b/out"] == statuses["absolute"] == 403
     told = [line for line in server.messages if "openat2() doesn't work" in line]
-    # io_uring isn't filtered.
+    # The filter doesn't affect io_uring.
     assert len(told) == (engine != "uring")
 
 
-# Without end: the folder has the name, then the link has it.
+# In an endless loop, the name is that of the folder, and then that of the link.
 CHANGER = """
 import os
 while True:
@@ -101,7 +101,7 @@ while True:
 def test_nothing_outside_is_opened_while_names_change(
     start: Start, tmp_path: Path
 ) -> None:
-    """A folder and a link that leads out have one name by turns."""
+    """A folder, and a link that leads outside, have the same name alternately."""
     root = tmp_path / "root"
     (root / "folder").mkdir(parents=True)
     (root / "folder/file").write_text("inside")

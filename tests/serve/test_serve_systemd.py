@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve under a service manager, whose protocols the tests speak."""
+"""flexsc serve under a service manager. The tests speak the manager's protocols."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fixtures import PATIENCE, Client, Server, command, eventually, request
 
 HELLO = bytes(range(256)) * 4
 
-# Become the program that argv names, with the sockets from descriptor 3 on.
+# Executes the program in argv, with the sockets from descriptor 3 on.
 WRAPPER = """
 import os, sys
 passed = [int(word) for word in sys.argv[1].split(",") if word]
@@ -38,13 +38,13 @@ Activate = Callable[..., Server]
 
 @pytest.fixture
 def activate(engine: str, tree: Path) -> Iterator[Activate]:
-    """Start servers with passed sockets; they end with the test."""
+    """Start servers with passed sockets. They end with the test."""
     with contextlib.ExitStack() as stack:
 
         def start_one(
             sockets: list[socket.socket], *options: str, **env: str
         ) -> Server:
-            # Duplicates, above the numbers that they get.
+            # First duplicate the sockets to numbers above those that they get.
             how = fcntl.F_DUPFD_CLOEXEC
             high = [fcntl.fcntl(one.fileno(), how, 200) for one in sockets]
             wrapper = [sys.executable, "-c", WRAPPER, ",".join(map(str, high))]
@@ -68,7 +68,7 @@ def activate(engine: str, tree: Path) -> Iterator[Activate]:
 
 
 def listening() -> socket.socket:
-    """As systemd makes it: accept() doesn't wait."""
+    """A socket as created by systemd: accept() doesn't wait."""
     found = socket.create_server(("127.0.0.1", 0), backlog=1024)
     found.setblocking(False)
     return found
@@ -104,7 +104,7 @@ def test_a_passed_socket_is_served_and_left_open(activate: Activate) -> None:
 
 
 def test_a_restart_loses_no_request(activate: Activate) -> None:
-    """Each request has a connection of its own, and waits while there is no server."""
+    """Each request uses a new connection, and waits while there is no server."""
     over = threading.Event()
     failed: list[Exception] = []
     asked = [0] * 3
@@ -179,7 +179,7 @@ def test_each_socket_needs_a_loop(activate: Activate) -> None:
 
 
 def test_a_local_socket(activate: Activate, tmp_path: Path) -> None:
-    """Behind a proxy on the same machine."""
+    """For a proxy on the same machine."""
     path, log = tmp_path / "socket", tmp_path / "log"
     with socket.socket(socket.AF_UNIX) as passed, listening() as other:
         passed.bind(str(path))
@@ -198,7 +198,9 @@ def test_a_local_socket(activate: Activate, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "env", [{"LISTEN_PID": "1"}, {"LISTEN_FDS": "junk"}, {"LISTEN_FDS": "-1"}]
 )
-def test_sockets_of_others_are_ignored(activate: Activate, env: dict[str, str]) -> None:
+def test_sockets_for_other_processes_are_ignored(
+    activate: Activate, env: dict[str, str]
+) -> None:
     with listening() as passed:
         server = activate([passed], **env)
         assert server.port != port(passed)
@@ -272,7 +274,7 @@ def test_the_manager_is_notified(
             assert words[1].startswith("MONOTONIC_USEC=")
             assert int(words[1].partition("=")[2]) >= asked
             assert manager.recv(4096) == b"READY=1"
-            # All loops have left the old file; closing it was posted before.
+            # All loops have left the old file. Its close was posted before.
             assert log.exists()
             assert eventually(lambda i=i: not opened(server, f"log.{i}"))
         server.process.terminate()
@@ -311,7 +313,7 @@ def test_many_signals_end_as_ready(
         reader.start()
         for _ in range(200):
             server.process.send_signal(signal.SIGUSR1)
-        # The signals that came last are one more round.
+        # The last signals cause one more round.
         log.unlink()
         server.process.send_signal(signal.SIGUSR1)
         assert eventually(lambda: log.exists() and states[-1] == "READY=1")
@@ -328,7 +330,7 @@ def test_many_signals_end_as_ready(
 
 
 @pytest.mark.parametrize("name", ["/none/notify", "/" + "x" * 200, "vsock:2:1"])
-def test_a_manager_out_of_reach_stops_nothing(tree: Path, name: str) -> None:
+def test_an_unreachable_manager_stops_nothing(tree: Path, name: str) -> None:
     server = Server(tree, env={"NOTIFY_SOCKET": name})
     try:
         assert server.get("/hello.txt").body == HELLO
@@ -369,12 +371,12 @@ def complaints(units: Path) -> list[str]:
     return [line for line in done.stderr.splitlines() if "flexsc" in line]
 
 
-def test_systemd_understands_the_units(units: Path) -> None:
+def test_systemd_accepts_the_units(units: Path) -> None:
     if not os.access("/usr/bin/systemd-analyze", os.X_OK):
         pytest.skip("no systemd-analyze: install systemd")
     service = units / "flexsc-serve.service"
     text = service.read_text()
-    # The oracle: what is wrong is reported.
+    # The oracle: systemd-analyze reports an error.
     service.write_text(text.replace(command(), "/none/flexsc"))
     if not complaints(units):
         pytest.skip("systemd-analyze doesn't work here")
@@ -389,7 +391,7 @@ def test_the_unit_is_hardened(units: Path) -> None:
     words = ("security", "--offline=yes", "--no-pager")
     done = analyze(units, *words, "--threshold=10", service)
     assert done.returncode == 0, done.stdout + done.stderr
-    # In tenths; without settings it is 96.
+    # In tenths. Without settings the exposure is 96.
     assert "Overall exposure level" in done.stdout, done.stdout
     done = analyze(units, *words, "--threshold=0", service)
     assert done.returncode != 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The documentation site: all links lead somewhere inside it, it shows nothing from
-outside, and a browser opens and searches it without a network."""
+"""The documentation site: all links lead to existing targets inside it, it shows
+nothing from outside, and a browser opens and searches it without a network.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def site() -> Path:
 
 
 def wrong(path: Path, texts: dict[Path, str]) -> Iterator[str]:
-    """A page's references without a target, and those to outside that it shows."""
+    """Yield a page's references without a target, and shown references to the outside."""
     for tag, found in re.findall(r'<(\w+)\b[^>]*? (?:href|src)="(.*?)"', texts[path]):
         url = urlsplit(html.unescape(found))
         target = (path.parent / unquote(url.path)).resolve() if url.path else path
@@ -42,13 +43,13 @@ def wrong(path: Path, texts: dict[Path, str]) -> Iterator[str]:
             yield f"{path.name}: no such target: {found}"
 
 
-def test_links_lead_somewhere_and_nothing_outside_is_shown(site: Path) -> None:
+def test_links_have_targets_and_nothing_outside_is_shown(site: Path) -> None:
     texts = {path: path.read_text() for path in site.resolve().rglob("*.html")}
     assert [one for path in texts for one in wrong(path, texts)] == []
     styles = [path.read_text() for path in site.rglob("*.css")]
     assert styles
     assert not [s for s in styles if re.search(r"(url\(|@import)\W*(http|//)", s)]
-    # Nothing lists the sources, so none may be missing.
+    # The sources are found by their names, so the index must link every one of them.
     index = texts[site.resolve() / "index.html"]
     sources = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "man").glob("*.md")]
     names = [path.relative_to(ROOT).with_suffix(".html") for path in sources]
@@ -83,7 +84,7 @@ def test_a_browser_shows_it(url: str, text: str, site: Path) -> None:
     browser = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if not browser:
         pytest.skip("no chromium")
-    # Time passes as fast as the page's scripts allow, and no name has an address.
+    # Virtual time runs as fast as the page's scripts permit, and no host name resolves.
     options = ("--virtual-time-budget=10000", "--host-resolver-rules=MAP * ~NOTFOUND")
     address = f"{site.resolve().as_uri()}/{url}"
     shown = subprocess.run(

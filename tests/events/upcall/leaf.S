@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A leaf function whose whole state is known at each of its instructions, and a
- * function that leaves nothing of what a function may change. See leaf.h.
+ * A leaf function whose complete state is known at each of its instructions, and a
+ * function that changes everything that a function may change. See leaf.h.
  */
 #include "leaf.h"
 
@@ -20,7 +20,7 @@ other_mxcsr: .long 0x5f80
 other_cw: .word 0x0f7f
 mxcsr:	.long	0x1f80
 
-/* All vector registers, from or to the image in rdi. */
+/* Loads or stores all vector registers, from or to the image in rdi. */
 .macro vectors load
 	cmpl	$1, leaf_level(%rip)
 	ja	3f
@@ -213,13 +213,13 @@ leaf_clobber_general:
 	cmpl	$0, leaf_traps(%rip)
 	je	1f
 	int3
-	/* All flags that a function may leave. */
+	/* Changes all flags that a function may change. */
 1:	addq	%rax, %rax
 	ret
 	.cfi_endproc
 	.size leaf_clobber_general, . - leaf_clobber_general
 
-/* A handler of general registers only: see leaf.h. */
+/* A handler that uses general registers only: see leaf.h. */
 	.globl leaf_handle_plainly
 	.type leaf_handle_plainly, @function
 	.p2align 4

@@ -28,7 +28,7 @@ void leaf_prepare(void)
 							 0;
 	fill(&leaf_want, sizeof(leaf_want), 1);
 	leaf_want.flags = FLAGS_KEPT | 2;
-	/* What the instructions of the leaf store there. */
+	/* The values that the instructions of the leaf store there. */
 	leaf_want.red[15] = leaf_want.regs[10];
 	leaf_want.red[0] = leaf_want.regs[5];
 	leaf_want.mxcsr = MXCSR | 0x6015;
@@ -70,7 +70,7 @@ void leaf_check(uint64_t rounds)
 	check_vectors();
 }
 
-/* What the ABI says of a function's beginning. */
+/* Checks what the ABI guarantees at a function's entry. */
 static void check_entry(void)
 {
 	struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What upcalls are tried on: a function whose registers, flags, red zone and
- * extended state are known at each of its instructions, and a handler that
- * leaves nothing of what a function may change.
+ * Code for upcalls to interrupt: a function whose registers, flags, red zone and
+ * extended state are known at each of its instructions. And a handler that changes
+ * everything that a function may change.
  */
 #ifndef FLEXSC_TESTS_LEAF_H
 #define FLEXSC_TESTS_LEAF_H
@@ -50,13 +50,13 @@ _Static_assert(offsetof(struct leaf_image, masks) == LEAF_MASKS, "assembly");
 _Static_assert(sizeof(struct leaf_image) == LEAF_SIZE, "assembly");
 
 /*
- * Set all registers to leaf_want, run the instructions in [leaf_begin, leaf_end)
- * cx times, and write all registers to leaf_got.
+ * Sets all registers to leaf_want, executes the instructions in [leaf_begin,
+ * leaf_end) cx times, and stores all registers in leaf_got.
  */
 void leaf(void);
 extern struct leaf_image leaf_want, leaf_got;
 extern const char leaf_begin[], leaf_end[];
-/* 0: SSE, 1: AVX, 2: AVX-512; by leaf_prepare(). */
+/* 0: SSE, 1: AVX, 2: AVX-512; set by leaf_prepare(). */
 extern uint32_t leaf_level;
 /*
  * Not 0: there are breakpoints near the leaf's beginning and at the end of
@@ -64,22 +64,22 @@ extern uint32_t leaf_level;
  */
 extern uint32_t leaf_traps;
 
-/* Fill leaf_want: each register has another value. */
+/* Fills leaf_want with a different value for each register. */
 void leaf_prepare(void);
-/* leaf(), and what it says must be right. */
+/* Calls leaf(), and checks its results. */
 void leaf_check(uint64_t rounds);
 
-/* What a function may change, changes. */
+/* Change everything that a function may change. */
 void leaf_clobber(void);
 void leaf_clobber_general(void);
 
-/* How the extended state is kept. */
+/* How the extended state is saved. */
 enum leaf_keep { KEEP_COMPACT, KEEP_PLAIN, KEEP_NOTHING, KEEPS };
 
 /*
- * Set up an upcall to a handler that counts in leaf_handled, clears "pending",
- * and clobbers; false: the processor hasn't that way to keep state. The handler
- * checks what a function may expect, and that it doesn't nest.
+ * Sets up an upcall to a handler that counts in leaf_handled, clears "pending", and
+ * clobbers. False: the processor lacks this way to save the state. The handler
+ * checks what a function may expect, and that it isn't nested.
  */
 bool leaf_upcall(struct flexsc__upcall *upcall,
 		 struct flexsc_event_control *control, enum leaf_keep keep);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The upcall's code, with a tracer in the kernel's place: it single-steps a
- * process, and changes its registers as <linux/flexsc_ecb.h> says. The
- * process's event control block is memory that both share.
+ * The upcall's code, with a tracer instead of the kernel: it single-steps a process,
+ * and changes its registers as <linux/flexsc_ecb.h> specifies. The two processes
+ * share the memory of an event control block.
  */
 #include "tests/harness/harness.h"
 
@@ -21,7 +21,7 @@
 #define TAIL		((uintptr_t)flexsc__upcall_tail)
 #define TAIL_END	((uintptr_t)flexsc__upcall_tail_end)
 
-/* Instructions of the tail, but for the branch back. */
+/* Instructions of the tail, without the branch back. */
 #define STEPS	16
 
 static struct flexsc_event_control *control;
@@ -71,12 +71,12 @@ static uint64_t frame_of(struct tracee *tracee)
 	return frame;
 }
 
-/* An event, with what the kernel does for it. */
+/* Raises an event, and does what the kernel does for it. */
 static void event_raise(struct tracee *tracee)
 {
 	struct user_regs_struct *regs = &tracee->regs;
 
-	/* One that is pending already isn't told from this. */
+	/* An event that is pending already absorbs this one. */
 	tracee->raised += !control->pending;
 	control->pending = 1;
 	if (control->critical)
@@ -110,7 +110,7 @@ static bool in_tail(const struct tracee *tracee)
 /* The traced process. */
 
 static struct flexsc__upcall upcall;
-/* NULL: leaf_upcall()'s. */
+/* NULL: use the handler of leaf_upcall(). */
 static void (*handler)(struct flexsc__upcall *upcall);
 
 static void on_signal(int signo)
@@ -131,7 +131,7 @@ static void tracee_run(unsigned int times)
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 		_exit(99);
 	raise(SIGSTOP);
-	/* errno is behind a function that may use the red zone. */
+	/* errno is behind a function call, which may overwrite the red zone. */
 	errno = EILSEQ;
 	leaf_traps = 1;
 	while (times--)
@@ -143,7 +143,7 @@ static void tracee_run(unsigned int times)
 	test_leave();
 }
 
-/* A step is two switches between processes: quick on one processor. */
+/* Each step switches between the processes twice, which is faster on one processor. */
 static void stay_here(void)
 {
 	cpu_set_t set;
@@ -153,7 +153,7 @@ static void stay_here(void)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Returns false if this way of keeping state doesn't exist here. */
+/* Returns false if the processor lacks this way to save the state. */
 static bool tracee_start(struct tracee *tracee, enum leaf_keep keep,
 			 unsigned int times)
 {
@@ -182,7 +182,7 @@ static bool tracee_start(struct tracee *tracee, enum leaf_keep keep,
 	return true;
 }
 
-/* False: that was the end. */
+/* Returns false at the end of the process. */
 static bool tracee_await(struct tracee *tracee)
 {
 	int status;
@@ -190,7 +190,7 @@ static bool tracee_await(struct tracee *tracee)
 	CHECK_EQ(waitpid(tracee->pid, &status, 0), tracee->pid);
 	if (WIFEXITED(status)) {
 		CHECK_EQ(WEXITSTATUS(status), 0);
-		/* Each event was handled, once. */
+		/* Each event was handled once. */
 		CHECK_EQ(control->overflows, tracee->raised);
 		return false;
 	}
@@ -200,19 +200,22 @@ static bool tracee_await(struct tracee *tracee)
 	return true;
 }
 
-/* To the next breakpoint. */
+/* Continues to the next breakpoint. */
 static bool go_on(struct tracee *tracee)
 {
 	struct user_regs_struct *regs = &tracee->regs;
 
-	/* The kernel forgets that it set the flag where "popfq" is stepped. */
+	/* When "popfq" is stepped, the kernel forgets that it has set the flag. */
 	regs->eflags &= ~(unsigned long long)FLAG_TF;
 	CHECK_EQ(ptrace(PTRACE_SETREGS, tracee->pid, NULL, regs), 0);
 	CHECK_EQ(ptrace(PTRACE_CONT, tracee->pid, NULL, 0), 0);
 	return tracee_await(tracee);
 }
 
-/* One instruction, or into the handler of a signal. What clobbers is crossed. */
+/*
+ * Executes one instruction, or enters the handler of a signal. Steps over the
+ * clobbering code.
+ */
 static void step(struct tracee *tracee, int signo)
 {
 	CHECK_EQ(ptrace(PTRACE_SINGLESTEP, tracee->pid, NULL, signo), 0);
@@ -222,7 +225,7 @@ static void step(struct tracee *tracee, int signo)
 		CHECK(go_on(tracee));
 }
 
-/* To the leaf's first instruction; false: there is no further one. */
+/* Continues to the leaf's first instruction; false: there are no more rounds. */
 static bool leaf_next(struct tracee *tracee)
 {
 	if (!go_on(tracee))
@@ -232,7 +235,7 @@ static bool leaf_next(struct tracee *tracee)
 	return true;
 }
 
-/* Back to where an upcall came from. */
+/* Continues to the place that the upcall interrupted. */
 static void leaf_return(struct tracee *tracee)
 {
 	while (!in_leaf(tracee))
@@ -266,14 +269,14 @@ static void step_leaf(enum leaf_keep keep)
 	CHECK(!go_on(&tracee));
 }
 
-TEST(it_is_entered_at_each_instruction_of_a_leaf)
+TEST(an_upcall_may_interrupt_each_instruction_of_a_leaf)
 {
 	each_keep(step_leaf);
 }
 
 enum { MOST = 64 };
 
-/* The instructions of an upcall, in the order in which they are run. */
+/* Records the instructions of an upcall, in the order of execution. */
 static unsigned int upcall_trace(struct tracee *tracee, uint64_t ips[MOST])
 {
 	unsigned int count = 0;
@@ -289,7 +292,7 @@ static unsigned int upcall_trace(struct tracee *tracee, uint64_t ips[MOST])
 	return count;
 }
 
-/* An upcall, and in its course an event. */
+/* Makes an upcall, and raises another event during it. */
 static void upcall_with_event(struct tracee *tracee, uint64_t at)
 {
 	CHECK(leaf_next(tracee));
@@ -314,7 +317,7 @@ static void step_upcall(enum leaf_keep keep)
 		upcall_with_event(&tracee, ips[i]);
 	while (leaf_next(&tracee))
 		;
-	/* The tail's first instruction is in the critical section yet. */
+	/* The tail's first instruction is still in the critical section. */
 	CHECK_EQ(tracee.entered, 1 + count + STEPS - 1);
 }
 
@@ -324,8 +327,8 @@ TEST_LIMIT(an_event_at_each_instruction_is_handled_before_it_goes_back, 60)
 }
 
 /*
- * A signal meets the tail, an event meets its handler. Both are on top of what
- * the tail still has to load.
+ * A signal interrupts the tail, and an event interrupts the signal's handler. Both
+ * use the stack above what the tail still has to load.
  */
 static void signal_handle(struct tracee *tracee)
 {
@@ -372,7 +375,7 @@ TEST_LIMIT(a_signal_in_the_tail_may_be_interrupted_itself, 60)
 		;
 }
 
-/* A xorshift. */
+/* A xorshift generator. */
 static unsigned int chance(struct tracee *tracee)
 {
 	tracee->random ^= tracee->random << 13;
@@ -407,7 +410,7 @@ TEST_LIMIT(events_and_signals_anywhere, 60)
 	test_note("%u events, %u upcalls", tracee.raised, tracee.entered);
 }
 
-/* The tables of the code say where the interrupted code is. */
+/* The code's unwind tables lead to the interrupted code. */
 
 static unsigned int depth_of_leaf;
 
@@ -437,7 +440,7 @@ TEST(a_debugger_finds_the_interrupted_code)
 	CHECK(!go_on(&tracee));
 }
 
-/* A handler that ends its critical section is interrupted by an upcall. */
+/* An upcall interrupts a handler that has ended its critical section. */
 
 extern const char nesting_here[];
 
@@ -462,7 +465,7 @@ static void nest(enum leaf_keep keep)
 {
 	struct tracee tracee;
 
-	/* This one uses all registers. */
+	/* This handler uses all registers. */
 	if (keep == KEEP_NOTHING || !tracee_start(&tracee, keep, 1))
 		return;
 	CHECK(leaf_next(&tracee));

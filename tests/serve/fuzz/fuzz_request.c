@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes what the server does with a client's bytes before any system call is
- * made for them: the request, the path, ranges and conditions, and the head of
- * the answer. One thread, no files.
+ * Fuzzes the server's handling of a client's bytes before it makes any system call
+ * for them: the request, the path, ranges and conditions, and the head of the
+ * response. One thread, no files.
  *
- * An input is one byte that says how it is split into reads, and the bytes of
- * a connection. Whole and split, they must mean the same. Sanitizers find what
- * is read or written out of place; check() says what must hold besides.
+ * An input is one byte that selects how it is split into reads, and the bytes of a
+ * connection. The whole input and the split one must have the same meaning.
+ * Sanitizers detect invalid accesses. check() verifies the other invariants.
  *
  * Built with -fsanitize=fuzzer. libFuzzer replays the files that it is given.
  */
@@ -21,7 +21,7 @@
 #include "http/request.h"
 #include "http/response.h"
 
-#define HEAD_MAX	2048	/* small, for limits to be met often */
+#define HEAD_MAX	2048	/* small, so that limits are reached often */
 #define BODY_MAX	512
 #define NAME_MAX_SIZE	512
 #define RECORD_MAX	65536
@@ -29,7 +29,7 @@
 #define check(what)							\
 	do {								\
 		if (!(what)) {						\
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
+			fprintf(stderr, "%s:%d: violated: %s\n", __FILE__, \
 				__LINE__, #what);			\
 			abort();					\
 		}							\
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct clock now;
 
-/* What was made of an input, as text to compare. */
+/* The meaning of an input, as text to compare. */
 struct record {
 	size_t length;
 	char text[RECORD_MAX];
@@ -96,7 +96,7 @@ static void try_path(const struct request *r, const char *head,
 		path_pop_index(&path);
 		check(path.directory);
 	}
-	/* What is written into a Location leads to the same file. */
+	/* The path in a Location header leads to the same file. */
 	url[0] = '/';
 	status = path_resolve(&second, url,
 			      path_encode(url + 1, path.name, path.length) -
@@ -158,7 +158,7 @@ static void try_message(const struct request *r, int status,
 	char *end = response_message(&response, text, &detail);
 
 	check(end <= text + RESPONSE_MESSAGE_MAX);
-	/* A limit or an error: which one is met first depends on the reads. */
+	/* A limit or an error. Which of them is reached first depends on the reads. */
 	note(record, "refused", 7);
 }
 
@@ -180,9 +180,8 @@ static void try_request(const struct request *r, const char *head,
 }
 
 /*
- * A connection: requests one after the other, in reads of at most step bytes.
- * Like connection.c, it moves a request that isn't complete, and keeps nothing
- * of a body.
+ * A connection: requests one after the other, in reads of at most "step" bytes. Like
+ * connection.c, it moves an incomplete request, and keeps nothing of a body.
  */
 static void try_connection(const char *data, size_t size, size_t step,
 			   struct record *record)
@@ -196,7 +195,10 @@ static void try_connection(const char *data, size_t size, size_t step,
 	request_init(&r, &limits);
 	while (at < size && rc < 400) {
 		size_t n = size - at < step ? size - at : step;
-		/* As big as needed, so that reading behind it is seen. */
+		/*
+		 * Exactly as large as needed, so that reads beyond the end are
+		 * detected.
+		 */
 		char *moved = malloc(kept + n);
 		size_t used;
 
@@ -241,7 +243,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* What requests are made of: methods, targets, versions, headers, ends. */
+/* The parts of requests: methods, targets, versions, headers, ends. */
 static const char *const pieces[] = {
 	"GET ", "HEAD ", "POST ", "OPTIONS ", "GET http://h", "BREW ", "get ",
 	"/", "a", "b.txt", ".", "..", "%2e", "%2E%2e", "%2f", "%00", "%",
@@ -276,7 +278,10 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
 			       unsigned int seed);
 
-/* Every other time put a piece somewhere: few bytes of HTTP are arbitrary. */
+/*
+ * Inserts one of these parts in half of the mutations, because random bytes seldom
+ * form HTTP.
+ */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
 			       unsigned int seed)
 {
