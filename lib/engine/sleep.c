@@ -62,16 +62,17 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
  * ThreadSanitizer runs a program's signal handlers only inside the libc functions that
  * it replaces, such as clock_gettime(). The engines sleep in system calls of their own,
  * so a handler that stops the loop would never run. In such a program, wake every
- * TSAN_NS and call one of those functions.
+ * TSAN_NS and call one of those functions. The name isn't __tsan_init, by which "flexsc
+ * run" recognizes sanitized programs: it would refuse all that contain the library.
  */
 #define TSAN_NS		(SECOND / 100)
-extern void __tsan_init(void) __attribute__((weak));
+extern void __tsan_acquire(void *address) __attribute__((weak));
 
 static COLD uint64_t sleep_limit(struct flexsc_loop *loop)
 {
 	uint64_t limit = flexsc__pool_check(loop);
 
-	if (!__tsan_init)
+	if (!__tsan_acquire)
 		return limit;
 	time_monotonic();
 	return limit < TSAN_NS ? limit : TSAN_NS;
@@ -92,7 +93,7 @@ static COLD uint64_t sleep_not(struct flexsc_loop *loop)
 uint64_t flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t ns)
 {
 	loop_assert_owner(loop);
-	if (loop_pool(loop) || __tsan_init) {
+	if (loop_pool(loop) || __tsan_acquire) {
 		uint64_t limit = sleep_limit(loop);
 
 		if (limit < ns)
