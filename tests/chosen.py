@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Which of the tests that take long run.py runs, with --all and without."""
+"""The selection of tests that take long: those that run.py runs with --all, and
+without.
+"""
 
 # pytest files that only --all runs, in addition to the tests that are marked "long".
 # They are further programs under flexsc run, which find little that Apache and Python

@@ -438,7 +438,7 @@ def test_a_kept_run_is_shown_again(
     assert "1.10 (1.10-1.10)" in said
 
 
-# What isn't installed.
+# Missing programs.
 
 
 def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -535,7 +535,7 @@ static void write_and_wait(struct flexsc_ecb *ecb, int fd)
 	flexsc_ecb_wait(ecb, 1U << 5, SECOND);
 }
 
-/* act() leaves the handler by a jump. Later events still notify. */
+/* act() causes an event, and the handler leaves by a jump. Later events still notify. */
 static void leave_and_go_on(void (*act)(struct flexsc_ecb *ecb, int fd))
 {
 	struct seen seen = { .take = ALL };

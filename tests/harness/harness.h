@@ -124,7 +124,7 @@ void test_register(struct test *test);
 
 /*
  * The harness creates a loop for a LOOP_TEST(), with the options that follow the
- * test's name. A WAITING_TEST() has a loop, too. It is skipped on the sync engine,
+ * test's name. A WAITING_TEST() has a loop, too, and is skipped on the sync engine,
  * which runs a call when it is submitted.
  */
 #define TEST(id)		TEST_LIMIT(id, 20)

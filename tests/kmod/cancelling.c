@@ -134,7 +134,7 @@ RAW_TEST_LIMIT(no_other_entry_is_cancelled, 100)
 		for (int n = 0; n < 16; n++)
 			stir((uint32_t)(test_random() % ENTRIES));
 		raw_kick(&raw);
-		/* Sometimes all entries are executed that can be. */
+		/* Sometimes the owner executes all entries that can be executed. */
 		if (test_random() % 8 == 0)
 			CHECK(raw_wait(&raw, test_random() % 4 * MS / 4) >= 0);
 		take();

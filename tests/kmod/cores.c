@@ -38,7 +38,10 @@ PLACE_TEST(an_owner_on_a_named_core_executes, 1, 2)
 	CHECK_EQ(raw_shown(" core 2 ", " taken "), 20);
 }
 
-/* The same if there is no other thread to execute them. */
+/*
+ * If no other thread will execute an entry, the owner does, although its core isn't
+ * in the policy.
+ */
 PLACE_TEST(an_owner_that_is_alone_executes, 1, 2)
 {
 	place_mark(0, 0, 0);
@@ -178,7 +181,7 @@ static bool many_lightly(int count)
 	call_lightly();
 	while (count && call_lightly())
 		count--;
-	/* The module counts the same entries into the kernel. */
+	/* The module's counters show the same number of kicks, and no wait. */
 	CHECK_EQ(raw_shown(NULL, " waits "), 0);
 	CHECK_EQ(raw_shown(NULL, " kicks "), kicks);
 	return !count;

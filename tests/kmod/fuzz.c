@@ -402,7 +402,7 @@ static int help(void *arg)
 	_exit(arg != NULL);
 }
 
-/* The program sleeps until a timer expires. It may inherit watched files. */
+/* The program sleeps until a timer expires, and may inherit watched files. */
 static void prepare_files(void)
 {
 	const struct itimerspec soon = { .it_value = { 0, 30000000 } };

@@ -209,8 +209,8 @@ RAW_TEST(a_child_does_not_have_the_pages)
 }
 
 /*
- * The default that udev sees is a group's access. The guest's root may have changed
- * the mode itself.
+ * udev gives the device to a group. The test reads the default mode, because the
+ * guest's root may have changed the actual one.
  */
 TEST(the_device_is_for_a_group_only)
 {

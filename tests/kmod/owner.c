@@ -16,7 +16,10 @@ static void open_with_idle_thread(void)
 	raw_await_sleepers();
 }
 
-/* The owner executes a read that blocks. Its wait ends after "least" at the earliest. */
+/*
+ * The owner executes a read that blocks. The owner's wait ends after "least" at the
+ * earliest.
+ */
 static void block_owner(uint32_t others, uint64_t timeout, uint64_t least)
 {
 	uint64_t begin;

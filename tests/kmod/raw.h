@@ -102,7 +102,7 @@ static inline long raw_enter(const struct raw *raw)
 			   FLEXSC_WAIT_SEEK, 0, 0, 0);
 }
 
-/* Has the last entry been pushed while no thread polls the ring? */
+/* Has a thread to be woken after the last push, because none polls the ring? */
 static inline bool raw_needs_kick(const struct raw *raw)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

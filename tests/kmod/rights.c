@@ -97,7 +97,7 @@ IDLE_TEST(a_waiter_with_older_rights_executes_nothing)
 	CHECK_EQ(raw_result(&raw)->ret, -EACCES);
 }
 
-/* The owner waits without a timeout. */
+/* The owner's waits have a timeout of 0. */
 IDLE_TEST(another_thread_is_requested_after_one_was_sent_home)
 {
 	drop_rights();

@@ -236,7 +236,7 @@ TEST(counters_are_right)
 	CHECK_EQ(raw_shown(NULL, " blocked "), 3);
 	CHECK_EQ(raw_shown(" core -1 ", " blocked "), 3);
 	CHECK(raw_shown(NULL, " kicks ") >= 1);
-	/* One of these is cancelled. */
+	/* One of the three is cancelled. */
 	CHECK_EQ(raw.entries[1].status, FLEXSC_BUSY);
 	raw.entries[1].status = FLEXSC_CANCEL;
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 1), 0);

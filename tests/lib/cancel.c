@@ -22,7 +22,7 @@ LOOP_TEST(a_call_cancelled_before_it_starts_has_no_effect)
 	CHECK_EQ(stats_of(loop).cancelled, 1);
 }
 
-/* The callback runs without another turn of the kernel. */
+/* The next dispatch runs the callback, before any thread has taken the call. */
 LOOP_TEST(a_call_cancelled_before_it_starts_ends_at_once)
 {
 	struct call first = CALL_INIT, second = CALL_INIT;

@@ -80,7 +80,7 @@ static void close_plainly(struct writing *writing)
 }
 
 /*
- * Makes a call first. By it the kernel module gets a syscall thread. Without one,
+ * Makes a call first, so that the kernel module gets a syscall thread. Without one,
  * the module leaves a call that may wait to the owner's own thread.
  */
 static void begin(struct writing *writing, struct flexsc_loop *loop)

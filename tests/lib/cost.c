@@ -51,7 +51,7 @@ static uint64_t instructions(unsigned int nr, int fd, unsigned int batch,
 	return steps_of(child);
 }
 
-/* One of three tries has to meet the bound, because results may come in two turns. */
+/* Results may come in two turns, so only one of three tries has to meet the bound. */
 static void takes_at_most(uint64_t most, unsigned int nr, int fd,
 			  unsigned int batch)
 {

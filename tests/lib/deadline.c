@@ -140,8 +140,8 @@ WAITING_TEST(a_call_that_waits_for_another_has_a_deadline)
 }
 
 /*
- * The deadline applies to the call, not to its wait for a predecessor. It continues
- * when the call starts.
+ * A deadline applies to the call, not to the wait for its predecessor. So the
+ * deadline continues when the call starts.
  */
 WAITING_TEST(a_deadline_outlives_the_wait_for_another_call)
 {

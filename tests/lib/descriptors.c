@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program tells the library about descriptors that no call of a loop created
- * or closed.
+ * Calls by which a program informs the library about descriptors that no call of a
+ * loop created or closed.
  */
 #include "tests/harness/harness.h"
 

@@ -200,8 +200,8 @@ WAITING_TEST(a_child_that_keeps_running_holds_nothing)
 }
 
 /*
- * The tests below execute this program again: it reports how many descriptors it
- * inherited.
+ * The tests below execute this program again. The new process reports how many
+ * descriptors it has inherited.
  */
 __attribute__((constructor)) static void count_inherited(void)
 {
@@ -309,8 +309,8 @@ TEST_LIMIT(a_thousand_loops_leave_nothing, 60)
 	unsigned int fds, maps;
 
 	/*
-	 * Otherwise malloc() would map arenas for threads that contend, which vary
-	 * in number.
+	 * Otherwise malloc() would map an arena for each thread that contends, and
+	 * their number varies.
 	 */
 #ifdef __GLIBC__
 	mallopt(M_ARENA_MAX, 1);

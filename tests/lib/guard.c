@@ -450,9 +450,9 @@ static void race(struct flexsc_loop *loop, int zeros, unsigned int fillers)
 }
 
 /*
- * A write begins while another thread replaces its descriptor by another file. One
- * of the two files gets all of it. Some engines make reads before the write, which
- * gives that thread time.
+ * A write begins while another thread replaces its descriptor by another file. All
+ * of the write goes to a single one of the two files. Some engines make reads before
+ * the write, which gives that thread time.
  */
 WAITING_TEST_LIMIT(a_write_that_races_a_close_has_one_file, 40)
 {

@@ -129,7 +129,7 @@ TEST(misuse_is_refused)
 	test_reap(pid);
 }
 
-/* Neither kind delays the other, however small the array is. */
+/* Calls don't delay timers, and timers don't delay calls, however small the array is. */
 LOOP_TEST(calls_and_timers_take_turns)
 {
 	struct flexsc_cb calls[8], timers[8];
@@ -195,7 +195,7 @@ TEST(cancelled_and_late_calls_are_harvested)
 	CHECK(is_cancelled(calls[1].ret));
 }
 
-/* Nor do the callbacks that run when the loop is destroyed. */
+/* Neither do callbacks that run when the loop is destroyed. */
 LOOP_TEST(callbacks_of_calls_have_no_flags)
 {
 	struct call calls[4] = { 0 };

@@ -225,7 +225,7 @@ WAITING_TEST(an_error_of_the_listener_ends_a_call)
 		 -ENXIO);
 }
 
-/* The limit that holds when the call is posted counts. */
+/* The limit on descriptors at the time of the post applies. */
 WAITING_TEST(too_many_descriptors_end_a_call_and_no_connection_is_lost)
 {
 	struct shots *shots = new_shots(loop, NULL);

@@ -281,7 +281,7 @@ LOOP_TEST(fifos_opened_by_name_wait)
 
 	enter_scratch();
 	CHECK_EQ(mkfifo("fifo", 0600), 0);
-	/* With a writer, the open by the loop doesn't wait. */
+	/* The FIFO has a writer already, so that the loop's open doesn't wait. */
 	fd = open("fifo", O_RDWR | O_CLOEXEC);
 	CHECK_EQ(write(fd, "one", 3), 3);
 	{

@@ -57,7 +57,7 @@ static void works(struct flexsc_loop *loop)
 
 /*
  * Without io_uring, the loop uses the next engine, and flexsc_loop_why() returns one
- * line.
+ * line that contains the reason.
  */
 static void falls_back(const char *reason)
 {
@@ -236,8 +236,8 @@ TEST(threads_with_equally_many_filters_have_their_own_results)
 }
 
 /*
- * A process namespace ends with its first process. This has to be the program's
- * child, not the one that tries the filter.
+ * A process namespace ends with its first process. This first process has to be the
+ * program's child, not the process that tries the filter.
  */
 TEST(a_filter_is_not_tried_by_the_first_process_of_a_namespace)
 {
@@ -302,7 +302,10 @@ static void set_limit(int what, rlim_t value)
 	CHECK_EQ(setrlimit(what, &(struct rlimit){ value, value }), 0);
 }
 
-/* Some kernels count rings against the limit. Then the reason has to name it. */
+/*
+ * Some kernels count rings against the limit. If the engine doesn't work, the reason
+ * has to name the limit.
+ */
 TEST(no_memory_may_be_locked)
 {
 	char why[256] = "";

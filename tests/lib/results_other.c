@@ -99,7 +99,10 @@ TRIAL(sleeping_sleeps)
 
 	RET(SYS_nanosleep, &soon, &left);
 	trial_note(t, __LINE__, "slept", now_ns() - before >= 20000000);
-	/* Without an interruption the contents of "left" are undefined, so no note. */
+	/*
+	 * Without an interruption the contents of "left" are undefined, so the trial
+	 * doesn't note them.
+	 */
 	before = now_ns();
 	RET(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &soon, NULL);
 	trial_note(t, __LINE__, "slept", now_ns() - before >= 20000000);

@@ -109,7 +109,7 @@ LOOP_TEST(attributes_of_open_files_are_read_inline)
 	CHECK_EQ(more.stx_ino, plain.st_ino);
 	if (strcmp(test_engine(), "kmod"))
 		CHECK_EQ(stats_of(loop).by_inline, 3);
-	/* Calls that need a path, or fail. */
+	/* Calls that use a path, or that fail. */
 	CHECK_EQ(DO(loop, SYS_statx, folder, name + 5, AT_EMPTY_PATH,
 		    STATX_INO, &more), 0);
 	CHECK_EQ(more.stx_ino, plain.st_ino);

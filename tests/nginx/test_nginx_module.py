@@ -901,7 +901,7 @@ def test_tls_is_left_to_nginx(nginx: Nginx, way: str) -> None:
 
 
 class Load:
-    """Clients that send requests until told to stop. Every response has to be correct."""
+    """Clients that send requests until "over" is set. Every response has to be correct."""
 
     def __init__(self, server: Nginx) -> None:
         self.server = server
@@ -1178,7 +1178,9 @@ def test_a_request_that_is_ended_early(
 
 
 def test_a_late_answer_reaches_no_other_client(keeping: Nginx) -> None:
-    """The kernel takes the response when the request is over and its socket is reused."""
+    """The kernel receives the response after the request has ended, and after another
+    connection has got its socket's number.
+    """
     new: list[Connection] = []
 
     def connect() -> None:

@@ -143,7 +143,7 @@ def keep_vsock(files: Path, image: Path) -> None:
 
 
 def image_of(kernel: Kernel, work: Path, apt: Sequence[str] = ()) -> Path:
-    """Unpack a kernel's image. It isn't installed, because only guests boot it."""
+    """Unpack a kernel's image, without installing it: only guests boot it."""
     image = work / "boot" / f"vmlinuz-{kernel.version}"
     if not image.exists():
         arch = DEBIAN[kernel.machine]

@@ -162,7 +162,7 @@ static void replace_both_of_them(struct pair *pair)
 	pair->file.fd = pair->second.fd = -1;
 }
 
-/* Other ways to end it. */
+/* Other ways to end a wait. */
 
 static void shut(struct pair *pair, int how)
 {

@@ -257,7 +257,7 @@ static void serve(struct request *request)
 }
 
 /*
- * Posts a sleep before the call that waits. By it the kernel module gets a syscall
+ * Posts a sleep before the call that waits, so that the kernel module gets a syscall
  * thread. Without one, the module leaves such a call to the owner's own thread.
  */
 static void use_loop(void)

@@ -35,8 +35,8 @@ struct subject {
 	 */
 	bool (*make)(struct files *files);
 	/*
-	 * Waits for a state that changes for a while. False: the state had to be
-	 * restored.
+	 * Checks a state that may change some time after its creation. False: the
+	 * state had to be restored.
 	 */
 	bool (*settles)(const struct files *files);
 	bool is_socket;

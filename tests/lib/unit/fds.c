@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Another thread changes facts of a descriptor while a function uses them. What that
- * thread has recorded must stay. A signal handler takes the place of the other
+ * Another thread changes facts of a descriptor while a function uses them. The
+ * changes of that thread must stay. A signal handler takes the place of the other
  * thread, because it runs between any two instructions, even on a single processor.
  */
 #include "tests/harness/harness.h"

@@ -174,7 +174,7 @@ TEST_LIMIT(a_thread_binds_itself, 60)
 struct other {
 	pthread_t thread;
 	_Atomic pid_t tid;
-	/* number of the core that it was bound to, plus 1 */
+	/* number of the core that the thread was bound to, plus 1 */
 	atomic_int bound;
 	atomic_bool asked, done, over;
 	sem_t sem;

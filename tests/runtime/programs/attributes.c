@@ -141,7 +141,7 @@ static void *fork_here(void *arg)
 	return arg;
 }
 
-/* One handler is registered before the runtime's, the other one after them. */
+/* One fork handler is registered before those of the runtime, and one after them. */
 TEST(a_child_s_handlers_run_in_it)
 {
 	CHECK_EQ(pthread_atfork(prepare, parent, child), 0);

@@ -274,8 +274,8 @@ static void *start_until_none_is_left(void *arg)
 TEST_LIMIT(without_memory_no_thread_is_made_and_none_is_lost, 60)
 {
 	/*
-	 * malloc() creates another arena only where it finds 64 MB at an aligned
-	 * address, so the number of threads would vary.
+	 * malloc() creates another arena only if it finds 64 MB at an aligned
+	 * address. With several arenas, the number of threads would vary.
 	 */
 	CHECK_EQ(mallopt(M_ARENA_MAX, 1), 1);
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);

@@ -351,8 +351,8 @@ TEST_LIMIT(a_handler_s_cancellation_point_ends_a_thread_that_begins, 60)
 
 	/*
 	 * When a cancelled thread leaves an interrupted cancellation point, glibc
-	 * waits until the handler of SIGCANCEL has run. It may have run already, and
-	 * then the wait never ends.
+	 * waits until the handler of SIGCANCEL has run. If the handler has run
+	 * before, the wait never ends.
 	 */
 	if (!preloaded())
 		SKIP("glibc hangs natively, in one of 150 runs");

@@ -80,7 +80,10 @@ TEST(few_instructions_are_decoded_to_patch_libc)
 	CHECK(patched.decoded > 0 && patched.decoded <= 600);
 }
 
-/* A part with other permissions would cost calls of mprotect(), and stay split. */
+/*
+ * Other permissions for a part of a mapping would cost calls of mprotect(), and
+ * would split the mapping for good.
+ */
 TEST(patching_splits_no_mapping)
 {
 	CHECK_EQ(mappings(), 2);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Signals that faults raise: where they are handled when raised, and when sent. */
+/*
+ * Signals of faults: where they are handled if a fault raises them, and if they are
+ * sent.
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <time.h>

@@ -938,7 +938,8 @@ TEST_LIMIT(a_pool_grows_and_shrinks, 60)
 
 /*
  * A chain of threads. Each creates the next one, wakes it, and ends. The semaphore
- * of a thread is on its own stack, so it vanishes when the thread was woken.
+ * on which a thread waits is on its own stack, so the semaphore vanishes soon after
+ * the wake-up.
  */
 
 #define CHAINS		3
@@ -991,10 +992,9 @@ TEST_LIMIT(threads_end_when_they_have_handed_over, 60)
 }
 
 /*
- * Fairness, counted in items. The counts depend little on other load only where a
- * single carrier decides which thread runs next: a consumer that the monitor has
- * moved to its host waits for the processor. So the smallest of several tries
- * counts.
+ * Fairness, counted in items. If a single carrier decides which thread runs next,
+ * the counts hardly depend on other load. But a consumer that the monitor has moved
+ * to its host waits for the processor. So the smallest of several tries counts.
  */
 
 #define TRIES		5
@@ -1152,9 +1152,9 @@ TEST_LIMIT(a_woken_thread_keeps_its_turn, 60)
 }
 
 /*
- * An owner computes on its host since its start, and takes its lock again and again.
- * The thread that waits for the lock gets it in between, at the second time at the
- * latest.
+ * An owner has computed on its host since it started, and takes its lock again and
+ * again. The thread that waits for the lock gets it in between, at the second time
+ * at the latest.
  */
 
 static atomic_int waits;

@@ -49,7 +49,7 @@ static bool same_caps(pid_t tid, struct caps wanted)
 	return !memcmp(&caps, &wanted, sizeof(caps));
 }
 
-/* Without the capabilities that let root read any file; keeps all others. */
+/* Returns these capabilities without the ones that let root read any file. */
 static struct caps without_reading(struct caps caps)
 {
 	caps.data[0].effective &= ~(1U << CAP_DAC_OVERRIDE |

@@ -334,7 +334,8 @@ TEST(a_small_stack_is_large_enough)
 
 	/*
 	 * At a function's first call, the loader resolves its name on the caller's
-	 * stack. So call these before the thread with the small stack.
+	 * stack. The stacks of these threads are too small for that, so call the
+	 * functions here first.
 	 */
 	now_ns();
 	pthread_attr_init(&attr);

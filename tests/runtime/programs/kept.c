@@ -83,8 +83,8 @@ TEST(a_call_that_waits_unexpectedly_ends_as_it_should)
 #if defined(__aarch64__)
 
 /*
- * To repeat the call, the runtime reads its arguments from /proc, or the call keeps
- * its first argument.
+ * The runtime can repeat a call only if /proc shows its arguments, or if the call
+ * keeps its first argument.
  */
 #define PLAIN_CALL(number, a, b, c)					\
 	raw_syscall(number, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), 0, 0, 0)
@@ -118,8 +118,9 @@ static long plain_poll(long ms)
 static atomic_bool moved_enough;
 
 /*
- * The thread mostly computes when the monitor finds that it keeps its carrier. It is
- * about to wait when the monitor moves it to its host.
+ * When the monitor finds that the thread keeps its carrier, the thread mostly
+ * computes. When the monitor moves the thread to its host, the thread is about to
+ * wait.
  */
 static void *compute_then_wait(void *arg)
 {

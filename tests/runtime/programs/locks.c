@@ -74,8 +74,8 @@ TEST(a_timed_lock_times_out_or_locks)
 }
 
 /*
- * A time limit expires at about the time of a wake-up, again and again. Neither is
- * lost.
+ * A time limit expires at about the time of a wake-up, again and again. Each wait
+ * ends, and no wake-up is lost.
  */
 static sem_t meeting;
 

@@ -514,8 +514,8 @@ TEST_LIMIT(no_signal_is_missed, 60)
 }
 
 /*
- * On a carrier, and then on the host. With a mask, the signal can arrive only during
- * the wait.
+ * Waits on a carrier, and then on the host. With a mask, the signal can arrive only
+ * during the wait.
  */
 static void *wait_interrupted(void *arg)
 {

@@ -17,8 +17,8 @@ static const char *const names[] = {
 #define SYMBOL(symbol)	#symbol,
 #define RING(symbol)
 /*
- * The runtime's own thread functions end in the next definition, too, but need valid
- * arguments.
+ * The runtime's own thread functions end in the next definition, too. They need
+ * valid arguments, so this list omits them.
  */
 #define OWN(symbol)
 #include "runtime/base/symbols.def"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process in which all threads but one have ended. It can make the calls that the
- * kernel permits only to a single-threaded process, sees one thread, and can create
- * threads again.
+ * A process in which all threads but one have ended. Such a process can make the
+ * calls that the kernel permits only to a single-threaded process, sees one thread,
+ * and can create threads again.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

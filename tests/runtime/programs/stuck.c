@@ -284,8 +284,8 @@ static void *wait_again_and_again(void *arg)
 }
 
 /*
- * The process that wakes the waiters. It has no threads, so the runtime is inactive
- * in it.
+ * The process that wakes the waiters. This process has no threads, so the runtime is
+ * inactive in it.
  */
 
 static bool has_byte(int fd)
@@ -506,8 +506,8 @@ TEST_LIMIT(a_thread_queued_behind_a_call_that_hangs_goes_on, 60)
 }
 
 /*
- * The line in /proc/.../status then has 700 KB, and precedes what the monitor looks
- * for.
+ * With so many groups, the line of groups in /proc/.../status has 700 KB. It
+ * precedes the line that the monitor reads.
  */
 TEST_LIMIT(all_go_on_while_a_call_hangs_in_a_process_of_many_groups, 60)
 {

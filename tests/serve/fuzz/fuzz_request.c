@@ -158,7 +158,7 @@ static void try_message(const struct request *r, int status,
 	char *end = response_message(&response, text, &detail);
 
 	check(end <= text + RESPONSE_MESSAGE_MAX);
-	/* A limit or an error. Which of them is reached first depends on the reads. */
+	/* The reads determine whether a limit or an error is reached first. */
 	note(record, "refused", 7);
 }
 
