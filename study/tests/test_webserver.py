@@ -47,7 +47,7 @@ from test_serve import (  # noqa: F401
     test_http_1_0_closes_unless_asked,
     test_links_inside_are_followed,
     test_not_modified_names_the_version,
-    test_only_what_is_below_the_folder,
+    test_only_files_below_the_folder_are_served,
     test_other_methods_are_refused,
     test_percent_signs_are_decoded,
     test_python_s_own_client_is_served,

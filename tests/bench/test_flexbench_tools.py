@@ -93,7 +93,7 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     assert all(w.startswith(str(tmp_path)) for w in places)
 
 
-def test_nginx_has_tls_or_a_backend_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_nginx_has_tls_or_a_backend_on_request(tmp_path: Path) -> None:
     place, root = Place(tmp_path, "10.0.0.1", 8080), tmp_path / "root"
     tls = servers.nginx_config(place, Site(root, certificate=tmp_path / "cert"))
     assert "listen 10.0.0.1:8080 ssl backlog=2147483647;" in tls

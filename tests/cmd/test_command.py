@@ -128,7 +128,7 @@ def test_check_ignores_flexsc_engine() -> None:
 # stat
 
 
-def test_stat_shows_what_a_server_does(server: Server, engine: str) -> None:
+def test_stat_shows_a_server_s_counters(server: Server, engine: str) -> None:
     def seen() -> dict[str, float]:
         done = flexsc("stat", str(server.process.pid))
         assert done.returncode == 0 and not done.stderr

@@ -58,7 +58,7 @@ def fetch(port: int, seconds: int) -> subprocess.Popen[str]:
     )
 
 
-def test_fetch_prints_what_a_server_sends() -> None:
+def test_fetch_prints_a_server_s_response() -> None:
     with greeting(b"hello") as (port, _), fetch(port, 30) as program:
         out, _ = program.communicate(timeout=PATIENCE)
         assert out == "hello"

@@ -62,7 +62,7 @@ ECB_TEST(a_connection_comes_with_its_state)
 	test_none(ecb, ALL);
 }
 
-QUIET_ECB_TEST(what_may_not_be_delivered_is_not_accepted)
+QUIET_ECB_TEST(a_connection_that_may_not_be_delivered_is_not_accepted)
 {
 	struct sockaddr_in address;
 	struct flexsc_ecb_event event;

@@ -97,7 +97,7 @@ ECB_TEST(words_of_posts_are_ored)
 	CHECK_EQ(flexsc_ecb_post(ecb, (unsigned int)user, 0), -EINVAL);
 }
 
-QUIET_ECB_TEST(what_may_not_be_delivered_is_held)
+QUIET_ECB_TEST(an_event_that_may_not_be_delivered_is_held)
 {
 	struct flexsc_ecb_event event;
 	int fds[2];

@@ -765,7 +765,7 @@ QUIET_ECB_TEST(a_handler_can_not_end_its_ecb)
 	CHECK_EQ(err, -EBUSY);
 }
 
-QUIET_ECB_TEST(a_lack_of_descriptors_is_told)
+QUIET_ECB_TEST(a_lack_of_descriptors_is_reported)
 {
 	struct rlimit limit, least;
 	struct seen seen = { .take = ALL };

@@ -156,7 +156,7 @@ static int execute_it(void *arg)
 }
 
 /* A program that is executed gets its own table, and closes descriptors there. */
-ECB_TEST(a_watch_outlives_exec_and_exit_of_those_who_share_the_table, 8, 0)
+ECB_TEST(a_watch_outlives_exec_and_exit_of_processes_that_share_the_table, 8, 0)
 {
 	pid_t pid;
 

@@ -307,7 +307,7 @@ static void *kick_in_vain(void *arg)
 	return arg;
 }
 
-ECB_TEST_WITH(a_wait_goes_on_when_there_is_nothing_to_notify_of, 20, 8, FLEXSC_ECB_INTERRUPTS_CALLS, 0)
+ECB_TEST_WITH(a_wait_continues_if_there_is_nothing_to_notify, 20, 8, FLEXSC_ECB_INTERRUPTS_CALLS, 0)
 {
 	pthread_t thread;
 

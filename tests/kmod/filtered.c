@@ -55,7 +55,7 @@ TEST(registering_under_a_filter_is_refused)
 	CHECK_EQ(try_register(FLEXSC_REGISTER_FILTERED), 0);
 }
 
-TEST(a_filter_sees_what_bounces)
+TEST(a_filter_sees_bounced_calls)
 {
 	filter(SYS_getppid, 0);
 	raw_open(&raw, 1, FLEXSC_REGISTER_FILTERED);
@@ -67,7 +67,7 @@ TEST(a_filter_sees_what_bounces)
 	raw_close(&raw);
 }
 
-RAW_TEST(a_filter_that_comes_later_ends_waiting_and_kicking)
+RAW_TEST(a_later_filter_ends_waiting_and_kicking)
 {
 	CHECK_EQ(call(SYS_getppid), getppid());
 	filter(SYS_getppid, 0);
@@ -77,7 +77,7 @@ RAW_TEST(a_filter_that_comes_later_ends_waiting_and_kicking)
 	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
 }
 
-LATER_TEST(a_filter_that_comes_later_sees_what_bounces)
+LATER_TEST(a_later_filter_sees_bounced_calls)
 {
 	CHECK_EQ(call(SYS_getppid), getppid());
 	CHECK_EQ(raw.threads, 0);

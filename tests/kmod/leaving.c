@@ -276,7 +276,7 @@ static void sleep_in_all(void)
 	test_leave();
 }
 
-TEST(time_goes_on_when_interrupted)
+TEST(an_interrupted_time_limit_continues)
 {
 	pid_t pid;
 

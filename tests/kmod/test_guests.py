@@ -275,7 +275,7 @@ SUITES = {
 
 
 @pytest.mark.parametrize(("said", "status", "counts"), SUITES.values(), ids=SUITES)
-def test_the_step_counts_what_the_suite_found(
+def test_the_step_counts_the_suite_s_results(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     said: str,

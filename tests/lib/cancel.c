@@ -63,7 +63,7 @@ WAITING_TEST(cancelling_twice_is_harmless)
 	CHECK_EQ(call.runs, 1);
 }
 
-LOOP_TEST(cancelling_what_is_not_pending_is_enoent)
+LOOP_TEST(cancelling_a_call_that_is_not_pending_is_enoent)
 {
 	struct call call = CALL_INIT, other = CALL_INIT;
 
@@ -365,7 +365,7 @@ WAITING_TEST(no_number_refers_to_a_closed_descriptor)
 	CHECK_EQ(await_call(loop, &waiting), 1);
 }
 
-WAITING_TEST(destroying_a_loop_ends_what_is_pending)
+WAITING_TEST(destroying_a_loop_ends_pending_calls)
 {
 	static struct race many[100];
 	struct call timer = COUNTED, signal_cb = COUNTED, chained = COUNTED;

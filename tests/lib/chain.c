@@ -239,7 +239,7 @@ TEST(cancelling_the_first_call_cancels_the_chain)
 	cancel_in_chain(0);
 }
 
-TEST(cancelling_a_middle_call_cancels_what_follows)
+TEST(cancelling_a_middle_call_cancels_the_later_calls)
 {
 	NEEDS_WAITING_ENGINE();
 	cancel_in_chain(2);
@@ -439,7 +439,7 @@ LOOP_TEST(calls_without_a_length_are_full)
 }
 
 /* The requested length is the replaced argument. */
-LOOP_TEST(a_replaced_length_is_what_was_asked_for)
+LOOP_TEST(a_replaced_length_is_the_requested_length)
 {
 	struct call calls[4] = { CALL_INIT, CALL_INIT, CALL_INIT, CALL_INIT };
 	int p[2], fd;

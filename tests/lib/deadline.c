@@ -38,7 +38,7 @@ WAITING_TEST(a_deadline_is_replaced_by_the_next)
 	CHECK_EQ(await_call(loop, &r.call), -ETIME);
 }
 
-WAITING_TEST(a_deadline_of_zero_removes_it)
+WAITING_TEST(a_deadline_of_zero_removes_the_deadline)
 {
 	struct reader r;
 

@@ -53,7 +53,7 @@ LOOP_TEST(a_close_cancelled_before_it_starts_closes_nothing)
 }
 
 /* The program may reuse a cb as soon as its callback has run. */
-LOOP_TEST(a_cb_may_be_posted_anew_right_after_it_was_cancelled)
+LOOP_TEST(a_cb_may_be_posted_again_right_after_its_cancellation)
 {
 	struct call calls[2];
 	int p[2];
@@ -125,7 +125,7 @@ static void cancel_fd(struct flexsc_cb *cb)
 }
 
 /* A complete call isn't pending, so flexsc_loop_cancel_fd() doesn't count it. */
-LOOP_TEST(a_callback_cancels_what_is_left_on_a_descriptor)
+LOOP_TEST(a_callback_cancels_the_other_calls_on_a_descriptor)
 {
 	struct call calls[CALLS];
 	int64_t ended = 0;

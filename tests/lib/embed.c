@@ -101,7 +101,7 @@ LOOP_TEST(a_timer_limits_the_sleep)
 	CHECK(prepare() == FLEXSC_FOREVER);
 }
 
-WAITING_TEST(a_call_makes_it_readable_until_dispatched)
+WAITING_TEST(a_call_makes_the_descriptor_readable_until_dispatched)
 {
 	struct call call = CALL_INIT;
 	char c = 0;
@@ -127,7 +127,7 @@ WAITING_TEST(a_call_makes_it_readable_until_dispatched)
 	CHECK_EQ(c, 'x');
 }
 
-LOOP_TEST(work_pending_at_prepare_makes_it_readable)
+LOOP_TEST(work_pending_at_prepare_makes_the_descriptor_readable)
 {
 	struct call calls[3] = { CALL_INIT, CALL_INIT, CALL_INIT };
 
@@ -146,7 +146,7 @@ LOOP_TEST(work_pending_at_prepare_makes_it_readable)
 #define ROUNDS	MANY(5000)
 
 /* More calls complete at a time than one dispatch handles. */
-LOOP_TEST(the_next_dispatch_handles_what_one_leaves)
+LOOP_TEST(the_next_dispatch_handles_the_remaining_calls)
 {
 	static struct flexsc_cb cbs[ROUNDS];
 
@@ -165,7 +165,7 @@ static void *wake_loop(void *cb)
 	return NULL;
 }
 
-LOOP_TEST(wake_ups_make_it_readable)
+LOOP_TEST(wake_ups_make_the_descriptor_readable)
 {
 	struct flexsc_cb cb = { .callback = count_done }, *what[2] = { &cb };
 	pthread_t thread;
@@ -187,7 +187,7 @@ LOOP_TEST(wake_ups_make_it_readable)
 	CHECK_EQ(readable_within(0), 0);
 }
 
-LOOP_TEST(a_signal_makes_it_readable)
+LOOP_TEST(a_signal_makes_the_descriptor_readable)
 {
 	struct flexsc_cb cb = { .callback = count_done };
 

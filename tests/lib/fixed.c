@@ -125,7 +125,7 @@ WAITING_TEST(an_unfixed_descriptor_is_closed_plainly)
 	}
 }
 
-LOOP_TEST(what_cant_be_fixed_is_refused)
+LOOP_TEST(a_descriptor_that_cannot_be_fixed_is_refused)
 {
 	const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int copy, err = 0;

@@ -169,7 +169,7 @@ WAITING_TEST(a_call_that_wants_all_gets_all_with_few_threads,
 #define WANTED	6
 
 /* More calls that wait for all bytes, and have got a part, than there are threads. */
-WAITING_TEST(calls_that_want_all_get_all_when_they_are_many, .max_threads = 4)
+WAITING_TEST(many_calls_that_want_all_get_all, .max_threads = 4)
 {
 	struct call calls[GREEDY];
 	char in[GREEDY][WANTED];

@@ -555,7 +555,7 @@ TEST(descriptors_are_short)
 }
 
 /* Without any spare descriptor a loop still works, if it can be created. */
-TEST(the_choice_goes_on_without_descriptors)
+TEST(another_engine_is_chosen_without_descriptors)
 {
 	struct flexsc_loop *loop = NULL;
 

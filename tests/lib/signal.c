@@ -129,7 +129,7 @@ LOOP_TEST(signals_dont_disturb_each_other)
 	CHECK_EQ(two.runs, 1);
 }
 
-TEST(each_loop_that_waits_for_a_signal_gets_it)
+TEST(each_loop_that_waits_for_a_signal_gets_the_signal)
 {
 	struct flexsc_loop *a = test_loop(), *b = test_loop();
 	struct call on_a = CALL_INIT, on_b = CALL_INIT;

@@ -650,7 +650,7 @@ def test_manual_lists_every_call() -> None:
     assert sorted(named) == sorted(c.name for c in CALLS if c.kind == "never")
 
 
-def test_the_module_executes_what_may_run_on_any_thread_alone() -> None:
+def test_the_module_executes_only_calls_that_may_run_on_any_thread() -> None:
     said = re.findall(r"^(ALLOWED|REFUSED)\((\w+)\)$", gen.emit_kernel(CALLS), re.M)
     allowed = {name for word, name in said if word == "ALLOWED"}
     refused = {name for word, name in said if word == "REFUSED"}

@@ -395,7 +395,7 @@ static void *write_note(void *arg)
 	return NULL;
 }
 
-LOOP_TEST(what_the_second_waker_wrote_is_visible)
+LOOP_TEST(memory_written_by_the_second_waker_is_visible)
 {
 	struct call call = { .cb = { .callback = read_note } };
 	pthread_t thread;

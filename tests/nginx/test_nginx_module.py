@@ -1021,7 +1021,7 @@ def test_an_end_under_load(own: Nginx, signo: signal.Signals) -> None:
     assert "open socket" not in own.errors()
 
 
-def test_without_io_uring_nginx_goes_on(nginx: Nginx, shared: Path) -> None:
+def test_without_io_uring_nginx_works(nginx: Nginx, shared: Path) -> None:
     strace = installed("strace", "strace")
     before = (strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=io_uring_setup")
     inject = (*before, "-e", "inject=io_uring_setup:error=EPERM")
@@ -1072,7 +1072,9 @@ def closes(server: Nginx, n: int) -> int:
     return output.read_text().count(" close(")
 
 
-def test_what_a_request_costs(stock: Nginx, nginx: Nginx, keeping: Nginx) -> None:
+def test_a_request_takes_few_system_calls(
+    stock: Nginx, nginx: Nginx, keeping: Nginx
+) -> None:
     """A request takes about 4 calls, and 3 if the cache has the file, with the log's."""
     assert calls(stock, "/small", 3, 32) > 8
     assert calls(nginx, "/small", 3, 32) < 5

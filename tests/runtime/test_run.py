@@ -318,7 +318,7 @@ def test_without_io_uring_the_engine_is_threads(before: Callable[[], None]) -> N
 
 
 @NO_IO_URING
-def test_without_io_uring_asking_for_it_is_refused(
+def test_without_io_uring_the_engine_uring_is_refused(
     before: Callable[[], None],
 ) -> None:
     argv = ("--engine", "uring", *python("print('wrong')"))
@@ -515,7 +515,7 @@ def refused(done: Done, status: int, *words: str) -> None:
         assert word in done.stderr
 
 
-def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_executed_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     for missing in (str(tmp_path / "none"), "none-such-program", ""):
         refused(run(missing), 127, missing, "No such file")

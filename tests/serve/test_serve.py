@@ -243,7 +243,7 @@ def test_the_date_of_this_second_is_no_strong_validator(
 EMPTY = {"bytes=-5": 200, "bytes=0-": 200, "bytes=0-9": 200, "bytes=3-": 416}
 
 
-def test_the_first_bytes_of_an_empty_file_are_all_of_it(
+def test_a_range_of_an_empty_file_is_the_whole_file(
     start: Start, tree: Path, tmp_path: Path
 ) -> None:
     """nginx answers so, too: Content-Range can't describe an empty range."""
@@ -504,7 +504,7 @@ def test_the_root_is_listed(server: Server) -> None:
         ("/..\\secret", 404),
     ],
 )
-def test_only_what_is_below_the_folder(
+def test_only_files_below_the_folder_are_served(
     server: Server, target: str, status: int
 ) -> None:
     answer = server.get(target)

@@ -94,7 +94,9 @@ def test_opening_a_file_each_time_takes_one_mode_switch(
 
 
 @by_uring
-def test_a_file_that_is_kept_open_takes_none(start: Start, sized: Path) -> None:
+def test_a_file_that_is_kept_open_takes_no_mode_switch(
+    start: Start, sized: Path
+) -> None:
     # The cache checks the file again once a second.
     found = cost(start("--cache", "10"), "/1k")
     assert found["by_thread"] == 0
@@ -102,7 +104,7 @@ def test_a_file_that_is_kept_open_takes_none(start: Start, sized: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["uring", "threads"])
-def test_mode_switches_are_what_the_kernel_sees(
+def test_mode_switches_agree_with_strace(
     start: Start, sized: Path, tmp_path: Path, engine: str
 ) -> None:
     strace = shutil.which("strace")

@@ -387,7 +387,7 @@ def test_a_renamed_log_is_closed(start: Start, tmp_path: Path) -> None:
     assert server.terminate() == 0
 
 
-def test_without_a_log_there_is_none_to_reopen(start: Start) -> None:
+def test_without_a_log_sighup_ends_the_server(start: Start) -> None:
     server = start()
     for _ in range(3):
         server.process.send_signal(signal.SIGUSR1)

@@ -80,7 +80,7 @@ def test_a_wrong_reference_is_found(tmp_path: Path) -> None:
         ("search.html?q=flexsc_loop_deadline", '<a href="man/flexsc-call.3.html"'),
     ],
 )
-def test_a_browser_shows_it(url: str, text: str, site: Path) -> None:
+def test_a_browser_shows_the_site(url: str, text: str, site: Path) -> None:
     browser = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if not browser:
         pytest.skip("no chromium")

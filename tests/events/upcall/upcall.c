@@ -321,7 +321,7 @@ static void step_upcall(enum leaf_keep keep)
 	CHECK_EQ(tracee.entered, 1 + count + STEPS - 1);
 }
 
-TEST_LIMIT(an_event_at_each_instruction_is_handled_before_it_goes_back, 60)
+TEST_LIMIT(an_event_at_each_instruction_is_handled_before_the_return, 60)
 {
 	each_keep(step_upcall);
 }

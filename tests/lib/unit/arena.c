@@ -27,7 +27,7 @@ static void check_and_mark(struct arena *arena, uint32_t first)
 	}
 }
 
-TEST(it_grows_in_place_and_keeps_what_is_in_it)
+TEST(an_arena_grows_in_place_and_keeps_its_contents)
 {
 	struct arena arena;
 	void *base;
@@ -110,7 +110,7 @@ TEST(a_smaller_address_space_gives_a_smaller_arena)
  * The kernel may write to this memory on behalf of the parent, so a child doesn't
  * share it.
  */
-TEST(a_child_does_not_inherit_it)
+TEST(a_child_does_not_inherit_the_arena)
 {
 	struct arena arena;
 	unsigned char there;

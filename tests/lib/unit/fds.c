@@ -230,7 +230,7 @@ TEST(flags_that_a_call_has_set_need_no_query)
 	close((int)fd);
 }
 
-TEST(a_guard_uses_the_descriptor_itself_where_none_is_free)
+TEST(a_guard_uses_the_descriptor_itself_if_no_other_is_free)
 {
 	struct rlimit limit, none;
 	struct guard *guard;

@@ -72,7 +72,7 @@ TEST(flags_decide_how_receives_wait)
 	close(fd);
 }
 
-TEST(poll_does_not_show_what_these_calls_wait_for)
+TEST(poll_does_not_report_the_events_of_these_calls)
 {
 	CHECK_EQ(waits_of(SYS_connect, 0, 0, 0), WAITS_OTHER);
 	CHECK_EQ(waits_of(SYS_flock, 0, 0, 0), WAITS_OTHER);

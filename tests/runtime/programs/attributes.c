@@ -87,7 +87,7 @@ static void *look_at(void *arg)
 	return arg;
 }
 
-TEST(main_s_stack_is_where_it_is)
+TEST(main_s_stack_is_reported_correctly)
 {
 	char local = 0;
 	struct whose whose = { pthread_self(), &local };

@@ -156,7 +156,7 @@ static void *close_unused(void *arg)
 	return arg;
 }
 
-TEST(a_range_that_is_closed_leaves_out_what_the_program_did_not_open)
+TEST(closing_a_range_keeps_the_runtime_s_descriptors)
 {
 	pthread_t threads[8];
 

@@ -284,7 +284,7 @@ static void check_timer_that_is_due(clockid_t clock)
 	CHECK_EQ(timer_delete(timer), 0);
 }
 
-TEST_LIMIT(a_thread_that_ends_has_computed_what_it_had, 60)
+TEST_LIMIT(an_ending_thread_keeps_its_processor_time, 60)
 {
 	struct seen seen = { 0 };
 	pthread_t thread;

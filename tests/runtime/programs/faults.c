@@ -380,7 +380,7 @@ TEST(a_sent_fault_signal_interrupts_no_call)
 	join(thread);
 }
 
-TEST(a_fault_s_action_is_what_the_program_set)
+TEST(the_action_for_a_fault_is_the_program_s)
 {
 	struct sigaction action = { .sa_handler = SIG_IGN }, was;
 

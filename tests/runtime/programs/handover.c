@@ -982,7 +982,7 @@ static void *continue_chain(void *arg)
 	return NULL;
 }
 
-TEST_LIMIT(threads_end_when_they_have_handed_over, 60)
+TEST_LIMIT(threads_end_after_handing_over, 60)
 {
 	sem_init(&chain_ends, 0, 0);
 	for (int i = 0; i < CHAINS; i++)

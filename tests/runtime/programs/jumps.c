@@ -179,7 +179,7 @@ static void *jump_often(void *arg)
 	return arg;
 }
 
-TEST(a_jump_out_of_a_handler_ends_it)
+TEST(a_jump_out_of_a_handler_ends_the_handler)
 {
 	handle(SIGUSR1, leap, 0);
 	run_numbered(4, jump_often);
@@ -203,7 +203,7 @@ static void *jump_out_of_call(void *arg)
 	return arg;
 }
 
-TEST(a_jump_out_of_a_call_ends_it)
+TEST(a_jump_out_of_a_call_ends_the_call)
 {
 	pthread_t thread;
 
@@ -228,7 +228,7 @@ static void *jump_from_stack(void *arg)
 	return jump_often(arg);
 }
 
-TEST(a_jump_out_of_a_signal_s_stack_ends_it)
+TEST(a_jump_out_of_a_handler_on_a_signal_stack_ends_the_handler)
 {
 	handle(SIGUSR1, leap, SA_ONSTACK);
 	run_numbered(4, jump_from_stack);

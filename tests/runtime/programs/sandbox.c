@@ -451,7 +451,7 @@ static void *end_later(void *arg)
 	return arg;
 }
 
-TEST(a_time_limit_does_not_begin_anew)
+TEST(a_time_limit_does_not_restart)
 {
 	pthread_t thread;
 	int p[2];

@@ -1465,7 +1465,7 @@ TEST_LIMIT(the_runtime_makes_the_calls_that_a_filter_was_tried_with, 60)
 }
 
 /* The filter forbids calls that the runtime seldom makes, and this test never. */
-TEST_LIMIT(a_filter_forbids_what_it_takes_to_make_a_carrier, 60)
+TEST_LIMIT(a_filter_forbids_the_calls_that_create_a_carrier, 60)
 {
 	int pid = begin_waiting();
 
