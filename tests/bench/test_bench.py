@@ -55,7 +55,7 @@ def raw(case: str, *args: str) -> Any:
 @pytest.mark.parametrize("call", ["close", "read", "pread", "getppid"])
 def test_raw_calls(variant: str, call: str) -> None:
     if (variant, call) == ("liburing", "getppid"):
-        pytest.skip("io_uring has no such operation")
+        pytest.skip("io_uring has no operation for this call")
     found = raw("calls", f"variant={variant}", f"call={call}", "batch=48", "calls=480")
     assert found["case"] == "calls"
     assert found["settings"]["batch"] == 48

@@ -45,7 +45,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.
     """
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
-        pytest.skip("no Python.h")
+        pytest.skip("Python.h is missing: install python3-dev")
     work = tmp_path_factory.mktemp("python")
     copy = work / "copy"
     shutil.copytree(PACKAGE, copy)

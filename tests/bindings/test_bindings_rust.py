@@ -73,13 +73,13 @@ def test_the_crates_pass_their_own_tests(cargo: Cargo) -> None:
 
 def test_the_crates_are_formatted(cargo: Cargo) -> None:
     if not has(cargo, "fmt"):
-        pytest.skip("no rustfmt")
+        pytest.skip("rustfmt is missing")
     must(cargo("fmt", "--check"))
 
 
 def test_clippy_finds_nothing(cargo: Cargo) -> None:
     if not has(cargo, "clippy"):
-        pytest.skip("no clippy")
+        pytest.skip("cargo-clippy is missing")
     options = ("--offline", "--locked", "--all-targets")
     must(cargo("clippy", *options, "--", "--deny=warnings"))
 

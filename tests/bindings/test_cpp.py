@@ -36,7 +36,7 @@ def test_each_header_compiles_alone_and_without_warnings(
     compiler: str, tmp_path: Path
 ) -> None:
     if not shutil.which(compiler):
-        pytest.skip(f"no {compiler}")
+        pytest.skip(f"{compiler} is missing")
     source = tmp_path / "program.cc"
     for header in HEADERS:
         use = USE if header == "flexsc.hpp" else ""
@@ -100,7 +100,7 @@ def compiles(compiler: str, body: str, folder: Path) -> tuple[bool, str]:
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_misused_calls_do_not_compile(compiler: str, tmp_path: Path) -> None:
     if not shutil.which(compiler):
-        pytest.skip(f"no {compiler}")
+        pytest.skip(f"{compiler} is missing")
     assert compiles(compiler, ACCEPTED, tmp_path) == (True, "")
     fine, errors = compiles(compiler, "\n".join([*REFUSED, "co_return;"]), tmp_path)
     assert not fine
@@ -113,7 +113,7 @@ def test_a_lambda_that_the_compiler_would_destroy_twice_is_refused(
     tmp_path: Path,
 ) -> None:
     if not shutil.which("g++"):
-        pytest.skip("no g++")
+        pytest.skip("g++ is missing: install g++")
     version = subprocess.run(
         ["g++", "-dumpversion"], capture_output=True, text=True, check=True
     ).stdout

@@ -54,7 +54,7 @@ MADE = [f"man/{path.stem}" for path in sorted((ROOT / "man").glob("*.md"))]
 @pytest.mark.parametrize("page", [*MADE, "man/flexsc-study.1"])
 def test_a_page_is_clean(page: str) -> None:
     if not shutil.which("mandoc"):
-        pytest.skip("no mandoc")
+        pytest.skip("mandoc is missing: install mandoc")
     made = BUILD / page
     subprocess.run(
         ["mandoc", "-Tlint", "-Wwarning", made], timeout=PATIENCE, check=True
@@ -156,7 +156,7 @@ def test_the_manual_has_every_counter_and_option(
 
 def test_man_finds_a_function(tmp_path: Path) -> None:
     if not shutil.which("man"):
-        pytest.skip("no man")
+        pytest.skip("man is missing: install man-db")
     subprocess.run(
         ["meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", tmp_path],
         timeout=PATIENCE,

@@ -37,7 +37,7 @@ def run(*words: str | Path, folder: Path = ROOT) -> str:
 @pytest.fixture(scope="module")
 def draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("git") or not (ROOT / ".git").exists():
-        pytest.skip("no git, or no repository: this is a source archive")
+        pytest.skip("needs git and a repository: this is a source archive")
     if not re.match(r"cargo 1\.(9\d|\d{3})\.", run("cargo", "--version")):
         pytest.skip("cargo is older than 1.90: it cannot package both crates")
     folder = tmp_path_factory.mktemp("release") / "draft"

@@ -155,7 +155,7 @@ def reader(folder: Path) -> Reader:
     installed("curl", "curl")
     installed("wrk", "wrk")
     if not {0, 1} <= os.sched_getaffinity(0):
-        pytest.skip("the tutorials use cores 0 and 1")
+        pytest.skip("needs cores 0 and 1, which the tutorials use")
     if subprocess.run([ROOT / "scripts/packages", "build"]).returncode:
         pytest.skip("packages for the build are missing")
     return Reader(folder)

@@ -282,7 +282,7 @@ void filter_calls(const int *calls, unsigned int n, uint32_t action)
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	if (filter_install(calls, n, action, SECCOMP_RET_ALLOW,
 			   SECCOMP_FILTER_FLAG_TSYNC))
-		SKIP("no seccomp filters here: %s", strerror(errno));
+		SKIP("can't install a seccomp filter: %s", strerror(errno));
 }
 
 void call_done(struct flexsc_cb *cb)

@@ -675,7 +675,7 @@ ECB_TEST(a_wait_ends_though_a_vsock_listener_is_empty, 8, BIT(1))
 	int listener = socket(AF_VSOCK, SOCK_STREAM | SOCK_NONBLOCK, 0), caller;
 
 	if (listener < 0 && errno == EAFNOSUPPORT)
-		test_skip("no vsock");
+		test_skip("the kernel has no vsock");
 	CHECK_EQ(bind(listener, (void *)&address, sizeof(address)), 0);
 	CHECK_EQ(listen(listener, 8), 0);
 	CHECK_EQ(ecb_try_accept(&ecb, listener, 1, POLLIN, 1), 0);

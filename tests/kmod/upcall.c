@@ -577,7 +577,7 @@ TEST(other_protection_keys_mean_a_signal)
 	int key = pkey_alloc(0, 0);
 
 	if (key < 0)
-		test_skip("no protection keys");
+		test_skip("the processor has no protection keys");
 	CHECK(begin(0, KEEP_PLAIN));
 	CHECK_EQ(pkey_set(key, PKEY_DISABLE_WRITE), 0);
 	raise_event();
@@ -692,7 +692,7 @@ TEST_LIMIT(a_restartable_sequence_is_restarted, 60)
 	uint64_t added = 0;
 
 	if (!__rseq_size)
-		SKIP("no restartable sequences here");
+		SKIP("the kernel has no restartable sequences");
 	CHECK(begin(0, KEEP_PLAIN));
 	leaf_within = add_to_shared;
 	source_begin();

@@ -39,7 +39,7 @@ TEST(cores_are_checked)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		if (create_with((struct flexsc_options){ .kernel_cores = bad[i] }) !=
 		    -EINVAL)
-			test_fail(__FILE__, __LINE__, "cores \"%s\"", bad[i]);
+			test_fail(__FILE__, __LINE__, "cores \"%s\" were accepted", bad[i]);
 	snprintf(good, sizeof(good), "%d", cpu);
 	CHECK_EQ(create_with((struct flexsc_options){ .kernel_cores = good }), 0);
 	snprintf(good, sizeof(good), "%d-%d", cpu, cpu);

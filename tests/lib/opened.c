@@ -165,7 +165,7 @@ static void refuse_to_submit_only(void)
 
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0))
-		SKIP("no seccomp filters here: %s", strerror(errno));
+		SKIP("can't install a seccomp filter: %s", strerror(errno));
 }
 
 /* A thread begins to read a large piece while a read by io_uring is pending. */

@@ -292,7 +292,7 @@ static void trap_system_calls(void)
 	signal(SIGSYS, on_trap);
 	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0,
 		  &dispatch))
-		SKIP("no syscall user dispatch here: %s", strerror(errno));
+		SKIP("syscall user dispatch doesn't work here: %s", strerror(errno));
 	dispatch = SYSCALL_DISPATCH_FILTER_BLOCK;
 	syscall(SYS_getppid);
 	CHECK_EQ(trapped, 1);

@@ -208,7 +208,7 @@ static void *probe_under_filter(void *arg)
 	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	if (filter_install(call, 1, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW,
 			   0))
-		SKIP("no seccomp filters here: %s", strerror(errno));
+		SKIP("can't install a seccomp filter: %s", strerror(errno));
 	return flexsc_engine_probe("uring", why, sizeof(why)) ? why : NULL;
 }
 
@@ -268,7 +268,7 @@ static void pretend_sysctl(const char *value)
 		SKIP("the kernel has no io_uring_disabled");
 	if (unshare(CLONE_NEWNS) ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		SKIP("no mount namespaces here: %s", strerror(errno));
+		SKIP("can't create a mount namespace: %s", strerror(errno));
 	enter_scratch();
 	fd = open("sysctl", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
 	CHECK_EQ(write(fd, value, strlen(value)), (int64_t)strlen(value));

@@ -279,7 +279,7 @@ LOOP_TEST(every_refused_row_is_eopnotsupp_and_runs_nothing)
 			continue;
 		if (flexsc_loop_call(loop, &call.cb, nr, 0, 0, 0, 0, 0, 0) !=
 		    -EOPNOTSUPP)
-			test_fail(__FILE__, __LINE__, "%s is posted", row->name);
+			test_fail(__FILE__, __LINE__, "%s was posted, and has to be refused", row->name);
 		tried++;
 	}
 	run_for(loop, 20);

@@ -282,7 +282,7 @@ def test_a_loop_runs_inside_asyncio() -> None:
 def test_the_headers_compile_as_cpp(tmp_path: Path) -> None:
     compiler = shutil.which("g++") or shutil.which("clang++")
     if not compiler:
-        pytest.skip("no C++ compiler")
+        pytest.skip("the C++ compiler is missing: install g++")
     source = tmp_path / "program.cc"
     source.write_text(PROGRAM)
     build(

@@ -107,7 +107,7 @@ def test_programs_are_hardened(programs: list[Path]) -> None:
         said = done.stdout
         assert re.search(r"Type: +DYN", said), f"{path}: not position-independent"
         assert "GNU_RELRO" in said, path
-        assert re.search(r"FLAGS.*NOW", said), f"{path}: binds late"
+        assert re.search(r"FLAGS.*NOW", said), f"{path}: binds symbols lazily"
         assert re.search(r"GNU_STACK .* RW +0x", said), f"{path}: executable stack"
         assert not re.search(r"\((RPATH|RUNPATH)\)", said), path
         checked += said

@@ -97,7 +97,7 @@ try PREEMPT_RT 6.1.0-9-amd64 x86_64
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("dh_dkms"):
-        pytest.skip("dh-dkms isn't installed")
+        pytest.skip("dh-dkms is missing: install dh-dkms")
     folder = tmp_path_factory.mktemp("package")
     made = subprocess.run(
         [ROOT / "scripts/package", folder, "-A"],

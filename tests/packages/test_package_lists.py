@@ -122,7 +122,7 @@ def test_the_copyright_file_has_each_file_s_license() -> None:
         check=False,
     )
     if done.returncode:
-        pytest.skip("no git, or no repository")
+        pytest.skip("needs git and a repository")
     for line in done.stdout.splitlines():
         path, _, text = line.partition(":")
         (name,) = re.findall(r"Identifier: (.*?)(?: \*/| -->)?$", text)

@@ -342,7 +342,7 @@ def test_without_the_decoder_libc_is_not_patched(tmp_path: Path) -> None:
 
 def test_under_valgrind_there_are_plain_threads(tmp_path: Path) -> None:
     if shutil.which("valgrind") is None:
-        pytest.skip("no valgrind")
+        pytest.skip("valgrind is missing: install valgrind")
     program = compiled(tmp_path, text=PLAIN_THREADS)
     done = run("valgrind", "-q", program)
     assert (done.returncode, done.stdout) == (7, "right\n")

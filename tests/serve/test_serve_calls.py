@@ -109,7 +109,7 @@ def test_mode_switches_agree_with_strace(
 ) -> None:
     strace = shutil.which("strace")
     if not strace:
-        pytest.skip("strace isn't installed")
+        pytest.skip("strace is missing: install strace")
     server = start("--engine", engine)
     listed = tmp_path / "strace"
     tracer = subprocess.Popen(

@@ -562,7 +562,7 @@ def test_help_fits_on_a_screen() -> None:
 
 def test_curl_resumes_a_download(server: Server, tree: Path, tmp_path: Path) -> None:
     if not shutil.which("curl"):
-        pytest.skip("no curl")
+        pytest.skip("curl is missing: install curl")
     part = tmp_path / "big"
     whole = (tree / "big").read_bytes()
     part.write_bytes(whole[:1_000_000])

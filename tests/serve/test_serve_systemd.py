@@ -373,7 +373,7 @@ def complaints(units: Path) -> list[str]:
 
 def test_systemd_accepts_the_units(units: Path) -> None:
     if not os.access("/usr/bin/systemd-analyze", os.X_OK):
-        pytest.skip("no systemd-analyze: install systemd")
+        pytest.skip("systemd-analyze is missing: install systemd")
     service = units / "flexsc-serve.service"
     text = service.read_text()
     # The oracle: systemd-analyze reports an error.
@@ -386,7 +386,7 @@ def test_systemd_accepts_the_units(units: Path) -> None:
 
 def test_the_unit_is_hardened(units: Path) -> None:
     if not os.access("/usr/bin/systemd-analyze", os.X_OK):
-        pytest.skip("no systemd-analyze: install systemd")
+        pytest.skip("systemd-analyze is missing: install systemd")
     service = str(units / "flexsc-serve.service")
     words = ("security", "--offline=yes", "--no-pager")
     done = analyze(units, *words, "--threshold=10", service)

@@ -83,7 +83,7 @@ def test_a_wrong_reference_is_found(tmp_path: Path) -> None:
 def test_a_browser_shows_the_site(url: str, text: str, site: Path) -> None:
     browser = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if not browser:
-        pytest.skip("no chromium")
+        pytest.skip("chromium is missing: install chromium")
     # Virtual time runs as fast as the page's scripts permit, and no host name resolves.
     options = ("--virtual-time-budget=10000", "--host-resolver-rules=MAP * ~NOTFOUND")
     address = f"{site.resolve().as_uri()}/{url}"

@@ -106,7 +106,7 @@ def show(said: str, requests: int) -> None:
     found = counters(said)
     say(f"What these {requests} requests took, as flexsc stat counts it")
     table(found, requests)
-    print("(plain: if each of these calls were a system call of its own)")
+    print("(plain: one system call for each of these calls)")
     say("What the module counted: /sys/kernel/debug/flexsc/registrations")
     for key, name in MODULE.items():
         value = found.get("kmod", {}).get(f"module.{key}", 0)

@@ -54,7 +54,7 @@ static bool posts, cancels, limited;
 
 void pair_broken(const char *what)
 {
-	printf("broken: %s: %s\n", what, strerror(errno));
+	printf("%s failed: %s\n", what, strerror(errno));
 	fflush(stdout);
 	_exit(1);
 }

@@ -69,7 +69,7 @@ static unsigned int slower = 1;
 
 static void broken(const char *what)
 {
-	printf("broken: %s: %s\n", what, strerror(errno));
+	printf("%s failed: %s\n", what, strerror(errno));
 	fflush(stdout);
 	_exit(1);
 }

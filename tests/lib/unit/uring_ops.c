@@ -355,7 +355,7 @@ TEST(large_numbers_are_not_cut)
 		CHECK(prepare(&entry, &sqe));
 		entry.args[2] = (1ULL << 32) + 1;
 		if (prepare(&entry, &sqe))
-			test_fail(__FILE__, __LINE__, "%s",
+			test_fail(__FILE__, __LINE__, "%s: a size above 32 bits",
 				  flexsc__call_info(calls[i])->name);
 	}
 }
@@ -390,7 +390,7 @@ TEST(calls_that_are_not_polled_are_plain_calls)
 		CHECK(prepare(&entry, &sqe));
 		entry.args[plain[i].argument] = plain[i].value;
 		if (prepare(&entry, &sqe))
-			test_fail(__FILE__, __LINE__, "%s, %#llx",
+			test_fail(__FILE__, __LINE__, "%s isn't left to the plain call with %#llx",
 				  flexsc__call_info(plain[i].nr)->name,
 				  (unsigned long long)plain[i].value);
 	}

@@ -268,7 +268,7 @@ static enum kind end_of_kinds(void)
 static void need_requests(void)
 {
 	if (end_of_kinds() < KINDS)
-		SKIP("no asynchronous I/O here: %s", strerror(errno));
+		SKIP("asynchronous I/O doesn't work here: %s", strerror(errno));
 }
 
 static enum kind kind_of(void *arg)

@@ -20,7 +20,7 @@ static void need_priorities(void)
 	const struct sched_param param = { 1 }, none = { 0 };
 
 	if (sched_setscheduler(0, SCHED_FIFO, &param))
-		SKIP("no real-time priorities here: %s", strerror(errno));
+		SKIP("can't set a real-time priority: %s", strerror(errno));
 	CHECK_EQ(sched_setscheduler(0, SCHED_OTHER, &none), 0);
 }
 

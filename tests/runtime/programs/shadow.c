@@ -97,7 +97,7 @@ TEST(a_process_with_shadow_stacks_is_left_alone)
 	int pid;
 
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
-		SKIP("no seccomp filters here: %s", strerror(errno));
+		SKIP("can't install a seccomp filter: %s", strerror(errno));
 	pid = test_fork();
 	if (!pid) {
 		run_with_shadow_stacks();
