@@ -103,8 +103,8 @@ FEW_GUEST = (
     "events-delivery",
     "events-notify",
 )
-# These hardly depend on the kernel, so one kernel suffices: each further kernel would
-# cost four guests.
+# Programs that hardly depend on the kernel, so one kernel suffices: each further kernel
+# would cost four guests.
 ONCE = (
     "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|events|serve|upcall|watchdog|watched)"
     "|conformance-(chain|closing|multishot|posting|results_socket|stats|table)"

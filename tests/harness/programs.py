@@ -86,9 +86,9 @@ def answers(port: int) -> bool:
 class Program:
     """A program that runs until stop() or end(). Its output goes to a file.
 
-    A constructor that fails leaves started() without the program. So the constructor
-    of a subclass only calls wait_until() after this one: if the wait fails, it ends
-    the program.
+    If a constructor fails, started() doesn't get the program, and can't end it. So
+    the constructor of a subclass only calls wait_until(), which ends the program if
+    the wait fails.
     """
 
     def __init__(

@@ -190,8 +190,8 @@ static void *canceller(void *arg)
 
 /*
  * The owner puts an entry aside and learns that no other thread will take it. So the
- * owner executes this entry after others. Both are interrupted: the second entry
- * begins only when the interruption of the first one is over.
+ * owner executes this entry after others. Both entries are interrupted: the second
+ * one begins only when the interruption of the first one is over.
  */
 TEST(an_owner_is_cancelled_again_and_again)
 {

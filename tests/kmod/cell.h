@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that may behave arbitrarily, and make any system call. It is user
- * nobody, in an empty directory, with its own namespaces and low resource limits.
- * When it ends, all processes that it has started end.
+ * A process that may behave arbitrarily, and make any system call. The process is
+ * user nobody, in an empty directory, with its own namespaces and low resource
+ * limits. When it ends, all processes that it has started end.
  */
 #ifndef FLEXSC_TESTS_CELL_H
 #define FLEXSC_TESTS_CELL_H

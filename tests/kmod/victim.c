@@ -17,7 +17,7 @@
 
 enum { NOT_ROOT = 1, INTERRUPTED = 2, WOKEN = 3, BROKEN = 4 };
 
-/* One for the sleep, and two for a busy kernel. */
+/* One sleep is the program's own. A busy kernel may cause two more. */
 #define SLEEPS	3
 
 static long sleeps(void)

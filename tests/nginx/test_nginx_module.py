@@ -1083,8 +1083,8 @@ def test_a_request_takes_few_system_calls(
 
 
 def test_filtered_contents_are_sent_as_by_nginx(stock: Nginx, nginx: Nginx) -> None:
-    """In the same pieces: a further small one would wait for the client's
-    acknowledgement.
+    """The contents leave in the same pieces. A further small piece would wait for the
+    client's acknowledgement.
     """
 
     def sendings(server: Nginx, ask: bytes) -> list[str]:

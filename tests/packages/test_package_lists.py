@@ -19,7 +19,7 @@ from fixtures import command
 ROOT = Path(__file__).resolve().parents[2]
 DEBIAN = ROOT / "debian"
 BUILD = Path(command()).resolve().parents[1]
-# Their lists name files of the sources, and of setuptools.
+# The lists of these packages name files of the sources, and of setuptools.
 NOT_OF_MESON = ("flexsc-dkms", "flexsc-doc", "python3-flexsc")
 
 
@@ -75,7 +75,7 @@ def test_each_installed_file_is_in_one_package() -> None:
     lists = patterns()
     for path in installed():
         owners = {lists[pattern] for pattern in lists if covers(pattern, path)}
-        # Or the path is a folder, and a list names a part of it.
+        # A folder needs no owner if the lists name its parts.
         parts = any(pattern.startswith(f"{path}/") for pattern in lists)
         assert len(owners) == 1 or (parts and not owners), f"{path}: {owners}"
 

@@ -149,8 +149,8 @@ class Apache(Program):
     def all_wait(self) -> bool:
         """Do all workers exist, and are all idle except the one that answers this?
 
-        mpm_event closes kept connections when no worker is idle. That may happen
-        while workers are still starting, natively too.
+        mpm_event closes kept connections when no worker is idle: for example, while
+        workers are still starting, natively too.
         """
         with Client(self.port) as client:
             said = client.ask("/status?auto", Connection="close").body.decode()

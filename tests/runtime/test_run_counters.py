@@ -234,7 +234,7 @@ thread.join()
     on_the_spot = report["exposed"] + report["plainly"] + report["natively"]
     assert on_the_spot >= calls
     assert report["posted"] < 50
-    # But a thread that keeps its carrier for long lets others run, once in 16 calls.
+    # A thread that keeps its carrier for long still lets others run, once in 16 calls.
     assert report["switches"] < calls / 16 + 100
     assert report["returns"] < 50
 
@@ -381,7 +381,9 @@ def test_the_report_appears_once_however_the_program_ends(end: str) -> None:
 
 
 def test_before_the_first_thread_the_program_may_close_everything() -> None:
-    """Then there is no descriptor for the report, and no other file may get it."""
+    """The program has closed all descriptors, so the report can't appear. It must not
+    go to another file.
+    """
     script = f"""
 import os
 os.closerange(0, 65536)

@@ -204,8 +204,8 @@ def test_a_loop_beside_threads_that_compute_stays_on_its_host(
     found = counted(way, pools, "computing", 2 * jobs)
     assert found["natively"] > jobs, found
     assert found["handovers"] <= 1, found
-    # A worker that the monitor moved to its host leaves it again. So does a loop that
-    # waits for the queue's lock.
+    # A worker that the monitor moved to its host leaves it again, and so does a loop
+    # that waits for the queue's lock.
     left = found["departures"] - found["for (preempted)"]
     assert left < jobs / 8, found
 

@@ -306,8 +306,8 @@ def test_a_thread_that_often_needs_its_host_stays_there(
 ) -> None:
     """Each thread returns to its host several times, and stays twice as long each time.
 
-    On its host it also makes its other calls there, so no syscall thread waits for
-    it. In each round main may post a read and a write.
+    A thread on its host also makes its other calls there, so no syscall thread waits
+    for it. In each round main may post a read and a write.
     """
     report = measured(way, waits, kind)
     assert report["returns"] < ROUNDS / 8

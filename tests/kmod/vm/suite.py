@@ -110,17 +110,19 @@ COMPANIONS = {
 }
 # Programs that need more processors than two, or only one.
 CPUS = {"kmod-cores": 4, "kmod-watchdog": 1, "kmod-instructions": 1}
-# Parameters of their guest's kernel.
+# Parameters for the kernels of these programs' guests.
 PARAMETERS = {
     "kmod-dying": "slub_debug=FZPU,task_struct",
     "kmod-rights": "lsm=landlock",
     "kmod-upcall": "vsyscall=xonly",
 }
-# Their guest's clock counts instructions, and stops while all processors idle.
+# Programs in whose guests the clock counts instructions, and stops while all processors
+# idle.
 COUNTED = dict.fromkeys(("kmod-watchdog", "kmod-instructions"), "shift=0,sleep=off")
-# Their guest has AF_VSOCK, if the kernel's package contains it.
+# Programs whose guests have AF_VSOCK, if the kernel's package contains it.
 VSOCK = {"kmod-events"}
-# They use modules with a call and a file that end a thread, as a bug of the kernel may.
+# Programs that use modules with a call and a file that end a thread, as a bug of the
+# kernel may.
 MORTAL = {"kmod-dying"}
 
 
