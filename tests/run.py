@@ -584,7 +584,7 @@ def qemu(step: Step) -> None:
         guests(step, "suite.py", "--source=release", *FEW_GUEST)
         return
     guests(step, "suite.py", f"--once={ONCE}", *GUEST)
-    guests(step, "bases.py")
+    guests(step, "runs.py")
 
 
 # What the tests need, without the command and the examples, which take as long.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Test FlexSC-Threads without user-mode access to the base registers.
 
-    bases.py --build DIR --work DIR [--kernel VERSION]
+    runs.py --build DIR --work DIR [--kernel VERSION]
 
 If the kernel or the processor lacks FSGSBASE, the FSGSBASE instructions fault, and
 the runtime changes each base register by a system call. A guest booted with
