@@ -202,7 +202,27 @@ class Saved(gdb.unwinder.Unwinder):  # type: ignore[misc]
         for name, value in saved.items():
             info.add_saved_register(name, value)
         info.add_saved_register(at.sp, top + at.size)
+        add_signing(pending, info)
         return info
+
+
+def add_signing(pending: gdb.PendingFrame, info: gdb.UnwindInfo) -> None:
+    """How aarch64 signs return addresses, which gdb reads for each further frame."""
+    names = [register.name for register in pending.architecture().registers()]
+    masks = [name for name in names if name.startswith("pauth_")]
+    for name in masks:
+        info.add_saved_register(name, pending.read_register(name))
+    if masks:
+        word = pending.architecture().integer_type(64, False)
+        for number in nameless():
+            info.add_saved_register(number, gdb.Value(0).cast(word))
+
+
+def nameless() -> list[int]:
+    """Words without a name: one of them is whether a return address is signed."""
+    table = gdb.execute("maintenance print registers", to_string=True)
+    rows = re.findall(r"^ '' +(\d+) +-?\d+ +\S+ +8 ", table, re.MULTILINE)
+    return [int(row) for row in rows]
 
 
 def stack_pointer(frame: gdb.Frame) -> int:
