@@ -24,8 +24,8 @@
 static struct {
 	ngx_connection_t *connection;
 	/*
-	 * The connection's number then. If it differs now, the connection has
-	 * ended.
+	 * The connection's number when it was accepted. If it differs now, the
+	 * connection has ended.
 	 */
 	ngx_atomic_uint_t number;
 } accepted[MOST];

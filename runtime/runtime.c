@@ -84,8 +84,9 @@ static void forked(void)
 	struct uthread *u = &flexsc__self;
 
 	/*
-	 * These come before any close(), because the fork handler of lib/run/make.c may
-	 * run later.
+	 * First, because the calls below may close descriptors, which needs this state.
+	 * The fork handler of lib/run/make.c resets some of it, too, but may run after
+	 * this one.
 	 */
 	flexsc__private_fds_forked();
 	flexsc__guards_forked();

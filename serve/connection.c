@@ -324,8 +324,8 @@ static void finish(struct connection *c)
 	if (c->state == CONNECTION_LINGERING && !connection_pending(c, OP_RECEIVE))
 		linger(c);
 	/*
-	 * c lingers from now on, but still takes a place. If no place is free,
-	 * the worker may be waiting for one to accept a client: close a
+	 * c lingers from now on, but still takes a place. If that was the last
+	 * place, the worker may need one before it can accept a client: close a
 	 * lingering connection.
 	 */
 	if (!clients_have_room(c->clients, 0))

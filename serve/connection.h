@@ -57,7 +57,8 @@ struct clients {
 	unsigned int max;	/* limit for connections that aren't refused */
 	unsigned int max_refused;
 	bool stopping;
-	uint64_t waits;		/* how often a connection became fresh or idle */
+	/* number of times that a connection was put into "fresh" or "idle" */
+	uint64_t waits;
 };
 
 struct connection {
@@ -71,7 +72,10 @@ struct connection {
 	bool ended;		/* the client has closed its side */
 	uint64_t begun;		/* when the first byte of the request came, or 0 */
 	uint64_t accepted;	/* time of the accept */
-	uint64_t waits;		/* value of clients->waits when it became fresh or idle */
+	/*
+	 * value of clients->waits when it was last put into "fresh" or "idle"
+	 */
+	uint64_t waits;
 	uint64_t discarded;	/* while lingering, up to LINGER_BYTES */
 	struct flexsc_cb receive;
 	struct flexsc_cb shutdown;

@@ -144,8 +144,8 @@ static inline bool exchange_posted(struct exchange *x, enum exchange_op op,
 }
 
 /*
- * Each callback calls this first: op is no longer pending. False: x has been
- * cut.
+ * Each callback calls this first: op is no longer pending. False:
+ * exchange_cut() was called for x.
  */
 static inline bool exchange_completed(struct exchange *x, enum exchange_op op)
 {

@@ -43,9 +43,8 @@ struct backend {
 	 */
 	int (*wait)(struct flexsc_ecb *ecb, uint32_t groups);
 	/*
-	 * Put the events that have arrived on the lists, and arrange for notification
-	 * of the next one.
-	 * NULL: the kernel does both.
+	 * Put events that have arrived on their groups' lists, and arrange for
+	 * notification of the next one. NULL: the kernel does both.
 	 */
 	void (*collect)(struct flexsc_ecb *ecb);
 	/* Has an event arrived? Only for backends with "collect". */

@@ -11,7 +11,10 @@ struct area {
 	void *memory;		/* kernel address; NULL: not allocated */
 	struct page **pages;
 	unsigned long page_count;
-	/* The user that is charged: not all kernels export free_uid(). */
+	/*
+	 * The charged user's credentials: these keep the user, because not all
+	 * kernels export free_uid().
+	 */
 	const struct cred *owner;
 };
 

@@ -104,7 +104,7 @@ enum counter {
 	COUNTERS,
 };
 
-/* Events of a permit, counted per permit. */
+/* Events, counted per permit. */
 enum permit_counter {
 	PERMIT_BATCHES,		/* rounds of looking for entries */
 	PERMIT_TAKEN,		/* entries taken by its threads */

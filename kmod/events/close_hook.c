@@ -48,7 +48,7 @@
 #include "events/watch.h"
 #include "events/watch_life.h"
 
-#define HOOK_BITS	15	/* of the hash table: 256 KiB */
+#define HOOK_BITS	15	/* the hash table has 2^15 buckets, 256 KiB */
 /* Locks of buckets; taken before the locks of ECBs and wait queues. */
 #define HOOK_LOCKS	256
 #define HOOK_LINGERS	(10 * HZ)

@@ -5,8 +5,9 @@
  *
  *	free	-> taken	watch_take(), by the owner: the "state" of its slot
  *				in the shared memory is zero
- *	taken	-> live		watch_go_live(): it is in the file's wait queues,
- *				or is a thread's slot
+ *	taken	-> live		watch_go_live(): it is in the file's wait queues; or
+ *				it has no file, because threads push to its slot
+ *				from user mode
  *	taken	-> free		it couldn't go live
  *	live	-> ended	watch_stop(), by the first caller that finds it
  *				live: the owner's FORGET, the close hook in any

@@ -8,7 +8,7 @@
  *	executes	-> queued	the task's last block_sched_out()
  *					queues its record, with the run queue's
  *					lock held
- *	queued		-> finished	an irq_work right behind that starts a
+ *	queued		-> finished	right after that, an irq_work queues a
  *					work. When the task is off its processor
  *					for good, the work does what leaving the
  *					ioctl would have done

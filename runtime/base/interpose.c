@@ -30,7 +30,10 @@ static struct definition found[REALS + 1];
 static bool foreign_calls[CALLS];
 static bool known;
 
-/* Another library's constructor may call this first. There is still one thread. */
+/*
+ * If another library's constructor needs a function, this runs earlier. Even then the
+ * process has only one thread.
+ */
 __attribute__((constructor)) static void find_all(void)
 {
 	if (known)

@@ -36,7 +36,10 @@ static bool names_itself(const struct uthread *u, uint64_t tid)
 	return !(int32_t)tid || (int32_t)tid == u->host.k.tid;
 }
 
-/* perf_event_open(): with "inherit", also counts events of threads that it creates. */
+/*
+ * perf_event_open(). With "inherit", the counter also counts events of threads that the
+ * calling thread creates.
+ */
 static enum call_apart by_counter(const struct uthread *u, const uint64_t a[6])
 {
 	const struct perf_event_attr *attr = flexsc__arg_pointer(a[0]);

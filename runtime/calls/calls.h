@@ -27,13 +27,14 @@ long flexsc__futex2(struct uthread *u, long nr, const uint64_t args[6]);
 /* parts.c: post u's call, which may wait, in several parts if necessary. */
 long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry);
 
-/* raise.c: u's call has returned ret: raise SIGPIPE for EPIPE, SIGXFSZ for EFBIG. */
+/* raise.c: u's call returned ret: raise SIGPIPE for EPIPE, or SIGXFSZ for EFBIG. */
 void flexsc__raise_error(struct uthread *u, const struct call_info *row,
 			 const uint64_t a[6], long ret);
 
 /*
- * raise.c: a write failed after a part of it was written. A plain write to a pipe
- * without readers raises SIGPIPE even then. No other error raises a signal.
+ * raise.c: a write has transferred a part, and failed with "ret" for the rest. Raise
+ * SIGPIPE for a pipe without readers, as in a plain write. No other error raises a
+ * signal.
  */
 void flexsc__raise_after_part(struct uthread *u, uint64_t fd, long ret);
 

@@ -49,9 +49,9 @@ static struct ended *ended_with(int32_t tid)
 }
 
 /*
- * What the ended user thread with this id computed on carriers, in ns; 0 if unknown. A
- * new kernel thread may have got the id. Its processor time distinguishes it, until it
- * exceeds the time that the ended thread's host had computed.
+ * What the ended user thread with this id computed on carriers, in ns; 0 if unknown. If
+ * a new kernel thread has got the id, it is recognised by its processor time, as long
+ * as it has computed less than the host of the ended thread.
  */
 static uint64_t ended_away(int32_t tid)
 {
@@ -172,7 +172,7 @@ static void cpuclock_anchor(int32_t tid, bool anchored)
 	flexsc__uthreads_unlock();
 }
 
-/* All timers. Changed with the lock; without it, only tested for being empty. */
+/* All timers. Without the lock, only tested for being empty. */
 _Atomic(struct timer *) flexsc__timers;
 static struct lock timers_lock;
 

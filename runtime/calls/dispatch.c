@@ -65,9 +65,9 @@ static bool takes_a_thread(long nr, const struct call_info *row,
 }
 
 /*
- * Does the call wait until all bytes have arrived? Neither an epoll set nor poll(2)
- * reports that. False if parts.c makes the call, which receives from a stream into one
- * buffer. Other sockets ignore the flag.
+ * Does the call wait until all bytes have arrived, which neither an epoll set nor
+ * poll(2) reports? False for a receive from a stream into one buffer, which parts.c
+ * makes, and for other sockets than streams, which ignore the flag.
  */
 static bool wants_all(const struct call_info *row, const uint64_t a[6])
 {

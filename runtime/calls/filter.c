@@ -142,8 +142,8 @@ static _Atomic uint32_t numbers;
 
 /*
  * Does another thread have a filter that "self" lacks? If so, the kernel refuses a
- * filter for all. The list must stay locked until the call, so that no such thread ends
- * before.
+ * filter for all. The list must stay locked until the filter is installed: if such a
+ * thread ended first, the kernel would not refuse.
  */
 static bool one_has_another(const struct uthread *self)
 {

@@ -143,7 +143,10 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 	case USER_SIGACTION:
 		return flexsc__signal_action(a);
 	case USER_RSEQ:
-		/* The kernel would write to the area while other user threads run. */
+		/*
+		 * The kernel would write to the area while its kernel thread runs other
+		 * user threads, too.
+		 */
 		return -ENOSYS;
 	case USER_SIGMASK:
 		return flexsc__sigmask(u, a);
@@ -183,7 +186,7 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__perform_plainly(nr, a);
 	case USER_WAIT:
 		/*
-		 * With this flag, the call finds only the calling kernel thread's
+		 * With __WNOTHREAD, the call finds only the calling kernel thread's
 		 * children.
 		 */
 		if (a[row->flags_arg] & __WNOTHREAD)
@@ -223,11 +226,17 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 		ret = flexsc__perform_of_other(nr, a);
 		break;
 	}
-	/* User threads may use a signalfd that is created before them, so note it. */
+	/*
+	 * Record signalfds, because threads that become user threads later may use
+	 * them.
+	 */
 	for (unsigned int i = 0; i < 3; i++)
 		entry.args[i] = a[i];
 	flexsc__fds_note_signals(&entry, ret);
-	/* Note options in a forked child, too, which shares its parent's files. */
+	/*
+	 * Record options, because this may be a forked child, which shares its parent's
+	 * files.
+	 */
 	if (call_info_of(entry.nr, entry.args)->changes == CHANGES_OPTION)
 		flexsc__fds_note(&entry);
 	return ret;

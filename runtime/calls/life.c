@@ -52,11 +52,12 @@ void flexsc__life_end(struct uthread *u)
 	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);
 	/*
-	 * A carrier may be about to check u's wait, and u's memory must outlast that.
+	 * A carrier may still be about to check u's wait, for which u's memory must
+	 * exist.
 	 */
 	while (atomic_load(&u->recheck.requests))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	flexsc__host_fini(u);
-	/* Handles signals that came meanwhile, for the process or for u. */
+	/* This handles signals that came meanwhile, for the process or for u. */
 	flexsc__exit(u);
 }

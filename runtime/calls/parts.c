@@ -93,7 +93,7 @@ static bool parts_keep_file(struct parts *p)
 	return true;
 }
 
-/* Also called when the user thread is cancelled, which is outside the runtime. */
+/* Also called when the user thread is cancelled. It is then outside the runtime. */
 static void parts_end(void *arg)
 {
 	struct parts *p = arg;
@@ -133,7 +133,7 @@ static long await_turn(struct parts *p)
 		.fd = (int)p->rest.args[0],
 		.events = receives(&p->rest) ? POLLIN : POLLOUT,
 	};
-	/* The last argument is for sched/closings.h: calls/polling.c. */
+	/* The last argument is for closings_fd() in sched/closings.h. */
 	const uint64_t args[6] = { PTR(&fd), 1, POLL_FOREVER, 0, 0, p->rest.args[0] };
 	const long ret = flexsc__perform_post_part(p->u, POLL_NR, args);
 

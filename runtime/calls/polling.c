@@ -158,7 +158,7 @@ static long ready_before_handler(long nr, const struct time_limit *p)
 	return n > 0 ? n : 0;
 }
 
-/* Continue the wait on the host, with the same end. */
+/* Continue the wait on the host, up to the same time. */
 static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 			 const struct time_limit *p, uint64_t until)
 {

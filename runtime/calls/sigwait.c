@@ -15,7 +15,10 @@
 #include "runtime/base/peek.h"
 #include "perform.h"
 
-/* The time limit; NULL: without one, or the kernel will refuse it. */
+/*
+ * The time limit. NULL if the call has none, or an invalid one, which the kernel will
+ * refuse.
+ */
 static const struct timespec *sigwait_limit(const uint64_t a[6])
 {
 	const struct timespec *limit = flexsc__arg_pointer(a[2]);

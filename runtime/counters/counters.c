@@ -72,7 +72,7 @@ int flexsc__counters_start(unsigned int n)
 		sizeof(page->program) - 1);
 	flexsc__run_page = page;
 	page_bytes = size;
-	/* The program can't reach the copy after this. */
+	/* Move the copy to the descriptors that are hidden from the program. */
 	if (!fds_is_own((uint32_t)copy))
 		copy = flexsc__private_fd(copy);
 	return 0;

@@ -23,7 +23,7 @@ void flexsc__counters_publish(const char *engine, unsigned int carriers);
 void flexsc__counters_stuck(uint32_t n);
 /* Set the number of spares made so far. */
 void flexsc__counters_spares(uint32_t n);
-/* In a forked child, for which nothing was counted: drop the page. */
+/* In a forked child: drop the page. It is the parent's. */
 void flexsc__counters_forked(void);
 
 /*

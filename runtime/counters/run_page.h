@@ -44,7 +44,7 @@ enum way {
 enum cause {
 	CAUSE_CALLS = 512,	/* below this: system calls' numbers */
 	CAUSE_SIGNAL = CAUSE_CALLS,	/* a signal or a cancellation */
-	CAUSE_KEPT,	/* it kept its carrier, so the monitor had it moved */
+	CAUSE_KEPT,	/* it kept its carrier, so the monitor moved it */
 	CAUSE_ENTRY,	/* its carrier's loop had no free entry */
 	CAUSE_ENDS,	/* the thread ends */
 	CAUSE_FAULT,	/* the program faulted */
@@ -98,7 +98,8 @@ struct run_page {
 	char engine[16];
 	char program[16];
 	uint64_t causes[CAUSES];	/* times user threads returned to their hosts */
-	struct counters blocks[];	/* the carriers', the spares', the host threads' */
+	/* first of carriers and spares, then of host threads */
+	struct counters blocks[];
 };
 
 #endif /* FLEXSC_RUNTIME_RUN_PAGE_H */

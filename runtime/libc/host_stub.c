@@ -61,8 +61,8 @@ static bool is_wait(uint16_t cause)
 
 /*
  * Must the runtime be dormant for this function? Programs count the threads of the
- * process when they fork. _Fork() isn't included: signal handlers may call it, and
- * memory must not be freed there, as the end of a thread does.
+ * process when they fork. _Fork() isn't included: signal handlers may call it, where no
+ * memory may be freed, and ending a thread frees memory.
  */
 static bool counts_threads(uint16_t cause)
 {

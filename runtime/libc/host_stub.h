@@ -37,7 +37,10 @@ void flexsc__stayed_on_host(uint64_t outermost);
  */
 void *flexsc__go_to_host(const struct stub *stub, const uint64_t args[6]);
 
-/* Load the address of a record into r11 or x16. Jump to code, or to a record's target. */
+/*
+ * Instructions: load the address of a record into r11 or x16; jump to a symbol; jump to
+ * the target of the loaded record.
+ */
 #if defined(__x86_64__)
 #define STUB_LOAD(record)	"leaq " #record "(%rip), %r11\n"
 #define STUB_JUMP(code)		"jmp " #code "\n"

@@ -30,7 +30,10 @@
 #include "libc.h"
 #include "libc_call.h"
 
-/* F_GETOWN's result may look like an error, so libc uses F_GETOWN_EX, too. */
+/*
+ * Get the owner by F_GETOWN_EX, as libc does, because a result of F_GETOWN may look
+ * like an error.
+ */
 static int get_owner(int fd)
 {
 	struct f_owner_ex owner;
@@ -106,7 +109,8 @@ static COLD long foreign_syscall(long nr, const uint64_t a[6])
 static long choose_syscall(long nr, const uint64_t args[6]);
 
 /*
- * The function for all calls but forks; NULL: this library's. The first call decides.
+ * Makes all calls of syscall() but forks. NULL: flexsc__libc_call() makes them. The
+ * first call sets this variable.
  */
 static long (*syscall_target)(long, const uint64_t[6]) = choose_syscall;
 

@@ -206,7 +206,8 @@ static const struct {
 #define FRONTS	(sizeof(fronts) / sizeof(*fronts))
 
 /*
- * Look functions up now: later, a suspended thread may hold the lock that this takes.
+ * Look the functions up at the start: later, a suspended thread may hold the lock that
+ * a look-up takes.
  */
 __attribute__((constructor)) static void find_all(void)
 {

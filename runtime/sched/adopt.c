@@ -75,7 +75,10 @@ static bool adopt_is_stuck(struct carrier *c)
 	return false;
 }
 
-/* Can s adopt c? Also if s is c's ward and waits for c to return its loop. */
+/*
+ * Can s adopt c? A ward can adopt only its heir, and only while it waits for the heir
+ * to return its loop.
+ */
 static bool can_adopt(struct carrier *s, struct carrier *c)
 {
 	uint32_t state = atomic_load(&s->adopt);
@@ -185,8 +188,8 @@ static void take_loop_back(struct carrier *c)
 }
 
 /*
- * Prepare s before it adopts c: s stops being a spare, or a ward of c that waits for
- * its loop ("waits"). c may have returned that loop just before it got stuck.
+ * Prepare s before it adopts c. If s is a spare, it stops being one. waits: s is a ward
+ * of c and waits for its loop, which c may have returned just before c got stuck.
  */
 static void step_in(struct carrier *s, struct carrier *c, bool waits)
 {

@@ -47,7 +47,7 @@ struct carrier {
 	pthread_t thread;
 	struct flexsc_loop *loop;
 	struct flexsc_cb end;	/* completes when the carrier has to end */
-	/* 1: it sleeps for good; flexsc__carriers_retire() waits on it */
+	/* 1: the carrier sleeps for good. flexsc__carriers_retire() waits for this. */
 	_Atomic uint32_t retired;
 	bool ends;		/* "end" has completed */
 	struct runqueue queue;
@@ -68,15 +68,17 @@ struct carrier {
 	void *stack;		/* signal stack: signals/signals.h */
 	sigmask_t open;		/* mask to restore after a signal: signals/signals.c */
 	_Atomic sigmask_t blocked;	/* which signals of SIGNAL_RAISED it blocks */
-	/* A SIGPIPE that came outside user threads' own code: signals/signals.h. */
-	atomic_bool pipe_came;	/* SIGPIPE came; set by the signal handler */
+	/*
+	 * About SIGPIPEs that arrive outside user threads' own code: signals/signals.h.
+	 */
+	atomic_bool pipe_came;	/* a SIGPIPE came; set by the signal handler */
 	bool pipe_broke;	/* a posted call ended with EPIPE */
-	uint64_t switches_seen;	/* for the monitor: "switches" at its last check */
-	struct stuck stuck;	/* the call in which its user thread blocks: T1, T2 */
-	struct carrier_progress progress; /* for the monitor: state at its last check */
+	uint64_t switches_seen;	/* "switches" at the monitor's last check */
+	struct stuck stuck;	/* the call that blocks its user thread */
+	struct carrier_progress progress; /* as the monitor's last check found it */
 	int stuck_fd, status_fd;	/* descriptors of files in /proc: proc.h */
 	int kept_timer;		/* timer of flexsc__signal_timer() */
-	uint64_t timed;		/* for the monitor: "switches" when it set kept_timer */
+	uint64_t timed;		/* "switches" when the monitor set kept_timer */
 	/* The carriers that this one has adopted; only this one uses the list. */
 	struct carrier *wards, *next_ward;
 	bool accepts;	/* counted in flexsc__poll_first_stuck: moved.c */
@@ -100,9 +102,10 @@ struct carrier {
 	_Atomic uint32_t adopt;		/* enum adopt */
 	atomic_bool spare;	/* it runs nothing until it adopts a carrier: spare.h */
 	atomic_bool idle;
-	/* "switches" in the run whose user thread the monitor calls to its host. */
+	/* identifies the run that the monitor wants to end: its value of "switches" */
 	_Atomic uint64_t preempt;
-	atomic_bool called;	/* a signal handler will read "stuck" soon: T1, T2 */
+	/* T1, T2 (monitor.c): a signal handler will read "stuck" soon */
+	atomic_bool called;
 	_Atomic uint32_t changed;	/* N1, N2 in signals/identity.c */
 	_Atomic(struct futex_timer *) dead_timers;	/* futex_timer.h */
 };

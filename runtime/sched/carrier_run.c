@@ -59,7 +59,7 @@ static void take_inbox(struct carrier *c)
 }
 
 /*
- * Another thread requested to check whether u's wait has to end. If u waits on another
+ * Another thread requested a check whether u's wait has to end. If u waits on another
  * carrier by now, pass the request to that carrier.
  */
 static void recheck(struct carrier *c, struct uthread *u)
@@ -138,8 +138,8 @@ static void sleep_until_work(struct carrier *c)
 	/* Free dead timers first: if one expired, it would end the sleep. */
 	flexsc__futex_timers_free_dead(c);
 	/*
-	 * Submit before the carrier spins, or seems idle to other carriers. Without
-	 * either, one system call submits and waits.
+	 * Submit now if the carrier will spin, or if other carriers may take it for
+	 * idle. Otherwise don't: a single system call then submits and waits.
 	 */
 	if (flexsc__runtime.spins || !flexsc__runtime.alone)
 		flexsc_loop_submit(c->loop);
@@ -197,8 +197,9 @@ static void stand_by(struct carrier *c)
 }
 
 /*
- * u's run is over. computed: its processor time in ticks, because on a busy machine the
- * kernel may have run others meanwhile. calls: those that it made on its carrier.
+ * u's run is over. computed: its processor time in ticks, without the time that the
+ * kernel ran other threads on a busy machine. calls: the number of calls that u made on
+ * its carrier.
  */
 static void note_slow(struct uthread *u, uint64_t computed, uint32_t calls)
 {

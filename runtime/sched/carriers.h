@@ -33,7 +33,7 @@ void flexsc__carriers_end(void);
 int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 			  size_t size);
 
-/* In a forked child, which has no carriers: close their files and forget them. */
+/* In a forked child: forget the parent's carriers, and close their files. */
 void flexsc__carriers_forked(void);
 
 #endif /* FLEXSC_RUNTIME_CARRIERS_H */

@@ -48,7 +48,10 @@ static inline uint32_t closings_of(uint64_t fd)
 	       atomic_load(&flexsc__closings.of_chunk[chunk]);
 }
 
-/* The descriptor that u's call waits for; for a posted poll(), the last argument. */
+/*
+ * The descriptor that u's call waits for. A posted poll() has it as its last argument,
+ * for this function only.
+ */
 static inline uint64_t closings_fd(const struct uthread *u)
 {
 	return u->args[u->nr == POLL_NR ? 5 : 0];
@@ -79,7 +82,10 @@ static inline void closings_wait(void)
 		flexsc__closings_wait_for_heirs();
 }
 
-/* Heirs only: before the first call moves, and after the new requests are submitted. */
+/*
+ * Heirs only: the first call moves after heir_begins(). heir_ends() follows when the
+ * new requests are submitted.
+ */
 void flexsc__closings_heir_begins(void);
 void flexsc__closings_heir_ends(void);
 

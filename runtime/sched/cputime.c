@@ -122,7 +122,10 @@ static uint64_t own_ticks(struct uthread *u)
 	if (!c)
 		return u->ran;
 	flexsc__cputime_look(c, u, context_ticks());
-	/* Only up to that reading: the carrier may have lost its processor since. */
+	/*
+	 * Count the current run only up to the last reading of the clock: the carrier
+	 * may have lost its processor since.
+	 */
 	return u->ran + (c->clock.at - c->began);
 }
 

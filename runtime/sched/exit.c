@@ -65,7 +65,7 @@ static void let_go(void)
 	bool enters = u->alive && !u->busy;
 
 	atomic_store(&flexsc__runtime.last, true);
-	/* Other user threads may be queued on this thread's carrier, so return. */
+	/* Wait on the host: the carrier may have other user threads to run. */
 	if (enters) {
 		flexsc__enter(u);
 		u->cause = CAUSE_ENDS;

@@ -12,7 +12,10 @@
 #include "state.h"
 #include "sticky.h"
 
-/* The first function on the host's own stack. It runs from u's first leave on. */
+/*
+ * The first function on the host's own stack. It is entered when u leaves the host for
+ * the first time.
+ */
 static void host_main(void *arg)
 {
 	struct uthread *u = arg;
@@ -71,7 +74,10 @@ static void leave(struct kthread *k, struct uthread *u)
 	flexsc__inbox_give(u);
 }
 
-/* A copy of leave(), which flexsc__leaves_host() doesn't match. */
+/*
+ * Same as leave(), but a function of its own, so that flexsc__leaves_host() returns
+ * false.
+ */
 static void leave_to_run(struct kthread *k, struct uthread *u)
 {
 	leave(k, u);

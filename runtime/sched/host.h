@@ -43,7 +43,10 @@ struct stay {
 struct stay flexsc__stay_begin(struct uthread *u, uintptr_t low,
 			       uintptr_t high);
 void flexsc__stay_end(struct uthread *u, struct stay stay);
-/* u continues at stack pointer sp: end the stay if that leaves its function. */
+/*
+ * u continues at stack pointer sp, for example after a longjmp(): end the stay if that
+ * leaves the function that needs the host.
+ */
 void flexsc__stay_left(struct uthread *u, uintptr_t sp);
 /* Does u still have to stay? Ends the stay if u has left its function. */
 bool flexsc__stay_goes_on(struct uthread *u);
@@ -51,8 +54,9 @@ bool flexsc__stay_goes_on(struct uthread *u);
 bool flexsc__stays(struct uthread *u);
 
 /*
- * Kernel threads only: is u on its way from its host to a wait? If so, it isn't
- * returned even if it is anchored meanwhile: on its host it would only leave again.
+ * Kernel threads only: is u on its way from its host to a wait? If so, the kernel
+ * thread doesn't return u even if u was anchored meanwhile: on its host, u would only
+ * leave again, to wait.
  */
 bool flexsc__leaves_host(const struct uthread *u);
 
@@ -60,8 +64,8 @@ bool flexsc__leaves_host(const struct uthread *u);
 void flexsc__send_to_host(struct uthread *u);
 
 /*
- * User thread only, after each suspension: if u is on its host now, let the signals
- * arrive that called it there.
+ * User thread only, after each suspension: if u is on its host now, unblock the signals
+ * that called it there, so that they are handled.
  */
 void flexsc__settle(struct uthread *u);
 
@@ -88,7 +92,7 @@ static inline void flexsc__exit(struct uthread *u)
 	RULE(u == &flexsc__self && u->busy);
 	for (;;) {
 		u->busy = false;
-		/* Later signals are handled at once, delayed ones below. */
+		/* Signals from here on are handled at once, earlier ones below. */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (!atomic_load_explicit(&u->wanted, memory_order_relaxed) ||
 		    !on_host())
@@ -97,7 +101,9 @@ static inline void flexsc__exit(struct uthread *u)
 	}
 }
 
-/* Any thread: if it is a user thread outside the runtime, it returns to its host. */
+/*
+ * Any thread: return the caller to its host if it is a user thread outside the runtime.
+ */
 void flexsc__bring_to_host(void);
 
 #endif /* FLEXSC_RUNTIME_HOST_H */

@@ -166,11 +166,15 @@ static void monitor_look(struct carrier *c)
 		if (runs)
 			monitor_call_to_host(c, switches);
 		/*
-		 * c's call may be one that no signal interrupts: others take its queue.
+		 * No signal may be able to interrupt c's call. So let an idle carrier
+		 * take c's queue.
 		 */
 		flexsc__runqueue_relieve(c);
 	} else if (runs && run_of(c) > LONG_TICKS) {
-		/* The next check finds out what the thread did since now. */
+		/*
+		 * From this state the next check finds out whether the thread only
+		 * computed in between.
+		 */
 		c->progress = progress_of(c);
 	}
 	c->switches_seen = switches;
@@ -223,7 +227,10 @@ static void *monitor_main(void *arg)
 			sleep_until_noticed();
 		for (unsigned int i = 0; i < flexsc__runtime.count; i++)
 			monitor_look(&flexsc__runtime.carriers[i]);
-		/* Let the signal act first. Frequent checks come late enough anyway. */
+		/*
+		 * Give the signal time to act. While the monitor checks often, the
+		 * pause between two checks is long enough.
+		 */
 		if (!often && any_is_called())
 			futex_wait(&ends, 0, SIGNAL_NS);
 		before = stuck;

@@ -14,7 +14,7 @@ static int open_file(const struct carrier *c, const char *name)
 	char path[64];
 
 	/*
-	 * The floor is 0 if RLIMIT_NOFILE is too low for a range of private
+	 * flexsc__private_fd_floor is 0 if RLIMIT_NOFILE leaves no room for private
 	 * descriptors. A descriptor of the runtime could then take a number that the
 	 * program uses.
 	 */

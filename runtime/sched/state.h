@@ -71,7 +71,10 @@ struct runtime {
 	 * carriers need: calls/filter.h.
 	 */
 	atomic_bool filtered;
-	/* Any thread, if CONTEXT_SELF_IN_TLS: new threads without own masks. */
+	/*
+	 * Any thread, only if CONTEXT_SELF_IN_TLS: number of threads that are being
+	 * created and still have their creator's signal mask.
+	 */
 	_Atomic uint32_t births;
 	/* System calls that the loops of ended carriers made. */
 	_Atomic uint64_t ended_calls;

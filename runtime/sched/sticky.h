@@ -16,9 +16,9 @@
  *
  * An event loop is a user thread whose waits are all for any of many descriptors or
  * requests: call_awaits_any() in calls/perform.h. It stays on its host until it posts a
- * call. Its calls between two waits don't wait, so a carrier would only add a call to
- * each wait. A user thread that polls one descriptor isn't an event loop, because the
- * carrier's loop can wait for that descriptor on its behalf.
+ * call. Its calls between two waits don't wait, so a carrier would only cost one more
+ * system call for each wait. A user thread that polls one descriptor isn't an event
+ * loop, because the carrier's loop can wait for that descriptor on its behalf.
  *
  * A listener isn't an event loop either: it hands over the events that its waits
  * report, by waking a worker of a thread pool for each. On its host it would preempt
@@ -102,7 +102,10 @@ static inline void sticky_ignore_hand_overs(struct uthread *u)
 	u->natively = flexsc__runtime.loops;
 }
 
-/* The user thread has woken others from futex waits. slow: the highest "slow". */
+/*
+ * The user thread has woken others from futex waits. "slow" is the highest uthread.slow
+ * of these.
+ */
 static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 {
 	if (!flexsc__runtime.loops)
@@ -124,7 +127,7 @@ static inline void sticky_hands_over(struct uthread *u, uint8_t slow)
 			if (u->sticky.loop_needs < STICKY_MOST_WAITS)
 				u->sticky.loop_needs *= 2;
 			/*
-			 * As the user thread isn't an event loop, it doesn't keep its
+			 * The user thread isn't an event loop after all, so revoke its
 			 * grant.
 			 */
 			u->sticky.left = 0;

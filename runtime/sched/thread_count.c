@@ -9,10 +9,10 @@
 #include "runtime/base/interpose.h"
 
 /*
- * made: threads of the runtime that were created; grows after libc has counted the
- * thread. left: threads of the runtime that have left libc's count; grows before libc's
- * count drops. In between, the thread is "unsettled". If no thread is unsettled, libc's
- * count includes made - left threads of the runtime. Otherwise it may include more.
+ * made: threads of the runtime that were created. Grows after libc has counted the
+ * thread. left: those that have left libc's count. Grows before libc's count drops.
+ * Between libc's change and ours, a thread is "unsettled". If no thread is, libc's
+ * count includes (made - left) threads of the runtime. Otherwise it may include more.
  */
 static _Atomic unsigned int made, left, unsettled;
 

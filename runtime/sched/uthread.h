@@ -195,7 +195,8 @@ struct uthread {
 		bool timed;
 		uintptr_t page;	/* page of the last word that it waited for */
 		const uint32_t *turn;	/* word for which it was last woken */
-		bool again;	/* after that it found the lock at "turn" taken */
+		/* after this wake-up it found the lock at "turn" taken */
+		bool again;
 		struct futex_timer *timer;	/* its time limit, or NULL */
 	} futex;
 

@@ -142,7 +142,10 @@ void flexsc__want(struct uthread *u)
 {
 	/* P2: before the carrier reads u->wait; pairs with P1. */
 	atomic_store(&u->wanted, true);
-	/* If u is the calling thread, on its host, it checks "wanted" when it exits. */
+	/*
+	 * A calling thread that is on its host reads "wanted" when it exits from the
+	 * runtime.
+	 */
 	if (u != &flexsc__self || u->host.away)
 		flexsc__inbox_recheck(u);
 }

@@ -235,7 +235,10 @@ void flexsc__signal_adopt(int signo)
 
 uint64_t flexsc__signal_restorer(void)
 {
-	/* libc passed the restorer with SIGNAL_SETXID's action for its first thread. */
+	/*
+	 * Known by now: with its first thread, libc sets the action of SIGNAL_SETXID,
+	 * which contains the restorer.
+	 */
 	return restorer;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/arch/context.h"
 
-/* per second: limits in ticks assume this */
+/* ticks per second: the limits in ticks assume this rate */
 #define TICKS		2500000000U
 
 __thread void *flexsc__context_self __attribute__((tls_model("initial-exec")));
@@ -18,7 +18,10 @@ __attribute__((constructor(101))) static void set_scale(void)
 					TICKS / frequency : 1;
 }
 
-/* libc doesn't export the guard of its pointers, so take it from a mangled one. */
+/*
+ * libc doesn't export the value with which it mangles pointers. A mangled pointer,
+ * combined with the plain one, shows the value.
+ */
 void flexsc__context_probe(void)
 {
 	uint64_t sp;

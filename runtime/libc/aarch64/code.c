@@ -12,7 +12,7 @@
 #define SVC		0xd4000001U	/* svc #0 */
 #define NUMBER		8U	/* x8 has the call's number */
 #define REACH		(128 << 20)	/* bytes that a jump reaches in each direction */
-#define RANGE		4096	/* bytes not used at both ends of that */
+#define RANGE		4096	/* a margin at both ends of REACH, not used */
 
 bool flexsc__code_begin(struct code *code, char *why, size_t size)
 {

@@ -128,7 +128,7 @@ bool flexsc__code_look(struct code *code, const uint8_t *begin, const uint8_t *e
 {
 	decode(code, begin, end, limit);
 	code->call = index_of(&code->function, call);
-	/* Without an instruction there, the bytes are part of another one. */
+	/* If no instruction begins there, the bytes are part of one. */
 	return code->call != code->function.count;
 }
 
@@ -330,7 +330,9 @@ static bool reachable(const uint8_t *from, const uint8_t *to)
 	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
 }
 
-/* Relative instructions in the trampoline, too, must reach their operands. */
+/*
+ * The relative instruction, which moves to the trampoline, must reach its operand, too.
+ */
 bool flexsc__code_reaches(const struct site *site, const uint8_t *trampolines)
 {
 	int32_t distance = 0;
