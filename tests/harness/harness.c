@@ -46,7 +46,7 @@ void test_register(struct test *test)
 }
 
 /* Print a line with one write, so that the lines of several processes don't mix. */
-static void say(int fd, const char *prefix, const char *format, va_list args)
+static void print_line(int fd, const char *prefix, const char *format, va_list args)
 {
 	char line[512];
 	int n = snprintf(line, sizeof(line) - 1, "# %s", prefix);
@@ -64,7 +64,7 @@ void test_note(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(STDOUT_FILENO, "", format, args);
+	print_line(STDOUT_FILENO, "", format, args);
 	va_end(args);
 }
 
@@ -76,7 +76,7 @@ void test_fail(const char *file, int line, const char *format, ...)
 
 	snprintf(prefix, sizeof(prefix), "%s:%d: ", base ? base + 1 : file, line);
 	va_start(args, format);
-	say(STDERR_FILENO, prefix, format, args);
+	print_line(STDERR_FILENO, prefix, format, args);
 	va_end(args);
 	_exit(EXIT_FAILURE);
 }

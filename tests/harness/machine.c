@@ -182,7 +182,7 @@ static bool others_run(void)
 }
 
 /* The end of the sleep may have woken other threads, too. They sleep again at once. */
-bool others_go_on(void)
+bool others_keep_running(void)
 {
 	const uint64_t end = now_ns() + IDLE_MS * MS / 2;
 
@@ -219,7 +219,7 @@ bool is_idle(void)
 		used = cpu_ns();
 		sleep_ms(IDLE_MS);
 		used = cpu_ns() - used;
-		if (used < most && !others_go_on())
+		if (used < most && !others_keep_running())
 			return true;
 		busy += used >= most;
 	}

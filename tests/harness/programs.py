@@ -110,7 +110,7 @@ class Program:
                 start_new_session=True,
             )
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(errors="replace")
 
     def wait_until(self, ready: Callable[[], bool], limit: float = BEGIN) -> None:
@@ -121,9 +121,11 @@ class Program:
             done = eventually(lambda: self.process.poll() is not None or ready(), limit)
             status = self.process.poll()
             if status is not None or not done:
-                where = "" if status is not None else whereabouts(self.process.pid)
+                where = "" if status is not None else describe_waits(self.process.pid)
                 why = f"exit status {status}" if done else f"timed out after {limit} s"
-                raise RuntimeError(f"not ready: {why}:\n{self.said()[-3000:]}\n{where}")
+                raise RuntimeError(
+                    f"not ready: {why}:\n{self.output()[-3000:]}\n{where}"
+                )
         except BaseException:
             self.end()
             raise
@@ -140,7 +142,7 @@ class Program:
             found = busy(family(self.process.pid))
             assert (
                 not found
-            ), f"{found} still compute although idle:\n{self.said()[-3000:]}"
+            ), f"{found} still compute although idle:\n{self.output()[-3000:]}"
         self.process.send_signal(signo)
         return self.process.wait(limit)
 
@@ -151,7 +153,7 @@ class Program:
         self.process.wait(PATIENCE)
 
 
-def whereabouts(pid: int) -> str:
+def describe_waits(pid: int) -> str:
     """Describe where each thread of the process waits, according to the kernel and to
     the runtime, and the pressure on the machine's disk.
     """

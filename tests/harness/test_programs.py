@@ -20,7 +20,7 @@ class Waiting(Program):
 
     def __init__(self, script: str, log: Path, ready: Callable[[], bool]) -> None:
         super().__init__("native", ["sh", "-c", script], log)
-        self.wait_until(lambda: self.said().endswith("\n"))
+        self.wait_until(lambda: self.output().endswith("\n"))
         self.wait_until(ready, 0.1)
 
 

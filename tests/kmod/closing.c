@@ -112,7 +112,7 @@ ECB_TEST_LIMIT(each_way_to_close_ends_a_watch, 60, 8, ALL_GROUPS)
 		pair(fds);
 		index = ecb_watch(&ecb, fds[0], POLLIN, 0);
 		if (i / count == 1)
-			say(fds[1]);
+			send_byte(fds[1]);
 		if (i / count == 2)
 			CHECK_EQ(fcntl(fds[0], F_SETLK, &lock), 0);
 		test_note("way %zu", i % count);
@@ -236,7 +236,7 @@ ECB_TEST(a_watch_ends_though_its_file_is_passed_on, 8, ALL_GROUPS)
 	CHECK_EQ(close(fds[0]), 0);
 	CHECK_EQ(ecb_forget(&ecb, 0), -ENOENT);
 	CHECK(!hung_up(fds[1]));
-	say(fds[1]);
+	send_byte(fds[1]);
 	CHECK(!ecb_next(&ecb, ALL_GROUPS, &event));
 	taken = take_file(way[1]);
 	CHECK(taken >= 0);

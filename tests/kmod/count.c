@@ -490,7 +490,7 @@ TEST_LIMIT(bounced, 600)
 
 /* Events: kmod-count events. */
 
-static volatile uint64_t told;
+static volatile uint64_t taken_word;
 
 /* Step U1, on a list with one slot. */
 static inline void take_event(void)
@@ -503,8 +503,8 @@ static inline void take_event(void)
 	__atomic_fetch_and(&ecb.control->pending, ~1U, __ATOMIC_SEQ_CST);
 	event = __atomic_exchange_n(&ecb.control->head[0], 0, __ATOMIC_ACQUIRE);
 	slot = &ecb.slots[event - 1];
-	told = slot->data + slot->type + slot->next;
-	told = __atomic_exchange_n(&slot->state, 0, __ATOMIC_ACQ_REL);
+	taken_word = slot->data + slot->type + slot->next;
+	taken_word = __atomic_exchange_n(&slot->state, 0, __ATOMIC_ACQ_REL);
 }
 
 static void write_byte(int fd)

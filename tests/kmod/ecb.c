@@ -8,12 +8,12 @@ void pair(int fds[2])
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 }
 
-void say(int fd)
+void send_byte(int fd)
 {
 	CHECK_EQ(write(fd, "x", 1), 1);
 }
 
-void hear(int fd)
+void receive_byte(int fd)
 {
 	CHECK_EQ(read(fd, &(char){ 0 }, 1), 1);
 }

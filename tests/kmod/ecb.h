@@ -53,8 +53,8 @@ bool ecb_next(struct ecb *ecb, uint32_t groups, struct flexsc_event_slot *out);
 int ecb_wait(struct ecb *ecb, uint32_t groups, uint64_t ns);
 /* A pair of sockets: a write to [1] is an event of [0]. */
 void pair(int fds[2]);
-void say(int fd);
-void hear(int fd);
+void send_byte(int fd);
+void receive_byte(int fd);
 /* Has the other end been closed? Data that it should have read may remain. */
 bool hung_up(int fd);
 /* A non-blocking listener, with a name that the kernel chooses. */

@@ -180,7 +180,7 @@ ECB_TEST(an_event_is_delivered, 8, 0)
 	ecb_deliver(&ecb, BIT(3));
 	index = ecb_watch(&ecb, fds[0], POLLIN, 3);
 	CHECK(!next());
-	say(fds[1]);
+	send_byte(fds[1]);
 	CHECK_EQ(ecb.control->pending, BIT(3));
 	expect(index, POLLIN);
 	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
@@ -189,10 +189,10 @@ ECB_TEST(an_event_is_delivered, 8, 0)
 	CHECK(!next());
 	/* Events are coalesced, and delivered again once the event was taken. */
 	for (int i = 0; i < 10; i++)
-		say(fds[1]);
+		send_byte(fds[1]);
 	expect(index, POLLIN);
 	CHECK(!next());
-	say(fds[1]);
+	send_byte(fds[1]);
 	expect(index, POLLIN);
 	/* The first event reports the present state. */
 	CHECK_EQ(ecb_forget(&ecb, index), 0);
@@ -208,7 +208,7 @@ ECB_TEST_WITH(times_are_reported_on_request, 20, 8, FLEXSC_ECB_TIMES, ALL_GROUPS
 	struct timespec time;
 
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
-	say(fds[1]);
+	send_byte(fds[1]);
 	CHECK(next());
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	CHECK((uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec -
@@ -218,7 +218,7 @@ ECB_TEST_WITH(times_are_reported_on_request, 20, 8, FLEXSC_ECB_TIMES, ALL_GROUPS
 static void *say_later(void *arg)
 {
 	usleep(50000);
-	say(*(int *)arg);
+	send_byte(*(int *)arg);
 	return NULL;
 }
 
@@ -242,12 +242,12 @@ ECB_TEST(waiting_ends_with_an_event_or_the_deadline_or_a_signal, 8, 0)
 		CHECK(next());
 		CHECK_EQ(event.group, 5);
 		CHECK_EQ(pthread_join(thread, NULL), 0);
-		hear(fds[0]);
+		receive_byte(fds[0]);
 		CHECK(!next());
 	}
 	CHECK_EQ(ecb.control->waiting, 0);
 	/* A wait delivers a held event to the owner. */
-	say(fds[1]);
+	send_byte(fds[1]);
 	CHECK_EQ(ecb.control->held, 1);
 	CHECK_EQ(ecb_wait(&ecb, BIT(4), 0), 0);
 	CHECK(!next());
@@ -269,7 +269,7 @@ ECB_TEST(a_held_event_is_delivered_when_allowed, 8, 0)
 	index = ecb_watch(&ecb, fds[0], POLLIN, 1);
 	CHECK_EQ(ecb.control->held, 0);
 	for (int i = 0; i < 3; i++)
-		say(fds[1]);
+		send_byte(fds[1]);
 	CHECK(!next());
 	CHECK_EQ(ecb.control->held, 1);
 	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_FLUSH), 0);
@@ -280,16 +280,16 @@ ECB_TEST(a_held_event_is_delivered_when_allowed, 8, 0)
 	CHECK(!next());
 	/* Held, but not ready any more when it may be delivered. */
 	ecb_deliver(&ecb, 0);
-	say(fds[1]);
+	send_byte(fds[1]);
 	CHECK_EQ(ecb.control->held, 1);
 	for (int i = 0; i < 4; i++)
-		hear(fds[0]);
+		receive_byte(fds[0]);
 	ecb_deliver(&ecb, BIT(1));
 	CHECK_EQ(ecb.control->held, 0);
 	CHECK(!next());
 	/* A held event of a watch that ends. */
 	ecb_deliver(&ecb, 0);
-	say(fds[1]);
+	send_byte(fds[1]);
 	CHECK_EQ(ecb_forget(&ecb, index), 0);
 	ecb_deliver(&ecb, BIT(1));
 	CHECK(!next());
@@ -333,7 +333,7 @@ TEST(a_pipe_breaks_although_watched)
 	in = ecb_watch(&ecb, fds[0], POLLIN, 0);
 	out = ecb_watch(&ecb, fds[1], POLLOUT, 0);
 	expect(out, POLLOUT);
-	say(fds[1]);
+	send_byte(fds[1]);
 	expect(in, POLLIN);
 	/* Both ends of a pipe have the same inode. */
 	CHECK_EQ(close(fds[0]), 0);
@@ -358,11 +358,11 @@ ECB_TEST(the_same_inode_is_watched_many_times, 32, ALL_GROUPS)
 	for (int left = 16; left; left--) {
 		int count = 0;
 
-		say(fds[0]);
+		send_byte(fds[0]);
 		while (next())
 			count++;
 		CHECK_EQ(count, left);
-		hear(fds[0]);
+		receive_byte(fds[0]);
 		while (next())
 			;
 		CHECK_EQ(close(copies[left - 1]), 0);
@@ -413,7 +413,7 @@ ECB_TEST_LIMIT(a_number_is_used_again_at_once, 60, 8, ALL_GROUPS)
 	fds[0] = dup(one[0]);
 	fds[2] = one[0];
 	fds[3] = two[0];
-	say(one[1]);
+	send_byte(one[1]);
 	chance_seed(1);
 	thread = test_thread(reuse, fds);
 	for (int i = 0; i < 10000; i++) {
@@ -526,13 +526,13 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 	CHECK(fcntl(accepted, F_GETFL) & O_NONBLOCK);
 	CHECK_EQ(fcntl(accepted, F_GETFD), 0);
 	CHECK(!next());
-	say(caller);
+	send_byte(caller);
 	spin();
 	CHECK_EQ(event.type, FLEXSC_EVT_IOREADY);
 	CHECK_EQ(event.group, 2);
 	CHECK_EQ(event.fd, accepted);
 	/* When it is closed, its event is revoked like others. */
-	hear(accepted);
+	receive_byte(accepted);
 	CHECK_EQ(close(accepted), 0);
 	CHECK(hung_up(caller));
 	CHECK_EQ(close(caller), 0);
@@ -540,7 +540,7 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 	/* A held connection isn't accepted. A waiting owner accepts it. */
 	ecb_deliver(&ecb, 0);
 	caller = caller_of(port, NULL);
-	say(caller);
+	send_byte(caller);
 	while (!__atomic_load_n(&ecb.control->held, __ATOMIC_RELAXED))
 		;
 	CHECK(!next());
@@ -548,7 +548,7 @@ ECB_TEST(connections_are_accepted_when_delivered, 8, ALL_GROUPS)
 	CHECK_EQ(close(accepted), 0);
 	CHECK_EQ(close(caller), 0);
 	caller = caller_of(port, NULL);
-	say(caller);
+	send_byte(caller);
 	/*
 	 * Without the acknowledgement of the byte, the connection might be accepted
 	 * before the byte arrives.
@@ -836,7 +836,7 @@ ECB_TEST(a_block_outlives_its_first_descriptors, 8, ALL_GROUPS)
 	/* The thread closes the table after pthread_join() has returned. */
 	usleep(20000);
 	ecb_watch(&ecb, fds[0], POLLIN, 0);
-	say(fds[1]);
+	send_byte(fds[1]);
 	expect(0, POLLIN);
 }
 
@@ -851,15 +851,15 @@ TEST(a_block_ends_with_its_descriptor_and_memory)
 		ecb_watch(&ecb, fds[0], POLLIN, 0);
 		if (i) {
 			CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
-			say(fds[1]);
+			send_byte(fds[1]);
 			CHECK_EQ(close(ecb.fd), 0);
 		} else {
 			CHECK_EQ(close(ecb.fd), 0);
-			say(fds[1]);
+			send_byte(fds[1]);
 			CHECK(next());
 			CHECK_EQ(munmap(ecb.control, ecb.args.area), 0);
 		}
-		say(fds[1]);
+		send_byte(fds[1]);
 	}
 	CHECK_EQ(close(fds[0]), 0);
 	CHECK(hung_up(fds[1]));
@@ -878,7 +878,7 @@ static pid_t watching(int fd, int ready, bool notifies)
 	if (notifies)
 		ecb_store(&ecb.control->notify, ALL_GROUPS);
 	ecb_watch(&ecb, fd, POLLIN, 0);
-	say(ready);
+	send_byte(ready);
 	for (;;)
 		while (next())
 			;
@@ -895,9 +895,9 @@ TEST(a_process_is_killed_while_events_come)
 		pair(fds);
 		pid = watching(fds[0], ready[1], i % 2);
 		CHECK_EQ(close(fds[0]), 0);
-		hear(ready[0]);
+		receive_byte(ready[0]);
 		for (int n = 0; n < 20; n++)
-			say(fds[1]);
+			send_byte(fds[1]);
 		kill(pid, SIGKILL);
 		while (write(fds[1], "x", 1) == 1)
 			;
@@ -923,7 +923,7 @@ TEST(exec_ends_a_block)
 		close(fds[1]);
 		ecb_deliver(&ecb, ALL_GROUPS);
 		ecb_watch(&ecb, fds[0], POLLIN, 0);
-		say(fds[0]);
+		send_byte(fds[0]);
 		execv("/bin/busybox", arguments);
 		_exit(1);
 	}
@@ -950,7 +950,7 @@ TEST(a_child_does_not_keep_watched_files)
 		if (!fork()) {
 			close(fds[0]);
 			close(gate[1]);
-			hear(gate[0]);
+			receive_byte(gate[0]);
 		}
 		_exit(0);
 	}
@@ -958,7 +958,7 @@ TEST(a_child_does_not_keep_watched_files)
 	CHECK_EQ(status_of(pid), 0);
 	while (!hung_up(fds[1]))
 		usleep(1000);
-	say(gate[1]);
+	send_byte(gate[1]);
 }
 
 static void *an_owner(void *arg)
@@ -977,7 +977,7 @@ TEST(the_owner_ends_before_its_process)
 	pair(fds);
 	in_thread(an_owner, &fds[0]);
 	for (int i = 0; i < 10; i++) {
-		say(fds[1]);
+		send_byte(fds[1]);
 		ecb.slots[0].state = 0;
 	}
 	CHECK_EQ(ioctl(ecb.fd, FLEXSC_ECB_KICK, 1), 0);

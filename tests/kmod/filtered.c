@@ -141,14 +141,14 @@ static pid_t trace_others(int go[2])
 {
 	pid_t pid, tids[TRACED_MOST];
 	const int n = other_threads(tids);
-	int told[2], status;
+	int stopped[2], status;
 	char c;
 
-	CHECK_EQ(pipe(told), 0);
+	CHECK_EQ(pipe(stopped), 0);
 	CHECK_EQ(pipe(go), 0);
 	pid = test_fork();
 	if (pid) {
-		CHECK_EQ(read(told[0], &c, 1), 1);
+		CHECK_EQ(read(stopped[0], &c, 1), 1);
 		return pid;
 	}
 	for (int i = 0; i < n; i++) {
@@ -156,7 +156,7 @@ static pid_t trace_others(int go[2])
 		CHECK_EQ(ptrace(PTRACE_INTERRUPT, tids[i], NULL, NULL), 0);
 		CHECK_EQ(waitpid(tids[i], &status, __WALL), tids[i]);
 	}
-	CHECK_EQ(write(told[1], "x", 1), 1);
+	CHECK_EQ(write(stopped[1], "x", 1), 1);
 	CHECK_EQ(read(go[0], &c, 1), 1);
 	for (int i = 0; i < n; i++)
 		CHECK_EQ(ptrace(PTRACE_DETACH, tids[i], NULL, NULL), 0);

@@ -647,7 +647,7 @@ TEST_LIMIT(scribbling_harms_no_other_process, 3600)
 		round_seed = seed + i;
 		cell_run(attack);
 		honest_check(&honest);
-		say(fds[1]);
+		send_byte(fds[1]);
 		CHECK(ecb_next(&ecb, ALL_GROUPS, &event));
 		for (int n = 0; system_registrations() > 1; n++) {
 			CHECK(n < 5000);

@@ -85,8 +85,8 @@ static void attack_victim(void (*prepare)(void))
 		execl(VICTIM, VICTIM, NULL);
 		_exit(99);
 	}
-	hear(pipes.ready[0]);
-	say(pipes.go[1]);
+	receive_byte(pipes.ready[0]);
+	send_byte(pipes.go[1]);
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
 	expect_nothing_left();
@@ -95,7 +95,7 @@ static void attack_victim(void (*prepare)(void))
 /* Shares the memory that the block's owner had, and has a descriptor of the block. */
 static int kick_often(void *arg)
 {
-	hear(pipes.go[0]);
+	receive_byte(pipes.go[0]);
 	for (uint32_t i = 0; i < 100000; i++) {
 		ecb.control->notify = i & 1;
 		ecb.control->waiting = ~i & 1;
@@ -105,7 +105,7 @@ static int kick_often(void *arg)
 		if (i % 16 == 0)
 			sched_yield();
 	}
-	say(pipes.gate[1]);
+	send_byte(pipes.gate[1]);
 	_exit(0);
 }
 
@@ -136,12 +136,12 @@ static void start_writer(void)
 	ecb_store(&ecb.control->notify, 1);
 	if (fork())
 		return;
-	hear(pipes.go[0]);
+	receive_byte(pipes.go[0]);
 	for (int i = 0; i < SOURCES; i++) {
 		CHECK_EQ(write(sources[i], &one, 8), 8);
 		usleep(500);
 	}
-	say(pipes.gate[1]);
+	send_byte(pipes.gate[1]);
 	_exit(0);
 }
 
@@ -226,7 +226,7 @@ static void accept_for_ever(pid_t *helpers, int ready)
 				   stacks[i + 1], CLONE_VM | CLONE_FILES, NULL);
 		CHECK(helpers[i] > 0);
 	}
-	say(ready);
+	send_byte(ready);
 	/* Waits for a group without events. */
 	for (;;)
 		ecb_wait(&ecb, 1U << 31, UINT64_MAX);
@@ -244,7 +244,7 @@ TEST_LIMIT(an_owner_that_accepts_forever_can_be_killed, 60)
 	pid = fork();
 	if (!pid)
 		accept_for_ever(helpers, ready[1]);
-	hear(ready[0]);
+	receive_byte(ready[0]);
 	/* By now the helpers are busy. */
 	sleep_ms(1000);
 	begin = now_ns();

@@ -130,7 +130,7 @@ for engine in "$@"; do
 		result $? "kmod: fewer kernel entries than calls"
 	fi
 	end
-	result $? "$engine: it ends when it is told to"
+	result $? "$engine: it ends at SIGTERM"
 done
 echo "1..$count"
 exit $failed

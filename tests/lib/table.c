@@ -146,7 +146,7 @@ static void run_plainly(unsigned int nr, const uint64_t args[6],
  * The kernel counts rings against the user's RLIMIT_MEMLOCK. It frees those of ended
  * processes only a moment later, so the creation may have to be repeated.
  */
-static struct flexsc_loop *nobodys_loop(void)
+static struct flexsc_loop *unprivileged_loop(void)
 {
 	struct flexsc_loop *loop = NULL;
 	int ret;
@@ -164,7 +164,7 @@ static struct flexsc_loop *nobodys_loop(void)
 static void run_on_loop(unsigned int nr, const uint64_t a[6],
 			enum compare compare)
 {
-	struct flexsc_loop *loop = nobodys_loop();
+	struct flexsc_loop *loop = unprivileged_loop();
 	struct call call = CALL_INIT;
 
 	outcome->posted = flexsc_loop_call(loop, &call.cb, nr, a[0], a[1],

@@ -165,7 +165,7 @@ static void measure_steps(void)
 	steps = steps * JOB_NS / least;
 }
 
-static bool hear(int i)
+static bool receive_request(int i)
 {
 	char byte;
 
@@ -182,7 +182,7 @@ static void serve(int i)
 	unsigned int round = (unsigned int)(kind->connections * kind->batch);
 
 	if (kind->listener == BY_EPOLL)
-		check(hear(i), "recv");
+		check(receive_request(i), "recv");
 	if (kind->computes)
 		compute();
 	answer(i);
@@ -237,11 +237,11 @@ static void turn_to(int i)
 	static int turns;
 
 	if (i < kind->connections - kind->handed) {
-		if (hear(i))
+		if (receive_request(i))
 			answer(i);
 		if (kind->wakes && ++turns % kind->wakes == 0)
 			pthread_cond_signal(&more);
-	} else if (kind->listener == BY_EPOLL || hear(i)) {
+	} else if (kind->listener == BY_EPOLL || receive_request(i)) {
 		put(i);
 	}
 }

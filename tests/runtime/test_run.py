@@ -147,12 +147,12 @@ def test_signals_end_the_program_as_natively(way: str) -> None:
 def test_signals_reach_the_program_s_handlers(way: str, tmp_path: Path) -> None:
     """Signals from outside, while main and other threads wait in different calls."""
     script = """
-def say(signo, frame):
+def print_signal(signo, frame):
     print("got", signo, flush=True)
     if signo == signal.SIGTERM:
         sys.exit(3)
 for signo in (signal.SIGTERM, signal.SIGUSR1):
-    signal.signal(signo, say)
+    signal.signal(signo, print_signal)
 for work in (lambda: time.sleep(100), threading.Event().wait, lambda: os.read(r, 1)):
     r, w = os.pipe()
     threading.Thread(target=work, daemon=True).start()
@@ -163,12 +163,12 @@ lock.acquire()
 """
     log = tmp_path / "log"
     with started(Program(way, python(script), log)) as program:
-        program.wait_until(lambda: program.said() == "ready\n")
+        program.wait_until(lambda: program.output() == "ready\n")
         program.process.send_signal(signal.SIGUSR1)
         wanted = f"ready\ngot {int(signal.SIGUSR1)}\n"
-        program.wait_until(lambda: program.said() == wanted)
+        program.wait_until(lambda: program.output() == wanted)
         assert program.stop() == 3
-        assert program.said() == wanted + f"got {int(signal.SIGTERM)}\n"
+        assert program.output() == wanted + f"got {int(signal.SIGTERM)}\n"
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -196,7 +196,7 @@ def test_files_and_proxied_requests(
         at_once(24, lambda i: ask_for_all(server.port, i))
         assert carried_by(way, children(server.process.pid))
         assert server.stop() == 0
-        assert server.said() == ""
+        assert server.output() == ""
 
 
 @pytest.mark.parametrize(("mpm", "way"), [("event", "uring-4"), ("worker", "uring-1")])

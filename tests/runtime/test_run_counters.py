@@ -460,7 +460,7 @@ print("ready", flush=True)
 @pytest.mark.parametrize("way", CARRIED)
 def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
     with started(Program(way, python(WAITS), tmp_path / "log")) as program:
-        program.wait_until(lambda: "ready" in program.said())
+        program.wait_until(lambda: "ready" in program.output())
 
         def seen() -> Report:
             done = flexsc("stat", str(program.process.pid))
@@ -492,7 +492,7 @@ def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
 def test_stat_reports_a_process_without_user_threads(tmp_path: Path) -> None:
     sleeps = ["sh", "-c", "echo ready; sleep 100; true"]
     with started(Program("uring-1", sleeps, tmp_path / "log")) as program:
-        program.wait_until(lambda: "ready" in program.said())
+        program.wait_until(lambda: "ready" in program.output())
         done = flexsc("stat", str(program.process.pid))
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.count("\n") == 1 and "made no threads" in done.stderr
@@ -504,7 +504,7 @@ def test_top_shows_live_processes(tmp_path: Path) -> None:
         started(Program("uring-1", python(WAITS), tmp_path / "busy")) as busy,
         started(Program("uring-1", sleeps, tmp_path / "idle")),
     ):
-        busy.wait_until(lambda: "ready" in busy.said())
+        busy.wait_until(lambda: "ready" in busy.output())
         done = flexsc("top", "-b", "-n", "2")
         assert (done.returncode, done.stderr) == (0, "")
         first, second = done.stdout.split("\n\n")

@@ -118,7 +118,7 @@ class Live(Program):
 
     def __init__(self, way: str, program: str, log: Path) -> None:
         super().__init__(way, [program], log)
-        self.wait_until(lambda: self.said() == "ready\n", 60)
+        self.wait_until(lambda: self.output() == "ready\n", 60)
 
     def gdb(self, *commands: str) -> str:
         return gdb("-p", str(self.process.pid), commands=list(commands))
@@ -202,7 +202,7 @@ def test_a_core_file_shows_user_threads(waiting: str, tmp_path: Path) -> None:
     log, core = tmp_path / "log", tmp_path / "core"
     run = [*launcher("uring-1"), "--entries", "64", waiting]
     with started(Program("native", run, log)) as program:
-        program.wait_until(lambda: program.said() == "ready\n")
+        program.wait_until(lambda: program.output() == "ready\n")
         made = gdb("-p", str(program.process.pid), commands=[f"gcore {core}"])
     assert core.exists(), made
     try:

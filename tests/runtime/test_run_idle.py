@@ -148,8 +148,8 @@ def test_connections_in_any_state_are_waited_for(
 ) -> None:
     """Connections that are half closed, reset, full, or have urgent data."""
     with started(Program(way, [server], tmp_path / "log")) as program:
-        program.wait_until(lambda: program.said().endswith("\n"))
-        port = int(program.said())
+        program.wait_until(lambda: program.output().endswith("\n"))
+        port = int(program.output())
         kept: list[socket.socket] = []
         for _ in range(2):
             at_once(8, lambda i: visits(port, i, kept))

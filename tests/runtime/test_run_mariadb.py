@@ -129,4 +129,4 @@ def test_sysbench_s_transactions(way: str, base: Path) -> None:
         database.check("bench")
         assert carried_by(way, [database.process.pid])
         assert database.stop() == 0
-        assert "flexsc run" not in database.said()
+        assert "flexsc run" not in database.output()

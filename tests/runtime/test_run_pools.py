@@ -50,7 +50,7 @@ class Pool:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def say(self, word: str) -> None:
+    def expect(self, word: str) -> None:
         assert self.process.stdin and self.process.stdout
         assert self.process.stdout.readline() == word + "\n"
 
@@ -61,7 +61,7 @@ class Pool:
 
     def turn(self) -> None:
         self.go()
-        self.say("done")
+        self.expect("done")
 
     def counted(self) -> Counter[str]:
         """Return all counters of the runtime. Returns to the host for a reason are "for
@@ -104,7 +104,7 @@ def begun(way: str, argv: list[str]) -> Iterator[Pool]:
     ) as process:
         try:
             pool = Pool(process)
-            pool.say("ready")
+            pool.expect("ready")
             yield pool
             pool.go()
             assert process.wait(PATIENCE) == 0
@@ -125,7 +125,7 @@ def counted(
             time.sleep(0.004)
             pool.process.send_signal(signal.SIGCONT)
             time.sleep(0.001)
-        pool.say("done")
+        pool.expect("done")
         after = pool.counted()
         after.subtract(before)
         # Counter subtraction drops negative values, which belong to threads that have

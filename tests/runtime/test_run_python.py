@@ -72,7 +72,7 @@ def test_threading_http_server(way: str, tmp_path: Path) -> None:
         at_once(24, work)
         assert carried_by(way, [program.process.pid])
         assert program.stop() == -signal.SIGTERM
-        assert program.said() == ""
+        assert program.output() == ""
 
 
 QUEUES = """

@@ -301,7 +301,7 @@ def test_carriers_without_work_sleep(
 ) -> None:
     """Spinning ends."""
     with started(Program(way, [built(WAITS)], tmp_path / "log")) as program:
-        program.wait_until(lambda: "ready" in program.said())
+        program.wait_until(lambda: "ready" in program.output())
         folder = Path(f"/proc/{program.process.pid}/task")
 
         def seen() -> Report:

@@ -276,8 +276,10 @@ def test_an_idle_client_makes_room(start: Start) -> None:
 
 def test_unused_cores_are_reported_with_io_uring(start: Start, engine: str) -> None:
     server = start("--cores", "0")
-    told = [line for line in server.messages if line.startswith("flexsc: --cores 0: ")]
-    assert len(told) == (engine == "uring")
+    reported = [
+        line for line in server.messages if line.startswith("flexsc: --cores 0: ")
+    ]
+    assert len(reported) == (engine == "uring")
 
 
 # The log
@@ -403,9 +405,9 @@ def test_a_full_disk_behind_the_log(start: Start) -> None:
             assert server.get("/hello.txt").status == 200
         time.sleep(0.3)
     assert server.stop() == 0
-    told = [line for line in server.messages if "lines are dropped" in line]
-    assert len(told) == 1
-    assert "No space left" in told[0]
+    reported = [line for line in server.messages if "lines are dropped" in line]
+    assert len(reported) == 1
+    assert "No space left" in reported[0]
     assert "40 lines were lost" in server.messages[-1]
 
 

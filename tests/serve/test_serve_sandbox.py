@@ -83,9 +83,9 @@ def test_files_are_opened_without_openat2(
     statuses = {name: status for name, status, _ in expected}
     assert statuses["to-file"] == statuses["a/b/up-down"] == 200
     assert statuses["a/b/out"] == statuses["absolute"] == 403
-    told = [line for line in server.messages if "openat2() doesn't work" in line]
+    reported = [line for line in server.messages if "openat2() doesn't work" in line]
     # The filter doesn't affect io_uring.
-    assert len(told) == (engine != "uring")
+    assert len(reported) == (engine != "uring")
 
 
 # In an endless loop, the name is that of the folder, and then that of the link.

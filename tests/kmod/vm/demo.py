@@ -49,7 +49,7 @@ MODULE = {
 Counters = dict[str, dict[str, int]]
 
 
-def say(text: str) -> None:
+def print_heading(text: str) -> None:
     print(f"\n== {text}", flush=True)
 
 
@@ -104,10 +104,10 @@ def show(said: str, requests: int) -> None:
         if not re.match(r"# \w+ (before|after) |1\.\.\d", line):
             print(re.sub(r"^(# |ok \d+ - )", "", line))
     found = counters(said)
-    say(f"What these {requests} requests took, as flexsc stat counts it")
+    print_heading(f"What these {requests} requests took, as flexsc stat counts it")
     table(found, requests)
     print("(plain: one system call for each of these calls)")
-    say("What the module counted: /sys/kernel/debug/flexsc/registrations")
+    print_heading("What the module counted: /sys/kernel/debug/flexsc/registrations")
     for key, name in MODULE.items():
         value = found.get("kmod", {}).get(f"module.{key}", 0)
         print(f"{key:14}{value:8}  {name}")
@@ -129,9 +129,11 @@ def main() -> int:
     given.work.mkdir(parents=True, exist_ok=True)
     output = io.StringIO()
     try:
-        say("flexsc.ko is built, and a kernel is fetched for it")
+        print_heading("flexsc.ko is built, and a kernel is fetched for it")
         target = target_of(given.work)
-        say(f"A virtual machine with Linux {target.name}; this takes a minute")
+        print_heading(
+            f"A virtual machine with Linux {target.name}; this takes a minute"
+        )
         files = programs(given.build, "kmod-serve")
         guest = replace(target.guest, files=files)
         command = f"CLIENTS={given.clients} REQUESTS={given.requests} kmod-serve"

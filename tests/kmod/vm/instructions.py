@@ -37,7 +37,7 @@ WORDS = "clearcpuid=erms,fsrm"
 SETTINGS = "core=0 work=tree every=16 reps=20"
 
 
-def said(kernel: Path, flexsc: Path) -> list[str]:
+def guest_output(kernel: Path, flexsc: Path) -> list[str]:
     """Return the guest's output: its kernel's version, and a line for each call."""
     each = f"flexsc study --raw pollute {SETTINGS} call=$c || exit 1"
     script = f"uname -r; for c in {' '.join(CALLS)}; do {each}; done"
@@ -85,7 +85,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("run", type=Path, nargs="?", help="add them to this file")
     given = parser.parse_args(words)
     try:
-        found = measurements(said(given.kernel, given.flexsc))
+        found = measurements(guest_output(given.kernel, given.flexsc))
         for one in found:
             print(f"{one['settings']['call']:20}{instructions(one):8,.0f}")
         if given.run:

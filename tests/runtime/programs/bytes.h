@@ -8,13 +8,13 @@
 
 #include "threads.h"
 
-static inline void say(int fd)
+static inline void send_byte(int fd)
 {
 	CHECK_EQ(send(fd, "x", 1, 0), 1);
 }
 
 /* Receive a byte. Waits if the socket is blocking. */
-static inline void hear(int fd)
+static inline void receive_byte(int fd)
 {
 	char byte = 0;
 
@@ -23,7 +23,7 @@ static inline void hear(int fd)
 }
 
 /* Receive from a non-blocking socket, which must have no byte. */
-static inline void hear_nothing(int fd)
+static inline void receive_nothing(int fd)
 {
 	char byte;
 

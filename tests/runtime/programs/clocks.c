@@ -396,13 +396,13 @@ TEST_LIMIT(a_thread_sleeps_by_what_others_compute, 60)
 	join(start(sleep_by_clocks, NULL));
 }
 
-static __thread volatile sig_atomic_t told;
+static __thread volatile sig_atomic_t signalled;
 static atomic_int all_told;
 
 static void tell(int signo)
 {
 	(void)signo;
-	told++;
+	signalled++;
 	all_told++;
 }
 
@@ -410,7 +410,7 @@ static void handle(void)
 {
 	struct sigaction action = { .sa_handler = tell, .sa_flags = SA_RESTART };
 
-	told = 0;
+	signalled = 0;
 	all_told = 0;
 	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
 }
@@ -448,10 +448,10 @@ static void compute_until_told(clockid_t clock, uint64_t when)
 {
 	const uint64_t before = queued();
 
-	while (!told)
+	while (!signalled)
 		compute_and_wait(1, MS);
 	check_told(ns_of(clock), when, before);
-	told = 0;
+	signalled = 0;
 }
 
 static void *time_oneself(void *arg)
@@ -476,7 +476,7 @@ static void *time_oneself(void *arg)
 		compute_until_told(clocks[i], now + 40 * MS);
 		CHECK_EQ(timer_delete(timer), 0);
 		compute_and_wait(5, 5 * MS);
-		told = 0;
+		signalled = 0;
 	}
 	return arg;
 }
@@ -504,7 +504,7 @@ static void *work(void *arg)
 		else
 			usleep(1000);
 	}
-	CHECK_EQ(told, 0);
+	CHECK_EQ(signalled, 0);
 	return NULL;
 }
 
@@ -516,7 +516,7 @@ static void *time_other(void *arg)
 	timer_t timer = timer_to(clock, gettid());
 	uint64_t when, before;
 
-	told = 0;
+	signalled = 0;
 	worker.computes = true;
 	while (ns_of(clock) < 20 * MS)
 		usleep(1000);
@@ -525,17 +525,17 @@ static void *time_other(void *arg)
 		when = ns_of(clock) + 30 * MS;
 		set_timer(timer, i % 2 ? TIMER_ABSTIME : 0,
 			  i % 2 ? when : 30 * MS, 0);
-		while (!told)
+		while (!signalled)
 			usleep(500);
 		check_told(ns_of(clock), when, before);
-		told = 0;
+		signalled = 0;
 	}
 	worker.computes = false;
 	settle();
 	set_timer(timer, 0, 30 * MS, 0);
 	for (int i = 0; i < 60; i++)
 		usleep(1000);
-	CHECK_EQ(told, 0);
+	CHECK_EQ(signalled, 0);
 	CHECK_EQ(timer_delete(timer), 0);
 	over = true;
 	join(thread);

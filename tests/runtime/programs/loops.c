@@ -193,10 +193,10 @@ static void request(struct loop *loop, int i)
 static void turn(struct loop *loop, int i)
 {
 	request(loop, i);
-	say(loop->there[i]);
+	send_byte(loop->there[i]);
 	CHECK_EQ(wait_for(loop, FOR_EVER), i);
-	hear(loop->here[i]);
-	hear_nothing(loop->here[i]);
+	receive_byte(loop->here[i]);
+	receive_nothing(loop->here[i]);
 }
 
 static void control(const struct loop *loop, int what, int i, uint32_t events)
@@ -301,9 +301,9 @@ static void *answer_all(void *arg)
 		for (int i = 0; i < PAIRS; i++) {
 			if (!ready[i])
 				continue;
-			hear(loop->here[i]);
+			receive_byte(loop->here[i]);
 			request(loop, i);
-			say(loop->here[i]);
+			send_byte(loop->here[i]);
 		}
 	}
 	return arg;
@@ -315,8 +315,8 @@ static void *ask(void *arg)
 
 	CHECK_EQ(fcntl(fd, F_SETFL, O_RDWR), 0);
 	for (int i = 0; i < ROUNDS; i++) {
-		say(fd);
-		hear(fd);
+		send_byte(fd);
+		receive_byte(fd);
 	}
 	return arg;
 }
@@ -352,7 +352,7 @@ static void *read_by_turns(void *arg)
 		CHECK_EQ(read(blocks->pair[1], &byte, 1), 1);
 		for (int j = 0; j <= i; j++)
 			turn(&loop, j % PAIRS);
-		say(blocks->pair[1]);
+		send_byte(blocks->pair[1]);
 	}
 	end_loop(&loop);
 	return NULL;
@@ -371,9 +371,9 @@ TEST(a_loop_may_block_by_turns)
 	}
 	for (int turn = 0; turn < TURNS; turn++) {
 		for (enum kind i = 0; i < kinds; i++)
-			say(blocks[i].pair[0]);
+			send_byte(blocks[i].pair[0]);
 		for (enum kind i = 0; i < kinds; i++)
-			hear(blocks[i].pair[0]);
+			receive_byte(blocks[i].pair[0]);
 	}
 	for (enum kind i = 0; i < kinds; i++)
 		join(threads[i]);
@@ -423,7 +423,7 @@ static void *wait_for_close(void *arg)
 	/* The closed descriptor may or may not be reported as ready. */
 	n = wait_all(loop, FOR_EVER, ready);
 	CHECK(n > 0 && ready[0]);
-	hear(loop->here[0]);
+	receive_byte(loop->here[0]);
 	/* From now on, the closed descriptor's number is invalid. */
 	n = wait_all(loop, has_set(loop) ? 0 : FOR_EVER, ready);
 	if (has_set(loop))
@@ -448,7 +448,7 @@ TEST(one_is_closed_and_others_stay)
 		settle();
 		CHECK_EQ(close(loop.here[1]), 0);
 		settle();
-		say(loop.there[0]);
+		send_byte(loop.there[0]);
 		join(thread);
 		loop.here[1] = dup(loop.here[0]);
 		end_loop(&loop);
@@ -465,7 +465,7 @@ static void tell_loop(int signo)
 
 	(void)signo;
 	handled++;
-	say(signalled.there[handled % PAIRS]);
+	send_byte(signalled.there[handled % PAIRS]);
 	errno = err;
 }
 
@@ -485,7 +485,7 @@ static void *make_and_hear(void *arg)
 		while (n < 0 && errno == EINTR);
 		CHECK_EQ(n, 1);
 		CHECK(ready[i % PAIRS]);
-		hear(signalled.here[i % PAIRS]);
+		receive_byte(signalled.here[i % PAIRS]);
 	}
 	return NULL;
 }
@@ -618,7 +618,7 @@ static void *busy_cancelled(void *arg)
 	struct loop loop = made_loop(kind_of(arg));
 
 	pthread_cleanup_push(clean, &loop);
-	say(loop.there[2]);
+	send_byte(loop.there[2]);
 	stage++;
 	for (;;)
 		CHECK_EQ(wait_for(&loop, FOR_EVER), 2);
@@ -697,7 +697,7 @@ static void *hear_slowly(void *arg)
 		CHECK_EQ(i % 2 ? ioctl(copy, FIONBIO, &no) :
 				 fcntl(copy, F_SETFL, O_RDWR), 0);
 		stage++;
-		hear(loop.here[0]);
+		receive_byte(loop.here[0]);
 		CHECK_EQ(fcntl(loop.here[0], F_SETFL, O_RDWR | O_NONBLOCK), 0);
 		turn(&loop, 0);
 	}
@@ -714,7 +714,7 @@ TEST(a_descriptor_that_becomes_blocking_waits)
 		while (stage <= i)
 			usleep(100);
 		settle();
-		say(loop.there[0]);
+		send_byte(loop.there[0]);
 	}
 	join(thread);
 	end_loop(&loop);
@@ -788,7 +788,7 @@ static void *hear_cancelled(void *arg)
 	make_wait[cleaned % WAYS](loop.here[0]);
 	pthread_cleanup_push(clean, &loop);
 	stage++;
-	hear(loop.here[0]);
+	receive_byte(loop.here[0]);
 	pthread_cleanup_pop(0);
 	return NULL;
 }
@@ -813,7 +813,7 @@ static void *wait_for_more(void *arg)
 		CHECK_EQ(get_events(&loop, 0, PAIRS, -1, ready), 0);
 		request(&loop, 0);
 		request(&loop, 1);
-		say(loop.there[1]);
+		send_byte(loop.there[1]);
 		/*
 		 * At the end of the time limit one request is complete, of two that
 		 * were waited for.
@@ -822,13 +822,13 @@ static void *wait_for_more(void *arg)
 		CHECK(ready[1]);
 		CHECK_EQ(get_events(&loop, 1, PAIRS, 3, ready), 0);
 		request(&loop, 2);
-		say(loop.there[0]);
-		say(loop.there[2]);
+		send_byte(loop.there[0]);
+		send_byte(loop.there[2]);
 		CHECK_EQ(get_events(&loop, 2, 2, -1, ready), 2);
 		for (int k = 0; k < 3; k++) {
 			CHECK(ready[k]);
 			ready[k] = false;
-			hear(loop.here[k]);
+			receive_byte(loop.here[k]);
 		}
 	}
 	end_loop(&loop);
@@ -884,7 +884,7 @@ static void *answer_what_is_handed_over(void *arg)
 		sem_wait(&handed);
 		if (over)
 			return arg;
-		say(served.there[0]);
+		send_byte(served.there[0]);
 	}
 }
 
@@ -906,7 +906,7 @@ static void *hand_over(void *arg)
 	do {
 		sem_post(&handed);
 		CHECK_EQ(wait_for(&served, FOR_EVER), 0);
-		hear(served.here[0]);
+		receive_byte(served.here[0]);
 	} while (stays_on_host());
 	end_loop(&first);
 	end_loop(&served);

@@ -95,7 +95,7 @@ static void *wait_for_owner(void *arg)
 TEST(a_thread_that_waits_for_a_killed_process_is_notified)
 {
 	pthread_t threads[3];
-	int pid, told = 0, errs[3];
+	int pid, notified = 0, errs[3];
 
 	map_shared(true);
 	pid = fork();
@@ -112,7 +112,7 @@ TEST(a_thread_that_waits_for_a_killed_process_is_notified)
 	CHECK_EQ(kill(pid, SIGKILL), 0);
 	for (int i = 0; i < 3; i++) {
 		join(threads[i]);
-		told += errs[i] == EOWNERDEAD;
+		notified += errs[i] == EOWNERDEAD;
 	}
-	CHECK_EQ(told, 1);
+	CHECK_EQ(notified, 1);
 }

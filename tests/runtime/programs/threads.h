@@ -173,7 +173,7 @@ static inline void settle(void)
 static inline void await_quiet(void)
 {
 	for (int quiet = 0, looks = 0; quiet < 3 && looks < 100; looks++) {
-		quiet = others_go_on() ? 0 : quiet + 1;
+		quiet = others_keep_running() ? 0 : quiet + 1;
 		usleep(1000);
 	}
 }

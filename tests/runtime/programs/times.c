@@ -240,20 +240,20 @@ TEST(a_join_gives_up_in_time)
 
 /* Timers that signal a thread. */
 
-static atomic_int told, told_me;
+static atomic_int signalled, signalled_me;
 static __thread bool me;
 
 static void tell(union sigval value)
 {
 	CHECK_EQ(value.sival_int, 7);
-	told++;
+	signalled++;
 }
 
 static void handle(int signo)
 {
 	(void)signo;
-	told++;
-	told_me += me;
+	signalled++;
+	signalled_me += me;
 }
 
 static timer_t every_ms(struct sigevent *event)
@@ -276,9 +276,9 @@ static void *be_told(void *arg)
 	usleep(100);
 	event._sigev_un._tid = gettid();
 	timer = every_ms(&event);
-	while (told < 20)
+	while (signalled < 20)
 		usleep(1000);
-	while (told < 40)
+	while (signalled < 40)
 		;
 	CHECK_EQ(timer_delete(timer), 0);
 	return arg;
@@ -294,12 +294,12 @@ TEST(a_timer_signals_a_thread)
 
 	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
 	join(start(be_told, NULL));
-	CHECK(told >= 40);
-	CHECK_EQ(told_me, told);
-	told = 0;
+	CHECK(signalled >= 40);
+	CHECK_EQ(signalled_me, signalled);
+	signalled = 0;
 	event.sigev_notify_function = tell;
 	timer = every_ms(&event);
-	while (told < 20)
+	while (signalled < 20)
 		usleep(1000);
 	CHECK_EQ(timer_delete(timer), 0);
 }

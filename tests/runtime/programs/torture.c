@@ -390,7 +390,7 @@ static void count(int signo)
 	handled++;
 }
 
-static void hear(int signo, int flags)
+static void handle_signal(int signo, int flags)
 {
 	struct sigaction action = { .sa_handler = count, .sa_flags = flags };
 
@@ -447,8 +447,8 @@ TEST_LIMIT(no_wake_up_is_lost, 3600)
 	alarm((unsigned int)seconds + 60);
 	seed = test_parameter("seed", 1);
 	sow(0);
-	hear(SIGUSR1, 0);
-	hear(SIGUSR2, SA_RESTART);
+	handle_signal(SIGUSR1, 0);
+	handle_signal(SIGUSR2, SA_RESTART);
 	pthread_barrier_init(&barrier, NULL, BARRIER);
 	for (unsigned int i = 0; i < CHANNELS; i++)
 		begin(&channels[i], i);
@@ -563,7 +563,7 @@ static void wake_near_the_limit(void)
 
 	stop = false;
 	sow(0);
-	hear(SIGUSR1, 0);
+	handle_signal(SIGUSR1, 0);
 	sem_init(&near, 0, 0);
 	for (uintptr_t i = 0; i < 2 * WORKERS; i++)
 		waiters[i] = start(renew, (void *)(i + 1));
