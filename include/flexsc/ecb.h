@@ -163,7 +163,7 @@ struct flexsc_ecb_event {
 	uint32_t reserved;
 	void *data;
 	uint64_t time;		/* with FLEXSC_ECB_TIMES: ns of CLOCK_MONOTONIC */
-	uint64_t payload[3];	/* a post's words, or struct flexsc_event_peer */
+	uint64_t payload[3];	/* by type: flexsc-ecb(3) */
 };
 
 /* Take the next event of the groups. Returns 1, or 0 if there is none. Fast. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs functions of the program on the loop's syscall threads, if no system call does
- * the job and it would block the loop: getaddrinfo() (in <flexsc/netdb.h>),
- * compression, blocking libraries.
+ * Runs functions of the program on the loop's syscall threads. Use it for jobs that
+ * would block the loop and that no system call does: getaddrinfo() (in
+ * <flexsc/netdb.h>), compression, blocking libraries.
  */
 #ifndef FLEXSC_WORK_H
 #define FLEXSC_WORK_H

@@ -39,8 +39,8 @@ static int cores_read(const char *list, cpu_set_t *cores)
 }
 
 /*
- * Remove cores that can't be used. Only a trial shows that: a thread may run on cores
- * where its creator doesn't, but not outside the process's cpuset.
+ * Remove cores that can't be used. Only a trial shows which: a thread may run on cores
+ * that its creator's mask lacks, but not outside the process's cpuset.
  */
 static void keep_usable(cpu_set_t *cores)
 {

@@ -8,7 +8,7 @@
 
 #include "syscall.h"
 
-/* Not in libc's headers. It means that "restorer" is set. */
+/* Shows that "restorer" is set. libc's headers lack this flag. */
 #ifndef SA_RESTORER
 #define SA_RESTORER	0x04000000
 #endif

@@ -19,7 +19,7 @@ enum call_class {
 			 * disk */
 	CLASS_WAIT,	/* may sleep until another thread or process acts */
 	CLASS_SELF,	/* acts on the calling thread: inline, always */
-	CLASS_ADMIN,	/* as CLASS_WAIT, but the kernel module never makes it */
+	CLASS_ADMIN,	/* as CLASS_WAIT, but never made by the kernel module */
 	CLASS_NEVER,	/* refused */
 	CLASS_WORK,	/* not a system call: see loop/work.h, loop/await.h */
 	CLASS_RING,	/* for io_uring only: see loop/multishot.h */
@@ -142,7 +142,7 @@ enum call_turn {
 	TURN_SUBMIT,	/* submits asynchronous I/O */
 	TURN_AWAIT,	/* waits until a member of an epoll set, of a list of
 			 * descriptors, or of a set of requests is ready */
-	TURN_POLL,	/* waits for a list of descriptors; not if it has exactly one */
+	TURN_POLL,	/* waits for a list of descriptors, unless it has exactly one */
 };
 
 /* The function of runtime/calls/hook.c that handles the call: "user". */

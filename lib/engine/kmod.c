@@ -39,8 +39,9 @@
 /*
  * Returns where the kernel may execute a call that may wait. The module may use the
  * owner's thread only if poll(2) reports the event that the call waits for, and if the
- * call can be continued after a partial transfer: when the owner is needed, the module
- * ends the call on its thread with what was transferred so far.
+ * call can be continued after a partial transfer. The reason: when the owner is needed
+ * in user mode, the module ends a call on the owner's thread, and returns what was
+ * transferred so far.
  */
 static unsigned int place_of_wait(struct flexsc_loop *loop, uint32_t index,
 				  const struct call_info *row)
@@ -120,7 +121,7 @@ static inline void kmod_push(struct flexsc_loop *loop, uint32_t index)
 		}
 	}
 	kmod->ring[tail & kmod->mask] = index;
-	/* U4: pairs with the kernel's E4. */
+	/* U4: publishes the index; pairs with the kernel's E4. */
 	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
 }
 
@@ -144,8 +145,8 @@ static bool needs_kick(const struct kmod *kmod)
 
 /*
  * Is the submission ring empty, and no thread polling it? In that case the owner makes
- * a single posted call that can't block as a plain system call, because entering the
- * module costs more than the call.
+ * a posted call as a plain system call if it is the only one and can't block: entering
+ * the module would cost more than the call.
  */
 static bool is_lone(const struct kmod *kmod)
 {
@@ -185,8 +186,9 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 	case CLASS_WORK:
 		call_of(loop, index)->route = BY_KERNEL;
 		/*
-		 * The module makes neither CLASS_ADMIN calls nor work. If no syscall
-		 * thread of a pool can be created, the call fails.
+		 * A pool makes CLASS_ADMIN calls and runs work, because the module does
+		 * neither. If no syscall thread of a pool can be created, the call
+		 * fails.
 		 */
 		if (!flexsc__kmod_to_pool(loop, index))
 			call_refuse(loop, index, loop->no_thread);
@@ -273,9 +275,9 @@ static void kmod_submit(struct flexsc_loop *loop)
 }
 
 /*
- * Enter the module by ioctl(), because it has refused the cheaper lseek(): the owner's
- * credentials have changed since its last ioctl(). Linux security modules (LSM) check
- * an ioctl().
+ * Enter the module by ioctl(). The module has refused the cheaper lseek(), because the
+ * owner's credentials have changed since its last ioctl(). Linux security modules (LSM)
+ * check an ioctl(), but not an lseek().
  */
 static COLD long kmod_enter_asked(struct kmod *kmod)
 {
@@ -369,8 +371,8 @@ static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 	if (err && loop->closing)
 		flexsc__kmod_abandon(loop);
 	/*
-	 * A syscall thread that a filter keeps from entering the kernel has left
-	 * its entry here, and has woken the owner: collect the entry.
+	 * If a filter keeps a syscall thread from entering the kernel, the thread puts
+	 * its entry into "strays" and wakes the owner, which collects the entry here.
 	 */
 	if (__atomic_load_n(&kmod->strays.count, __ATOMIC_RELAXED))
 		flexsc__kmod_collect_strays(loop);
@@ -489,9 +491,9 @@ static int kmod_open(struct flexsc_loop *loop)
 		flexsc__private_fd_close(kmod->fd);
 	free(kmod);
 	/*
-	 * flexsc__kmod_why() may return -EOPNOTSUPP, after which the loop tries another
-	 * engine. That needs the loop's own entries: without them, return the original
-	 * error.
+	 * If the loop has its own entries again, flexsc__kmod_why() may change the
+	 * error to -EOPNOTSUPP, and the loop tries another engine. Without entries no
+	 * engine can work, so return the original error.
 	 */
 	return loop->entries.count ?
 		       flexsc__kmod_why(err, loop->why, sizeof(loop->why)) :
@@ -516,7 +518,7 @@ static void kmod_forked(struct flexsc_loop *loop)
 	flexsc__private_fd_close(kmod->fd);
 	flexsc__kmod_threads_forked(kmod);
 	free(kmod);
-	/* MADV_DONTFORK: the mapping doesn't exist in the child. */
+	/* The mapping has MADV_DONTFORK, so it doesn't exist in the child. */
 	loop->entries = (struct arena){ 0 };
 }
 

@@ -23,8 +23,8 @@
 /* How an entry is executed; call->route. */
 enum route {
 	BY_KERNEL,
-	BY_KERNEL_IN_PARTS,	/* as BY_KERNEL; guarded, because its remainder may
-				 * enter the kernel again */
+	BY_KERNEL_IN_PARTS,	/* as BY_KERNEL, but with guards, because the call's
+				 * remainder may enter the kernel again */
 	BY_KERNEL_CLOSING,	/* closes a descriptor that calls may be waiting for */
 	BY_POOL,	/* the pool makes the call */
 };
@@ -57,10 +57,11 @@ struct kmod {
 	struct call_list again;	/* entries that came back INTERRUPTED */
 	cpu_set_t cores;
 	bool pinned;
-	bool no_more;		/* creating the last thread failed */
+	bool no_more;		/* the last attempt to create a syscall thread failed */
 
-	bool forsaken;		/* a filter forbids FLEXSC_IOC_END: each server
-				 * ends when its ioctl returns */
+	bool forsaken;		/* a filter forbids FLEXSC_IOC_END, so signals interrupt
+				 * the syscall threads; each one ends when its ioctl
+				 * returns */
 	bool deserted;		/* a syscall thread has returned with
 				 * FLEXSC_SERVE_END */
 	bool watched;		/* a tracer or filter watched the owner when it
@@ -220,7 +221,10 @@ static inline bool bounced_lately(const struct kmod *kmod)
  */
 void flexsc__kmod_try_again(struct flexsc_loop *loop);
 
-/* Have the call made without the module. False: no thread can make it. */
+/*
+ * Have the call made without the module. False: no syscall thread can be created to
+ * make it.
+ */
 bool flexsc__kmod_spare(struct flexsc_loop *loop, uint32_t index,
 			enum call_class class);
 

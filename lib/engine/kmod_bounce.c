@@ -66,7 +66,7 @@ static bool tracepoint(const char *path)
 
 /*
  * Name the tracer or filter in loop->why. User mode can't distinguish auditing from a
- * tracepoint, so both are named then.
+ * tracepoint, so the text names both.
  */
 static void say_why(struct flexsc_loop *loop)
 {
@@ -107,8 +107,8 @@ void flexsc__kmod_spare_first(struct flexsc_loop *loop)
 
 /*
  * The module counts a bounce before the entry completes. So if more entries have
- * completed than bounced, at least one entry didn't bounce, and the row of bounces is
- * broken.
+ * completed than bounced, at least one entry didn't bounce, which ends the row of
+ * bounces.
  */
 void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n)
 {

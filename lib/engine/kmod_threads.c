@@ -49,7 +49,7 @@ struct server {
 /* A server. */
 
 /*
- * From now on the server executes this entry in user mode, or no entry (NONE). If a
+ * Record which entry the server executes in user mode from now on; NONE: no entry. If a
  * cancel signal was sent for the previous entry, getpid() makes the kernel deliver it
  * here, so that it can't interrupt the next call.
  */
@@ -91,7 +91,7 @@ static int64_t server_bounce(struct server *server, uint32_t index)
 	return ret;
 }
 
-/* Bind this thread to a core. core is one of the policy's cores, never "anywhere". */
+/* Bind this thread to a core, which must be one of the policy's cores. */
 static bool server_move(int32_t core)
 {
 	cpu_set_t set;
@@ -224,9 +224,9 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	if (!server)
 		return false;
 	/*
-	 * Does a filter forbid the ioctl? The new thread would inherit its
-	 * creator's filters. Without a struct, an allowed ioctl executes nothing
-	 * and fails with EFAULT.
+	 * Check whether a filter forbids the ioctl, because the new thread would
+	 * inherit its creator's filters. Without its struct, the ioctl executes
+	 * nothing, and fails with EFAULT unless a filter forbids it.
 	 */
 	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT) {
 		free(server);
@@ -236,8 +236,8 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	server->bounced = NONE;
 	lock(&kmod->lock);
 	/*
-	 * flexsc__kmod_threads_end() joins the servers without the lock, so leave
-	 * the list to it.
+	 * If "ending" is set, flexsc__kmod_threads_end() joins the servers, without the
+	 * lock: leave the list to it.
 	 */
 	if (!kmod->ending)
 		join_servers(kmod, false);

@@ -16,9 +16,9 @@
 				 * the requests */
 
 /*
- * liburing maps and unmaps memory without libc, where TSan doesn't see it. TSan would
- * take a ring's memory for that of an earlier ring of another thread, and report a
- * race. So report both events to TSan.
+ * liburing maps and unmaps memory without libc, so TSan doesn't see it. If a new ring
+ * got the addresses of another thread's earlier ring, TSan would report a race. So
+ * report mapping and unmapping to TSan.
  */
 #if defined(__SANITIZE_THREAD__)
 static char ring_memory;
@@ -43,8 +43,8 @@ static const struct {
 #define SIZES	(sizeof(sizes) / sizeof(sizes[0]))
 
 /*
- * Number of attempts to create a ring, and the pause between them. After a ring is
- * destroyed, the kernel frees the memory that is charged to RLIMIT_MEMLOCK only later.
+ * Number of attempts to create a ring, and the pause between them: the kernel frees the
+ * memory of a destroyed ring, which is charged to RLIMIT_MEMLOCK, only later.
  */
 #define FREEING_TRIES	5U
 #define FREEING_NS	10000000
@@ -123,9 +123,10 @@ static int ring_setup_any(struct ring *ring,
 
 /*
  * Register the ring's descriptor (IORING_REGISTER_RING_FDS), so that entering needs no
- * descriptor lookup. Choose a high index; liburing would take the lowest one. Under
- * flexsc run, a program's own ring gets the lowest index, and its thread may later run
- * on another carrier, where that index must not refer to the carrier's ring.
+ * descriptor lookup. Each kernel thread has its own registered indices. Choose a high
+ * one, because liburing gives the lowest one to a ring of the program. Under flexsc
+ * run, the program's user thread may later run on another carrier, where the index of
+ * the program's ring must not refer to the carrier's ring.
  */
 static void ring_register(struct ring *ring)
 {
@@ -183,7 +184,10 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	ring->enter_fd = (unsigned int)ring->uring.ring_fd;
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
-	/* Ignore errors of both functions: the ring works without what they do. */
+	/*
+	 * Ignore errors of the next two functions, because the ring works without their
+	 * effects.
+	 */
 	io_uring_ring_dontfork(&ring->uring);
 	ring_register(ring);
 	return 0;
@@ -198,8 +202,8 @@ void flexsc__ring_fini(struct ring *ring)
 }
 
 /*
- * Record an error of io_uring_enter() that is permanent. -EEXIST: the ring belongs to
- * another thread.
+ * Record a permanent error of io_uring_enter(). -EEXIST isn't recorded: it only means
+ * that the ring belongs to another thread than the caller.
  */
 static COLD int ring_error(struct ring *ring, int err)
 {
@@ -225,8 +229,9 @@ static COLD void ring_hand(struct ring *ring)
 }
 
 /*
- * Reset "handed": requests that the kernel hasn't consumed are handed over again at the
- * next entry. Not with SQPOLL, because the kernel thread consumes them later.
+ * Reset "handed", because the next io_uring_enter() hands over the requests that the
+ * kernel hasn't consumed. Not with SQPOLL, whose kernel thread may consume requests at
+ * any time.
  */
 static COLD void ring_handed(struct ring *ring)
 {
@@ -248,8 +253,8 @@ ring_enter_once(struct ring *ring, unsigned int flags, uint64_t ns)
 	long ret;
 
 	/*
-	 * R1: publishes the requests; sequentially consistent with
-	 * ring_poller_sleeps().
+	 * R1: publishes the requests. With SQPOLL, the store is sequentially consistent
+	 * with the load in ring_poller_sleeps().
 	 */
 	__atomic_store_n(ring->uring.sq.ktail, ring->tail,
 			 ring->polled ? __ATOMIC_SEQ_CST : __ATOMIC_RELEASE);

@@ -14,9 +14,9 @@
  *
  * W1: the owner sets "handed", then reads the guards of the requests. W2: a thread that
  * closes a descriptor gives the guard a duplicate, then reads "handed", and waits until
- * the kernel has consumed those requests. The accesses of both threads are sequentially
- * consistent. So either a request names the duplicate, or the kernel has looked the
- * number up before the descriptor is closed.
+ * the kernel has consumed the requests before that index. The accesses of both threads
+ * are sequentially consistent. So either a request names the duplicate, or the kernel
+ * has looked the number up before the descriptor is closed.
  */
 #ifndef FLEXSC_ENGINE_RING_H
 #define FLEXSC_ENGINE_RING_H
@@ -95,8 +95,8 @@ static inline void ring_return(struct ring *ring)
 }
 
 /*
- * Returns the first request that the kernel can't have seen. Without SQPOLL, the result
- * may be an earlier one.
+ * Returns the index of the first request that the kernel can't have read. Without
+ * SQPOLL the kernel reads requests only while it consumes them.
  */
 static inline uint32_t ring_unseen(const struct ring *ring)
 {
@@ -115,12 +115,15 @@ static inline bool ring_poller_sleeps(const struct ring *ring)
 }
 
 /*
- * W2: wait until the kernel has consumed all requests that were handed. Not for the
+ * W2: wait until the kernel has consumed all requests before "handed". Not for the
  * owner.
  */
 void flexsc__ring_await_handed(const struct ring *ring);
 
-/* Are there requests that the kernel hasn't seen or hasn't consumed? */
+/*
+ * Are there requests to submit, for the first time or because the kernel hasn't
+ * consumed them?
+ */
 static inline bool ring_unsubmitted(const struct ring *ring)
 {
 	return ring->tail != ring_unseen(ring);

@@ -61,9 +61,10 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
 /*
  * ThreadSanitizer runs a program's signal handlers only inside the libc functions that
  * it replaces, such as clock_gettime(). The engines sleep in system calls of their own,
- * so a handler that stops the loop would never run. In such a program, wake every
- * TSAN_NS and call one of those functions. The name isn't __tsan_init, by which "flexsc
- * run" recognizes sanitized programs: it would refuse all that contain the library.
+ * so a handler that stops the loop would never run. If __tsan_acquire() exists, the
+ * program is sanitized: wake every TSAN_NS, and call one of those functions. Don't test
+ * for __tsan_init() instead. "flexsc run" recognizes sanitized programs by that name,
+ * and would refuse every program that contains the library.
  */
 #define TSAN_NS		(SECOND / 100)
 extern void __tsan_acquire(void *address) __attribute__((weak));

@@ -66,10 +66,7 @@ static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
 	flexsc__pool_cancel(loop_pool(loop), index);
 }
 
-/*
- * Every entry that has begun is REACH_EXECUTED, because a syscall thread may be
- * executing it.
- */
+/* A syscall thread may be executing any entry that has begun: report REACH_EXECUTED. */
 static enum reach threads_reach(struct flexsc_loop *loop, uint32_t index)
 {
 	(void)loop;

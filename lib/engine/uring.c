@@ -207,8 +207,8 @@ static void uring_wake(struct flexsc_loop *loop)
 }
 
 /*
- * The kernel writes the eventfd for results, and for deferred work that has to be run
- * by entering.
+ * The kernel writes to the eventfd when a result arrives, and when deferred work
+ * requires the owner to enter the kernel.
  */
 static int uring_attach(struct flexsc_loop *loop, int fd)
 {
@@ -256,7 +256,7 @@ static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
 	if (flexsc__uring_unseen(uring, call->name))
 		return REACH_UNSEEN;
 	/*
-	 * The completion queue is full, so the kernel may hold back the call's
+	 * While the completion queue is full, the kernel may hold back the call's
 	 * result: assume that the call was executed.
 	 */
 	if (ring_overflows(&uring->ring))
@@ -371,7 +371,7 @@ static int uring_open(struct flexsc_loop *loop)
 		return loop->why[0] ? err : uring_explain(loop, err);
 	}
 	loop->engine_data = uring;
-	/* FD_OLD_WORKER doesn't apply to kernels with this feature. */
+	/* Kernels with this feature (Linux 6.12 or later) don't need FD_OLD_WORKER. */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
 	uring->loop = loop;
@@ -383,8 +383,8 @@ static int uring_open(struct flexsc_loop *loop)
 }
 
 /*
- * End the pending read of the bell: the kernel must not write to "rung" after its
- * memory is freed.
+ * End the pending read of the bell, because the kernel must not write to the read's
+ * buffer, "rung", after that memory is freed.
  */
 static void uring_disarm(struct flexsc_loop *loop)
 {
@@ -414,7 +414,7 @@ COLD void flexsc__uring_quit(struct flexsc_loop *loop, int err)
 
 /*
  * Called when the ring has failed: never free this memory, because the kernel may write
- * to "rung" until the thread ends.
+ * to the buffer "rung" until the thread ends.
  */
 static COLD void uring_leave(struct uring *uring)
 {

@@ -45,19 +45,21 @@ struct uring {
 	uint32_t others;		/* entries of this batch that don't go to the
 					 * ring */
 	/*
-	 * Direct calls since the last batch, and the number of requests counted so
-	 * far.
+	 * Number of direct calls since the last batch. Requests before the index
+	 * "counted" are included.
 	 */
 	uint32_t direct, counted;
 	uint32_t direct_end;	/* direct calls may take requests before this index */
 	bool eager;		/* this batch has an eager read (uring_eager.h) */
 	bool parts;		/* this batch has a long write (BY_RING_IN_PARTS) */
-	uint64_t kinds;		/* bit n: a direct call has operation n */
-	struct guard_watcher watcher;	/* the subscription to closes, if "watches"
-					 * is set; guarded by the watchers' lock */
+	uint64_t kinds;		/* bit n: this batch has a direct call with operation
+				 * n */
+	struct guard_watcher watcher;	/* is notified of closes, if "watches" is set;
+					 * guarded by the watchers' lock */
 	bool watches;
 	struct fixed *fixed;	/* fixed descriptors; NULL: never used */
-	struct io_uring_sqe *sorted;	/* see uring_route.c; may be NULL */
+	struct io_uring_sqe *sorted;	/* room to sort a batch (uring_route.c); may be
+					 * NULL */
 	/*
 	 * The bell is an eventfd. Another thread writes to it, which completes the
 	 * read that the owner keeps pending.

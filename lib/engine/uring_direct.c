@@ -90,8 +90,8 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 #define CLOSES		EFFECT_CLOSES
 
 /*
- * X(word, operation, required facts, fields): first calls with at most three arguments,
- * then the others.
+ * The calls that may be direct: X(name, operation, required facts, fields). The first
+ * list has those with at most three arguments.
  */
 #define DIRECT_CALLS3(X)						\
 	X(close,	IORING_OP_CLOSE,	CLOSES,	 FIELDS_FD)	\
@@ -111,7 +111,7 @@ static int post_##word(struct flexsc_loop *loop, struct flexsc_cb *cb,	\
 DIRECT_CALLS3(DIRECT3)
 DIRECT_CALLS6(DIRECT6)
 
-/* Posts a call of three arguments through the function type with six. */
+/* A post function with six arguments for a call that has at most three. */
 static int post_by_three(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 unsigned int nr, uint64_t a0, uint64_t a1, uint64_t a2,
 			 uint64_t a3, uint64_t a4, uint64_t a5)
@@ -132,9 +132,10 @@ static const struct {
 } directs[] = { DIRECT_CALLS3(ROW3) DIRECT_CALLS6(ROW6) };
 
 /*
- * Called when a call is posted that changes descriptors, so that known facts may become
- * wrong. The call has no operation, so it is made before the batch is submitted. Post
- * the batch's remaining calls with entries, whose facts are read after the change.
+ * Called when a call is posted that changes descriptors, so that their known facts may
+ * become wrong. io_uring has no operation for such a call, so it is made before the
+ * batch is submitted. Post the batch's remaining calls with entries: the facts of their
+ * descriptors are then read after the change.
  */
 static void direct_pause(struct flexsc_loop *loop)
 {
@@ -200,7 +201,10 @@ struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 	return NULL;
 }
 
-/* Turn the request with this name into a no-op. False: the kernel may have seen it. */
+/*
+ * Turn the request whose user_data is "name" into a no-op. False: the kernel may have
+ * seen the request.
+ */
 static bool direct_withdraw(struct uring *uring, uint64_t name)
 {
 	struct io_uring_sqe *sqe = flexsc__uring_unseen(uring, name);
@@ -229,8 +233,8 @@ void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * Give a direct close() of a marked descriptor an entry, so that uring_follow() reports
- * the close to the calls that wait for the descriptor.
+ * Called if calls may be waiting for the descriptor that a direct close() closes: give
+ * the close() an entry, so that uring_follow() reports the close to those calls.
  */
 static void direct_follow(struct flexsc_loop *loop, uint32_t index)
 {

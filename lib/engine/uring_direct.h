@@ -29,7 +29,10 @@ void flexsc__uring_posts(struct flexsc_loop *loop);
 /* Implements the engine's shadow(): loop/engine.h. */
 void flexsc__uring_shadow(struct flexsc_loop *loop, uint32_t index);
 
-/* Returns the request with this name; NULL if the kernel may have seen it. */
+/*
+ * Returns the request whose user_data is "name" (a call's name); NULL: the kernel may
+ * have seen that request.
+ */
 struct io_uring_sqe *flexsc__uring_unseen(const struct uring *uring,
 					  uint64_t name);
 

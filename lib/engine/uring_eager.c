@@ -135,8 +135,8 @@ void flexsc__uring_eager_end(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Returns the call that issued this request as an eager read() at the file's position;
- * NONE: the request is another one.
+ * If this is the request of an eager read() at the file's position, returns the index
+ * of the call; otherwise NONE.
  */
 static uint32_t eager_of(const struct flexsc_loop *loop,
 			 const struct io_uring_sqe *sqe)

@@ -16,8 +16,8 @@
  *				plain call does
  *	eager	-> the pool	a part of a file on a disk isn't in memory
  *
- * Position. io_uring reads at the file's position without its lock. So while an eager
- * read() of a descriptor is pending, no other call that uses the position may be. An
+ * Position. io_uring reads at the file's position without locking it. So while an eager
+ * read() of a descriptor is pending, no other call that uses the position may begin. An
  * eager read() replaces the fact FD_OPENED with FD_READING. On completion it restores
  * FD_OPENED, unless the descriptor was closed in between. A call that continues in the
  * ring or the pool removes both facts permanently. Eager requests are submitted before

@@ -100,8 +100,8 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 	if (sqe->user_data == WAKE)
 		uring_of(loop)->armed = false;
 	/*
-	 * The request is a cancellation: drop it, because its target is unseen or
-	 * taken back as well.
+	 * The request isn't that of a pending call: drop it. If it is a cancellation,
+	 * its target is unseen or taken back as well.
 	 */
 	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
 		return;
@@ -164,7 +164,7 @@ static bool is_dead(const struct uring *uring)
 	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN;
 }
 
-/* Cancel the request with this name: 0 or -errno. */
+/* Cancel the request whose user_data is "name". 0 or -errno. */
 static int cancel_by_name(struct uring *uring, uint64_t name)
 {
 	struct io_uring_sync_cancel_reg reg = { .addr = name };
@@ -173,7 +173,10 @@ static int cancel_by_name(struct uring *uring, uint64_t name)
 	return io_uring_register_sync_cancel(&uring->ring.uring, &reg);
 }
 
-/* Take back a request of a dead ring. If that fails, the request is lost. */
+/*
+ * Take back a request of a ring that executes requests only when the owner enters the
+ * kernel. If that fails, the request is lost.
+ */
 static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 {
 	if (cancel_by_name(uring_of(loop), name_of(loop, index)))

@@ -35,7 +35,7 @@ struct fixed {
 	 OP(SEND) | OP(RECVMSG) | OP(SENDMSG) | OP(ACCEPT) | OP(FSYNC) | \
 	 OP(SYNC_FILE_RANGE) | OP(FALLOCATE) | OP(FADVISE) | OP(POLL_ADD))
 
-/* Where the descriptor's slot is stored; NULL: it can't have one. */
+/* Where the descriptor's slot is stored; NULL: the descriptor can't have a slot. */
 static uint16_t *fixed_slot(const struct fixed *fixed, int fd)
 {
 	return (uint32_t)fd < fixed->size ? &fixed->slots[fd] : NULL;

@@ -87,9 +87,9 @@ SHAPE(fallocate, true,			a[0],	a[3],	a[1],	a[2],	0)
 SHAPE(ftruncate, true,			a[0],	0,	0,	a[1],	0)
 
 /*
- * Does a receive with these flags wait for poll(2) only? With MSG_WAITALL the operation
- * waits for all bytes on any socket, but the call does so on byte streams only: on
- * other sockets it receives one record.
+ * Does a receive with these flags only wait until poll(2) reports the socket ready?
+ * With MSG_WAITALL the operation waits for all bytes on any socket, but the call does
+ * so on byte streams only: on other sockets it receives one record.
  */
 static bool receive_is_polled(uint64_t fd, uint64_t flags)
 {
@@ -127,7 +127,7 @@ SHAPE(unlinkat,	true,			a[0],	a[1],	0,	0,	a[2])
 SHAPE(mkdirat,	true,			a[0],	a[1],	a[2],	0,	0)
 SHAPE(symlinkat, true,			a[1],	a[0],	0,	a[2],	0)
 
-/* Calls that take a path only, which x86-64 alone has. */
+/* Calls that take a path only. They exist on x86-64 only. */
 SHAPE(open,	true,			HERE,	a[0],	a[2],	0,	a[1])
 SHAPE(creat,	true,			HERE,	a[0],	a[1],	0,
 						O_CREAT | O_WRONLY | O_TRUNC)
@@ -203,9 +203,10 @@ SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
 							sqe_optional(entry, 4))
 
 /*
- * A poll() or ppoll() of one descriptor without a time limit. Unless the poster waived it
- * (URING_POLL_WAITS), query the kernel first. If the descriptor is ready or the memory
- * isn't readable, make the plain call.
+ * A poll() or ppoll() of one descriptor without a time limit. If the descriptor is
+ * ready, or the memory isn't readable, make the plain call. To find out, query the
+ * kernel first, except for calls that flexsc__call_poll() has posted
+ * (URING_POLL_WAITS).
  */
 static bool prepare_one(struct io_uring_sqe *sqe, uint8_t op, args_t a,
 			unsigned int known)
@@ -299,7 +300,7 @@ static bool prepare_clock_sleep(struct io_uring_sqe *sqe, uint8_t op,
 			 flags);
 }
 
-/* After a completed sleep the call returns 0, but the operation -ETIME. */
+/* When a sleep has completed, the operation returns -ETIME, but the call returns 0. */
 static int64_t result_sleep(args_t a, int32_t res)
 {
 	return res == -ETIME ? 0 : res;
@@ -371,12 +372,14 @@ unsigned int flexsc__uring_known(uint64_t operations)
 	unsigned int known = 0;
 
 	/*
-	 * Linux 6.0 added IORING_OP_SEND_ZC together with addresses for sends, and with
+	 * A kernel with IORING_OP_SEND_ZC (Linux 6.0) also has addresses for sends, and
 	 * multishot requests.
 	 */
 	if (operations >> IORING_OP_SEND_ZC & 1)
 		known |= URING_SENDS_TO | URING_MULTISHOT;
-	/* Linux 5.19 added IORING_OP_SOCKET together with MSG_WAITALL for sends. */
+	/*
+	 * A kernel with IORING_OP_SOCKET (Linux 5.19) also has MSG_WAITALL for sends.
+	 */
 	if (operations >> IORING_OP_SOCKET & 1)
 		known |= URING_SENDS_WHOLE;
 	return known;

@@ -20,8 +20,8 @@ enum uring_known {
 };
 
 /*
- * Returns the enum uring_known of a kernel that supports these operations (bit n:
- * operation n).
+ * Returns the flags (enum uring_known) of a kernel that supports these operations (bit
+ * n: operation n).
  */
 unsigned int flexsc__uring_known(uint64_t operations);
 

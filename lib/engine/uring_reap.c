@@ -153,7 +153,7 @@ static void done_take(struct flexsc_loop *loop, struct done done)
 		uring_follow(loop, index, done);
 }
 
-/* Keep the result of a direct call in its entry, because its callback can't run now. */
+/* Keep the result of a direct call in its entry, because the callback can't run now. */
 static COLD void done_direct(struct flexsc_loop *loop, uint32_t index,
 			     int32_t res)
 {

@@ -257,9 +257,9 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 }
 
 /*
- * Sort all requests of the batch by operation, as the groups are: the kernel executes
- * similar calls in sequence faster. Without this, direct calls would stay in the order
- * of posting.
+ * Sort all requests of the batch by operation, because the kernel executes similar
+ * calls in sequence faster. Calls with entries are in groups already, but direct calls
+ * are in the order of posting.
  */
 static void route_sort(struct uring *uring)
 {

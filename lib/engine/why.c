@@ -73,7 +73,7 @@ static const char *no_memory(void)
 		return "no memory for the rings; RLIMIT_AS may be too low, or "
 		       "RLIMIT_MEMLOCK, which counts them before Linux 5.12 "
 		       "and from 6.14 on";
-	return "no memory for the rings; before Linux 5.12 and from 6.14 on a "
+	return "no memory for the rings; before Linux 5.12, and from 6.14 on, a "
 	       "user's rings count against RLIMIT_MEMLOCK, which is too low";
 }
 

@@ -41,7 +41,7 @@ static void fds_note_flags(uint32_t fd)
 	fds_change_file(fd, FLAGS);
 }
 
-/* One begun call, in the upper half of flexsc__fds_setters. */
+/* One begun call that sets flags, in the upper half of flexsc__fds_setters. */
 #define BEGUN		(1ULL << 32)
 
 uint64_t flexsc__fds_set_begin(void)

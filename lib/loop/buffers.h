@@ -25,7 +25,7 @@ struct flexsc_buffers {
 	size_t size;		/* bytes per buffer */
 	uint32_t count;
 	uint32_t users;		/* multishot calls that use them */
-	bool *given;		/* per buffer: the program owns it */
+	bool *given;		/* per buffer: does the program own it? */
 	uint16_t group;		/* the engine's number for these buffers */
 	void *lent;		/* the engine's ring; NULL: not lent */
 	uint32_t out;		/* lent buffers that are filled and not free again

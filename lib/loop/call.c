@@ -277,7 +277,8 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 		direct_free(loop, call);
 	} else {
 		/*
-		 * An engine clears "poll_waits", unless the call was cancelled before.
+		 * Clear the flag here, too: the engine doesn't clear it if the call was
+		 * cancelled early.
 		 */
 		call->poll_waits = false;
 		call_free_entry(loop, index);

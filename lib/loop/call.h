@@ -194,8 +194,8 @@ struct flexsc_cb *flexsc__call_harvest(struct flexsc_loop *loop,
 				       uint32_t index);
 
 /*
- * Retires a call that needs other steps than its callback, and any call of a loop that
- * is "unusual". The call may be direct.
+ * Retires a call that needs other steps besides its callback, and any call of a loop
+ * that is "unusual". The call may be direct.
  */
 void flexsc__call_retire_otherwise(struct flexsc_loop *loop, uint32_t index,
 				   int64_t ret);

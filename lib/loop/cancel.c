@@ -48,7 +48,7 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	 */
 	if (entry_cancel_submitted(entry)) {
 		/*
-		 * "part" is still correct: no engine has executed the entry meanwhile.
+		 * "part" is up to date, because no engine has executed the entry since.
 		 */
 		if (!part)
 			flexsc__call_unstarted(loop, index);

@@ -16,7 +16,7 @@
 struct flexsc_buffers;
 struct flexsc_loop;
 
-/* Maximum number of callbacks per turn, for direct calls and for others each. */
+/* Maximum number of callbacks of one kind per turn, for example of direct calls. */
 #define DISPATCH_MOST	1024
 
 /* What the kernel has done with a call whose owner is stuck: see run/handover.h. */
@@ -43,7 +43,10 @@ struct engine {
 	 * Spurious wake-ups are allowed.
 	 */
 	int (*wait)(struct flexsc_loop *loop, uint64_t ns);
-	/* Would wait() return at once? NULL: the loop finds out without the engine. */
+	/*
+	 * Would wait() return at once? NULL: the loop can check that without the
+	 * engine.
+	 */
 	bool (*stirs)(const struct flexsc_loop *loop);
 	/* Any thread, any signal handler: make a sleeping wait() return. */
 	void (*wake)(struct flexsc_loop *loop);
@@ -70,8 +73,8 @@ struct engine {
 	 */
 	int (*dispatch)(struct flexsc_loop *loop, bool until_stop);
 	/*
-	 * Would dispatch() run a callback? Collects the results that come before
-	 * the callback's.
+	 * Would dispatch() run a callback? Collects other calls' results that precede
+	 * the first result of a direct call.
 	 */
 	bool (*complete)(struct flexsc_loop *loop);
 	/* Collect all completed calls into loop->done, using their entries. */
@@ -86,21 +89,21 @@ struct engine {
 	 * The next four functions belong to engines that have multishot requests
 	 * (multishot.h); other engines set all four to NULL.
 	 *
-	 * Does the engine execute NR_ACCEPT entries? (It executes NR_RECV if it has
-	 * borrowed the buffers.)
+	 * Does the engine execute NR_ACCEPT entries? (It executes NR_RECV entries if
+	 * it has taken their buffers on loan: buffers_lend().)
 	 */
 	bool (*accepts_many)(const struct flexsc_loop *loop);
 	/*
-	 * Borrow buffers->count new buffers, all free, for the NR_RECV entries of
-	 * buffers->group, and set buffers->lent. 0 or -errno.
+	 * Take buffers->count new buffers, all free, on loan: for the NR_RECV entries
+	 * of buffers->group. Sets buffers->lent. 0 or -errno.
 	 */
 	int (*buffers_lend)(struct flexsc_buffers *buffers);
 	/*
-	 * Return all borrowed buffers. The caller guarantees that no entry names
-	 * them any more.
+	 * End the loan of the buffers. The caller guarantees that no entry names them
+	 * any more.
 	 */
 	void (*buffers_unlend)(struct flexsc_buffers *buffers);
-	/* Called when a borrowed buffer is free again. */
+	/* Called when a lent buffer is free again. */
 	void (*buffer_put)(struct flexsc_buffers *buffers, uint32_t which);
 	/*
 	 * See flexsc_loop_fix_fd() and flexsc_loop_unfix_fd(). NULL: the engine

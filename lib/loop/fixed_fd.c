@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Posting functions for fixed descriptors; the engine implements them. Owner only. */
+/*
+ * Fixing and unfixing a descriptor, so that the engine holds its file. This file checks
+ * the arguments; the engine's fix() and unfix() do the rest. Owner only.
+ */
 #include <errno.h>
 #include <flexsc/fd.h>
 

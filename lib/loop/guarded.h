@@ -27,8 +27,9 @@ static inline bool call_is_guarded(const struct call *call)
  */
 void flexsc__call_guard(struct flexsc_loop *loop, uint32_t index);
 /*
- * Called when the program is about to close fd: if the call names fd without a guard,
- * it joins this guard. True: the call names fd, and doesn't close a descriptor.
+ * Called when the program is about to close fd. If the call names fd, and has no guard
+ * for it, the call joins this guard. True: the call names fd, and doesn't close a
+ * descriptor.
  */
 bool flexsc__call_join(struct flexsc_loop *loop, uint32_t index, uint32_t fd,
 		       struct guard *guard);

@@ -32,7 +32,7 @@
  *	posted		-> submitted	a free entry was filled
  *	posted		-> direct	the engine has written its request
  *	posted		-> staged	no entry is free, or it is chained
- *	staged		-> submitted	an entry is free for it; its cb stays
+ *	staged		-> submitted	an entry is free for it, and was filled
  *	staged		-> ready	cancelled, or its predecessor failed
  *	submitted	-> the engine	its batch was submitted to the engine
  *	the engine	-> done		see <linux/flexsc.h>
@@ -287,8 +287,8 @@ enum sleep {
  * store, and no wake-up is lost. The thread that clears the flag wakes the owner, so
  * this happens once.
  *
- * "notified" spares an awake owner the checks for other threads' work. The owner clears
- * "notified" before it checks, so the same argument applies.
+ * While awake, the owner checks for other threads' work only if "notified" is set. The
+ * owner clears "notified" before it checks, so the same argument applies.
  */
 static inline void loop_notify(struct flexsc_loop *loop)
 {

@@ -313,8 +313,8 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 	struct multishot *multishot = multishot_of(own);
 	struct flexsc_loop *loop = multishot_loop(multishot);
 	/*
-	 * After a lost result report no others, because the program's stream would
-	 * have a gap.
+	 * After a lost result, report no others: the data that the program receives
+	 * would have a gap.
 	 */
 	struct shot *shot = multishot->failed ? NULL : shot_alloc(loop);
 
@@ -375,7 +375,7 @@ void flexsc__multishot_cancel(struct multishot *multishot)
 	flexsc_loop_cancel(multishot_loop(multishot), &multishot->own);
 }
 
-/* Did the program post the call with this descriptor, and hasn't closed it since? */
+/* Did the program post the call with this descriptor, and is that still open? */
 static bool multishot_names(const struct multishot *multishot, int fd)
 {
 	return multishot->guard ? guard_is_named(multishot->guard, fd) :

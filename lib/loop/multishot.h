@@ -112,7 +112,7 @@ static inline int multishot_post_own(struct multishot *multishot, unsigned int n
 
 /*
  * Called when the posted call is complete, with its result in own.ret, while shots are
- * in the ready list: queue the end behind them.
+ * in the ready list: queue the multishot call's end behind the shots.
  */
 void flexsc__multishot_postpone(struct multishot *multishot);
 

@@ -42,7 +42,7 @@ static inline void cb_list_add(struct cb_list *list, struct flexsc_cb *cb)
 
 void flexsc__ready(struct flexsc_loop *loop, struct flexsc_cb *cb, int64_t ret);
 
-/* Put cbs that were taken back at the front of the list. */
+/* Return cbs, which were taken from the list, to its front. */
 void flexsc__ready_return(struct flexsc_loop *loop, struct cb_list *taken);
 
 /* Take the oldest cb, or NULL. */

@@ -28,7 +28,8 @@ struct signal_target {
 static _Atomic(struct signal_target *) targets;
 
 static struct dispositions {
-	pthread_mutex_t lock;	/* not taken by the signal handler */
+	pthread_mutex_t lock;	/* guards the fields below; the signal handler doesn't
+				 * take it */
 	unsigned int users[64];	/* per signal: how many targets catch it */
 	struct sigaction before[64];
 } dispositions = { .lock = PTHREAD_MUTEX_INITIALIZER };

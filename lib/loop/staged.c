@@ -138,7 +138,7 @@ static void staged_start_or_wait(struct flexsc_loop *loop, uint32_t index)
 		staged_wait(loop, index);
 }
 
-/* Complete a staged call that hasn't run. Its successors stay. */
+/* Complete a staged call that hasn't run. Its successors stay staged. */
 static void staged_complete(struct flexsc_loop *loop, uint32_t index,
 			    int64_t ret)
 {

@@ -98,8 +98,8 @@ void flexsc__wakes_take(struct wakes *wakes)
 	struct flexsc_cb *cb, *next;
 
 	/*
-	 * Cbs from the last time come first: a flexsc_loop_stop() left them
-	 * undispatched.
+	 * Cbs that remain from an earlier turn come first: flexsc_loop_stop() ended
+	 * that turn.
 	 */
 	if (wakes->oldest || !atomic_load_explicit(&wakes->queue,
 						   memory_order_relaxed))

@@ -24,7 +24,8 @@
 /* Result of an attempt that failed because the call would have to wait. */
 #define WOULD	(-EAGAIN)
 /*
- * Result: no attempt is possible: it might wait, or the kernel or a filter refuses it.
+ * Result: no attempt is possible, because it might wait, or because the kernel or a
+ * filter refuses it.
  */
 #define NO_WAY	INT64_MIN
 /* Result: the call's descriptor is ready, so the call may be made. */
@@ -135,8 +136,8 @@ static uint64_t ask_room(uint64_t fd)
 /*
  * Attempt a sendfile(). If the socket is ready, send at most as many bytes as it has
  * room for; a smaller result means the end of the file. If the socket isn't ready, send
- * 0 bytes, to check the arguments. Not on a listening socket, or on a file that isn't
- * polled, where sending 0 bytes succeeds although sending more fails.
+ * 0 bytes, to check the arguments. Make no such attempt on a listening socket, or on a
+ * file that isn't polled, where sending 0 bytes succeeds although sending more fails.
  */
 static int64_t try_sendfile(const struct flexsc_entry *entry,
 			    const struct call_info *row, bool is_ready,
@@ -195,7 +196,7 @@ static enum attempt judge_kind(uint32_t fd)
 }
 
 /*
- * Decide how to wait, because the call would have to. "exact": an attempt of the call
+ * Decide how a call that can't complete now is to wait. "exact": an attempt of the call
  * itself returned -EAGAIN. If poll(2) reports the descriptor ready nevertheless, don't
  * park the call, because an epoll set would report the descriptor again and again. A
  * datagram socket that was shut down is an example.

@@ -10,8 +10,8 @@
 #include "lib/base/syscall.h"
 
 /*
- * The size of a stack. It suffices for flexsc_loop_work(), and is too small for a huge
- * page.
+ * The size of a stack. It suffices for flexsc_loop_work(). It is smaller than a huge
+ * page, so no stack takes a whole huge page.
  */
 #define STACK		(1024 * 1024)
 
@@ -65,8 +65,9 @@ static int own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 }
 
 /*
- * Block all signals, so that the new thread inherits that, except those from 32 to
- * SIGRTMIN. libc uses those between threads: setuid() waits for every thread's answer.
+ * Block all signals except numbers 32 to SIGRTMIN - 1; the new thread inherits the
+ * mask. libc sends those signals to the threads of the process, for example in
+ * setuid(), and waits until each thread has handled them.
  */
 static void block_signals(uint64_t *before)
 {
@@ -101,8 +102,9 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 }
 
 /*
- * Create the thread at once. Outside flexsc run, a thread of the program that holds
- * libc's lock is a kernel thread: it continues, and releases the lock.
+ * Create the thread at once. Creating it may wait for libc's lock, which is harmless
+ * outside flexsc run: the thread that holds the lock is a kernel thread, so it
+ * continues and releases the lock.
  */
 int flexsc__own_thread_later(struct own_birth *birth)
 {

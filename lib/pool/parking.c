@@ -25,7 +25,9 @@ static int parked_fd(struct flexsc_loop *loop, uint32_t index)
 	return (int)entry_of(loop, index)->args[0];
 }
 
-/* Returns the list of its descriptor in which an entry is: 0 or 1. */
+/*
+ * Returns which of its descriptor's lists the entry is in: 0 (reading) or 1 (writing).
+ */
 static unsigned int parked_side(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct call_info *row =
@@ -112,8 +114,8 @@ static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
 
 /*
  * Register the events that the descriptor's entries wait for, but not those in
- * "except". Called at each parking: if the file was closed and its number reused, the
- * old registration would never fire.
+ * "except". Called each time an entry is parked: if the file was closed and its number
+ * reused, the old registration would never fire.
  */
 static int parking_register(struct parking *parking, int fd, int op,
 			    uint32_t except)
@@ -218,7 +220,8 @@ static void parking_fire(struct parking *parking, int fd, uint32_t events)
 
 /*
  * Called when the set can't be waited for any more, because the program has installed a
- * filter that forbids it. From now on each parked entry blocks a thread.
+ * filter that forbids it: queue the parked entries. From now on each entry that waits
+ * blocks a thread.
  */
 static COLD void parking_fail(struct parking *parking)
 {

@@ -21,7 +21,7 @@
 
 /*
  * Interval, in ns, and number of checks whether threads have left the kernel. The
- * number is limited, because a driver may never let them leave.
+ * number is limited, because a device driver may never let them leave.
  */
 #define TRIES_NS	20000
 #define TRIES_LOOKS	5000U
@@ -92,8 +92,7 @@ uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 /*
  * Let the calls that threads are making with the descriptor join the guard. True: a
  * thread may still enter the kernel with the number, because it read the number before
- * the guard had a duplicate. (Not for a file on a disk, whose writes have no
- * remainder.)
+ * the guard had a duplicate. False for a file on a disk: its writes have no remainder.
  */
 static bool pool_join(struct pool *pool, uint32_t fd, struct guard *guard)
 {
@@ -152,8 +151,8 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	pool->idle = NONE;
 	pool->unused = NONE;
 	/*
-	 * At least two, because one thread always stays unblocked: a single one
-	 * could never block.
+	 * At least two: one thread always stays unblocked, so a single thread could
+	 * never block.
 	 */
 	pool->max = max > 1 ? max : 2;
 	pool->signo = flexsc__cancel_signal();

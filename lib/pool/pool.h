@@ -16,7 +16,7 @@
  *	blocked		-> idle		its call ended, and the queue is empty
  *	active		-> idle		the queue is empty
  *	idle		-> gone		no work for IDLE_NS (pool_threads.c)
- *	(none)		-> active	none is idle; the limit isn't reached
+ *	(none)		-> active	created: no thread is idle
  *
  * The kernel doesn't notify user space when a thread blocks. The table of calls decides
  * instead. A call that may wait for its descriptor is attempted with a flag that keeps
@@ -178,8 +178,8 @@ bool flexsc__pool_create_thread(struct pool *pool);
  */
 int flexsc__pool_spawn(struct pool *pool, struct own_birth *birth);
 /*
- * Called by a thread that begins, if flexsc__pool_spawn() returned OWN_LATER for it; or
- * if it couldn't be created.
+ * Called for a thread for which flexsc__pool_spawn() returned OWN_LATER: when the
+ * thread begins, or when creating it has failed.
  */
 void flexsc__pool_born(struct pool *pool);
 /* Called by a syscall thread when it begins. */

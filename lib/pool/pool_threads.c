@@ -310,8 +310,8 @@ static void pool_kick_all(struct pool *pool)
 /* Progress. */
 
 /*
- * No entry was taken, so the threads that execute one are waiting in it: count them as
- * not active.
+ * No entry was taken, so each thread that executes an entry is waiting in that entry's
+ * call: count these threads as not active.
  */
 static void pool_overtake(struct pool *pool)
 {

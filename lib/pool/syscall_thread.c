@@ -146,8 +146,8 @@ static bool is_once(const struct flexsc_entry *entry)
  * the call was interrupted but not cancelled, queue it again; the next thread checks
  * again whether it would wait, and a time limit among its arguments starts again. The
  * interruption is a kick, or the signal with which setuid() and similar functions reach
- * every thread. Queue a call also if it transferred a part, and the plain call would
- * continue.
+ * every thread. Also queue the call if it transferred only a part of the bytes, and the
+ * plain call would continue.
  */
 static void thread_return(struct pool *pool, struct syscall_thread *thread,
 			  int64_t ret, bool part)
@@ -242,8 +242,8 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		return true;
 	}
 	/*
-	 * The next thread must not rely on poll(2) either, for example after
-	 * shutdown().
+	 * If poll(2) doesn't report what the call waits for, or after shutdown(), the
+	 * thread that takes the deferred entry must not attempt the call either.
 	 */
 	call_of(pool->loop, thread->index)->plainly =
 		what == ATTEMPT_UNKNOWN;

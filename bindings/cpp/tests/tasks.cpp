@@ -110,8 +110,8 @@ static size_t grown(const char *from)
 }
 
 /*
- * On the way down the stack is compared with its beginning, and on the way back
- * with the loop's.
+ * Nested tasks take no stack, neither when they begin nor when they end. The loop
+ * resumes the innermost one on its own stack, so "from" is set anew.
  */
 static task<unsigned int> nest(loop &loop, unsigned int depth, const char *&from)
 {
@@ -521,7 +521,7 @@ TEST(a_broken_rule_ends_the_process)
 		loop loop;
 
 		wait_loosely(loop).handle.destroy();
-	}, "flexsc: a coroutine was destroyed that waits for a call\n");
+	}, "flexsc: a coroutine that waits for a call was destroyed\n");
 	ends([] {
 		std::coroutine_handle<> handle;
 		loop loop;
@@ -535,7 +535,7 @@ TEST(a_broken_rule_ends_the_process)
 
 		loop.spawn(waits(*gone));
 		gone.reset();
-	}, "flexsc: an event was destroyed that a coroutine awaits\n");
+	}, "flexsc: an event that a coroutine awaits was destroyed\n");
 	ends([] {
 		auto own = std::make_unique<loop>();
 		auto destroys = [](std::unique_ptr<loop> &it) -> task<> {

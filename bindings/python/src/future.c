@@ -324,7 +324,7 @@ static int future_traverse(PyObject *self, visitproc visit, void *arg)
 	return 0;
 }
 
-/* A garbage call isn't posted, because the library holds no reference to it. */
+/* A call that is garbage isn't posted: the library would hold a reference to it. */
 static int future_clear(PyObject *self)
 {
 	struct call *call = (struct call *)self;

@@ -222,7 +222,7 @@ def test_a_forgotten_file_is_closed_with_a_warning(run: Run, tmp_path: Path) -> 
     async def main() -> None:
         file = await flexsc.open(tmp_path / "file", "wb")
         number = file.fileno()
-        # Until then this task waits for the completion of its opening.
+        # Let the callback that resumed this task return: it holds the call and its file.
         await asyncio.sleep(0)
         with pytest.warns(ResourceWarning, match="unclosed file"):
             del file

@@ -258,7 +258,7 @@ async def main():
     finally:
         await pipe.close()
         await asyncio.gather(*(flexsc.stat("/") for _ in range(100)))
-        # gather() was over with the first that was cancelled.
+        # gather() ended when the first call was cancelled; the others still end.
         while flexsc.running_loop().pending:
             await asyncio.sleep(0.001)
         print("closed")

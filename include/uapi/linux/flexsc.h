@@ -157,10 +157,9 @@ struct flexsc_completions {
  */
 
 /*
- * Flags in flexsc_entry.nargs, set by the owner: where the kernel may execute
- * an entry. DEFER and IF_* apply to an owner that waits without
- * FLEXSC_WAIT_HANDOVER. With it the owner may block, so it may execute any
- * entry.
+ * Flags in flexsc_entry.nargs, set by the owner: where the kernel may execute an entry.
+ * DEFER and IF_* apply to an owner that waits without FLEXSC_WAIT_HANDOVER. With that
+ * flag the owner may block, so it may execute any entry.
  */
 #define FLEXSC_MAY_SLEEP	0x08	/* may block: have another thread ready first */
 #define FLEXSC_DEFER		0x10	/* not on the owner */

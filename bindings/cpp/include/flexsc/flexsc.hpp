@@ -444,7 +444,7 @@ public:
 	~event()
 	{
 		if (self->waits)
-			detail::die("an event was destroyed that a coroutine awaits");
+			detail::die("an event that a coroutine awaits was destroyed");
 		/* If a wake-up is pending, its callback frees the memory. */
 		if (self->woken)
 			self->orphan = true;

@@ -113,7 +113,7 @@ public:
 	~pending()
 	{
 		if (arg)
-			die("a coroutine was destroyed that waits for a call");
+			die("a coroutine that waits for a call was destroyed");
 	}
 
 	/*

@@ -114,7 +114,7 @@ fn dropping_a_loop_ends_its_pending_calls() {
         let handle = (*flexsc).clone();
         drop(flexsc);
         assert_eq!(alive.get(), 1, "all but the one that is kept");
-        // The call whose future is left returns its result, on any executor.
+        // The future that is left still returns its call's result, on any executor.
         let other = Loop::new().unwrap();
         let (n, buffer) = other.block_on(kept);
         assert!(n.is_err());
