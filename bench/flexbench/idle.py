@@ -37,7 +37,9 @@ ROWS = [
 
 @contextmanager
 def descriptors(count: int) -> Iterator[None]:
-    """Allow this process and the programs that it starts so many descriptors meanwhile."""
+    """Allow this process and the programs that it starts "count" descriptors in the
+    with-block.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     need = count + OTHER_FDS
     if hard != resource.RLIM_INFINITY and hard < need:

@@ -41,8 +41,8 @@ void bench_histogram_merge(struct bench_histogram *into,
 			   const struct bench_histogram *from);
 
 /*
- * The smallest time in ns that at least this share (0 to 1) of all times
- * doesn't exceed.
+ * The quantile "share" (0 to 1) in ns: at least this share of all times is as
+ * short or shorter.
  */
 double bench_histogram_at(const struct bench_histogram *h, double share);
 

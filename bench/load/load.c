@@ -11,8 +11,8 @@
  *
  * With greet=1 a connection gets its first answer before the next connection is
  * made, because a loaded server may make its threads very late. With greet=0
- * all connections begin at once. That is for a server with few entries: waiting
- * for an idle client would occupy an entry.
+ * all connections begin at once. Use greet=0 if flexsc run limits the server to
+ * few entries, because each idle client occupies an entry.
  *
  * The connections are divided among threads. Each thread has an epoll set and
  * the state of its connections. struct load has the threads' shared state.
@@ -142,7 +142,7 @@ static void look(struct client *client, uint64_t now)
 
 /*
  * Run a thread's connections until the end, and then until each has had one
- * more answer: an answer that doesn't come may have been due before the end.
+ * more answer, to find answers that were due before the end and don't come.
  * All threads continue until every connection has this answer, because with few
  * entries a silent connection may keep the server from answering others.
  */

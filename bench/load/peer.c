@@ -33,8 +33,8 @@ int bench_peer_connect(struct bench_peer *peer)
 	const struct bench_question *question = peer->question;
 
 	/*
-	 * Alternates between the peer's addresses, and the addresses of all
-	 * peers.
+	 * The next peer, and this peer's next connection, use the next source
+	 * address.
 	 */
 	peer->visit.fd = bench_route_connect(&question->route,
 					     peer->number + peer->answers,

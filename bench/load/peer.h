@@ -2,7 +2,8 @@
 /*
  * A peer: one client connection of "bench --raw load" or "rounds", which sends
  * the same request again and again. Unexpected bytes are an error. Only
- * connecting blocks. One thread at a time uses a peer.
+ * bench_peer_connect() and bench_peer_wait() block. One thread at a time uses a
+ * peer.
  */
 #ifndef FLEXSC_BENCH_PEER_H
 #define FLEXSC_BENCH_PEER_H
@@ -44,8 +45,8 @@ const char *bench_peer_ask(struct bench_peer *peer, uint64_t now);
 const char *bench_peer_go(struct bench_peer *peer, bool *done);
 
 /*
- * Wait for the answer. Returns NULL or an error message, which is "late" if the
- * answer takes longer than so many ms.
+ * Wait for the answer, for ms milliseconds at most. Returns NULL, an error
+ * message, or the message in "late" if the time is over.
  */
 const char *bench_peer_wait(struct bench_peer *peer, int ms, const char *late);
 

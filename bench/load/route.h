@@ -30,9 +30,9 @@ int bench_route_init(struct bench_route *route, const char *name,
 		     const struct bench_settings *settings, const char *source);
 
 /*
- * Connect from the next address: a TCP connection, which isn't waited for if
- * wait is false, or a datagram socket with udp. Returns a non-blocking
- * descriptor, or -errno. Waiting takes two seconds at most.
+ * Connect from the next address. Returns a non-blocking descriptor, or -errno.
+ * udp: make a datagram socket instead of a TCP connection. wait: return when
+ * the TCP connection exists, after two seconds at most.
  */
 int bench_route_connect(const struct bench_route *route, uint64_t turn,
 			bool udp, bool wait);

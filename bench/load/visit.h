@@ -83,7 +83,8 @@ bool bench_visit_send(struct bench_visit *visit);
 bool bench_visit_go(struct bench_visit *visit);
 
 /*
- * Likewise, and wait for the end. False: there was no progress for so many ms.
+ * Do the same, and wait for the end. False: there was no progress for ms
+ * milliseconds.
  */
 bool bench_visit_wait(struct bench_visit *visit, int ms);
 

@@ -89,7 +89,7 @@ static void turn(struct reads *reads)
 	flexsc_loop_submit(reads->loop);
 }
 
-/* Reads by io_uring by hand. */
+/* Reads by hand-written io_uring. */
 
 static void post_raw(struct reader *reader)
 {

@@ -144,7 +144,7 @@ static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 	visit->newer = crowd->spare;
 	crowd->spare = visit;
 	crowd->clients--;
-	/* After a failure to connect, the next client waits for a pause. */
+	/* After a failure to connect, keep the place free for a pause. */
 	crowd->freed = visit->end == BENCH_REFUSED ||
 		       visit->end == BENCH_UNSENT ? now + PAUSE : now;
 }
@@ -440,7 +440,7 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 	tally->from = begin + crowd->warm_up;
 	tally->until = begin + length(crowd);
 	while (!crowd->wrong && (crowd->oldest || next_due(crowd) != NEVER)) {
-		/* Clients that give up free connections for others. */
+		/* First: others can use the connections of clients that give up. */
 		give_up(crowd);
 		begin_due(crowd);
 		wait_for_events(crowd);

@@ -10,8 +10,8 @@
  * sends the next request. If a request ends in any other way, the session ends,
  * and has failed unless the run's end cut the request off.
  *
- * Clients arrive when they are due. With places, which make a closed loop, a
- * client arrives whenever one of so many places is free.
+ * In an open loop, clients arrive when they are due. In a closed loop, which has
+ * a number of places, a client arrives whenever a place is free.
  *
  * If the thread is overloaded, requests begin late; tally->behind shows by how
  * much.
@@ -47,7 +47,11 @@ struct bench_crowd {
 	bool cut;		/* don't wait for answers after the end */
 	/* Results of a run. */
 	struct bench_tally *tally;
-	double *order;		/* times of answers in us, in order; NULL: not recorded */
+	/*
+	 * For each answer, in the order of arrival: us since its request was due.
+	 * NULL: not recorded.
+	 */
+	double *order;
 	long order_count;
 	const struct bench_page *first_wrong;	/* page of the first wrong answer, or NULL */
 	const char *first_why;
@@ -77,8 +81,8 @@ const char *bench_crowd_learn(struct bench_crowd *crowd);
 
 /*
  * Run from the first request, due at "begin", to the end of the last one.
- * Returns NULL or an error message. With a trace wrong answers are counted, and
- * end only their sessions.
+ * Returns NULL or an error message. A wrong answer ends the run. With a trace, it
+ * is counted and ends only its session.
  */
 const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin);
 

@@ -45,13 +45,11 @@ void bench_times_merge(struct bench_times *into,
 		       const struct bench_times *from);
 double bench_times_mean(const struct bench_times *times);
 
-/*
- * Count a correct answer of so many bytes, which came now, before the time-out.
- */
+/* Count a correct answer that came now, before the time-out. bytes: of its body. */
 void bench_tally_answered(struct bench_tally *tally, uint64_t now,
 			  size_t bytes);
 
-/* Like bench_histogram_at(), but at most the longest time. */
+/* Like bench_histogram_at(), but never more than the longest time counted. */
 double bench_times_at(const struct bench_times *times, double share);
 
 /* Count the end, now, of a request that was due. */

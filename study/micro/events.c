@@ -3,12 +3,12 @@
  * study --raw events: the cost of receiving events, from a backend of SEND
  * (variant uring or kmod), or as POSIX real-time signals (variant signal).
  *
- * 	dequeue	"batch" events are queued while the program isn't to be
- * 		notified; then its handler gets all (SEND, figure 4.1). SEND's
- * 		events are those of "batch" eventfds
+ * 	dequeue	"batch" events are queued while notification is disabled; then
+ * 		the program's handler gets all of them (SEND, figure 4.1). With
+ * 		SEND the events are those of "batch" eventfds
  * 	preempt	another thread, on the first of "cores", makes one event at a
- * 		time while the program computes on "core": the time until its
- * 		handler gets the event
+ * 		time while the program computes on "core". The result is the
+ * 		time until the program's handler gets the event
  */
 #define _GNU_SOURCE
 #include <errno.h>

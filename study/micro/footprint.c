@@ -7,10 +7,10 @@
  *
  * A chain through seven eighths of the cache's lines is followed until all of
  * its lines are in the cache. Then the call is made. Then the chain is followed
- * backwards and timed. Backwards, because in the forward direction each line
- * that is fetched would evict the next one. The scale is made in the same way,
- * with functions instead of the call, which touch known numbers of lines of
- * other memory. The call and the functions are measured alternately.
+ * backwards and timed; in the forward direction, each line that is fetched
+ * would evict the next one. To convert times into lines, the same is measured
+ * with functions in place of the call, as a scale. Each function touches a known
+ * number of lines of other memory. The call and the functions alternate.
  *
  * For the instruction cache the chain consists of jumps (jumps.h), and the
  * functions execute lines.
@@ -203,7 +203,7 @@ static void measure(struct footprint *footprint, int kind)
 		bench_series_add(&footprint->call, (double)(after - before));
 }
 
-/* Make a chain through its part of the cache, in random order. */
+/* Make the chain, in random order. */
 static int make_chain(struct footprint *footprint)
 {
 	uint32_t *order = bench_order(footprint->chained, footprint->chained);

@@ -4,10 +4,10 @@
  * regained its speed (OSDI 2010, figure 1).
  *
  * A period of work (work.h) is divided into slices. A measurement reads the
- * clock (ticks.h) after each slice of one period: of a period that follows the
- * call, and of a control period, which follows no call. Both are measured
- * alternately. A period without calls precedes each measurement, so that the
- * program has its full speed again.
+ * clock (ticks.h) after each slice of one period. Periods that follow the call,
+ * and control periods, which follow no call, are measured alternately. A period
+ * without calls precedes each measurement, so that the program has its full
+ * speed again.
  */
 #include <stdlib.h>
 

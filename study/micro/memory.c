@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * study --raw memory: how fast cores read memory, each its own, all at the same
- * time: the memory benchmark of Geneves 2012. A core's memory is resident, and
- * was first touched by a thread on that core, so it is local. It is read from
- * its beginning to its end, alternately in words of 8 bytes and in vectors of
- * 16.
+ * study --raw memory: how fast several cores read memory at the same time: the
+ * memory benchmark of Geneves 2012. Each core reads its own memory, which is
+ * resident, and local because a thread on that core touched it first. It is read
+ * from its beginning to its end, alternately in words of 8 bytes and in vectors
+ * of 16.
  *
- * Each reading starts a new thread for each core. So if a thread can't be made,
- * no other thread waits for it. The time is from the first thread's beginning
- * to the last thread's end; threads begin within a tenth of a millisecond.
+ * Each reading starts a new thread for each core. The threads don't wait for each
+ * other, so if one can't be made, the others end nevertheless. The time is from
+ * the first thread's beginning to the last thread's end; threads begin within a
+ * tenth of a millisecond.
  */
 #define _GNU_SOURCE
 #include <errno.h>

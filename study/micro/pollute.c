@@ -5,7 +5,7 @@
  * 4).
  *
  * A block consists of one period of work (work.h) or more, with a call after
- * every so many units. The clock (ticks.h) is read before and after each call.
+ * every "every" units. The clock (ticks.h) is read before and after each call.
  * The time between these readings is the call's; the rest of the block's time
  * is the program's. There are three kinds of blocks, measured alternately:
  * without calls, but with the readings; with getppid, which does almost
@@ -129,7 +129,10 @@ static int with_traps(struct pollute *pollute,
 	return err;
 }
 
-/* Divide a block into whole periods with at least one call. */
+/*
+ * Choose the number of calls per block: a block is the smallest number of whole
+ * periods that has at least one call.
+ */
 static int divide(struct pollute *pollute, long every)
 {
 	if (every & (every - 1)) {

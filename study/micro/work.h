@@ -39,8 +39,8 @@ int bench_work_init(struct bench_work *work, const char *name);
 void bench_work_fini(struct bench_work *work);
 
 /*
- * Call this at the end of a period. Returns 0 if the sum is that of so many
- * whole periods, or 1 after a message.
+ * Call this at the end of a period. Returns 0 if the sum is that of the periods
+ * done, or 1 after a message.
  */
 int bench_work_check(const struct bench_work *work);
 

@@ -16,7 +16,7 @@
 static char pages[PAGE_MAX * KIB];
 static uint64_t work_steps;	/* computation per request */
 
-/* Makes no system calls, because these could notify some models of events. */
+/* Makes no system calls, because some models could get events during a call. */
 static void work(uint64_t steps)
 {
 	for (uint64_t i = 0; i < steps; i++)

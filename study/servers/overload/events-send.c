@@ -30,10 +30,11 @@
 
 static struct flexsc_ecb *ecb;
 static int listening;
-static bool accepts;	/* a tracer or filter watches: the server accepts */
+/* The server accepts itself, because a tracer or filter watches its thread. */
+static bool accepts;
 static uint32_t admitted = ALL;
 
-/* Store the connection that is watched under that index. */
+/* Store the index of the source that watches the connection. */
 static void note(int fd, unsigned int event)
 {
 	server_connections[fd].place = (int)event;

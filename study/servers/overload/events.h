@@ -6,8 +6,8 @@
  *
  * One thread runs everything. A model's wait() is called when the server is
  * idle. It sleeps until an event, and reports events through the server_
- * functions. A model that preempts calls these at any time, except between
- * hold() and release().
+ * functions. A model that preempts the server may call these functions at any
+ * time, except between hold() and release().
  */
 #ifndef STUDY_EVENTS_H
 #define STUDY_EVENTS_H
@@ -51,11 +51,11 @@ struct model {
 	/* Returns false after a message. */
 	bool (*begin)(int listener);
 	void (*wait)(void);
-	/* A call on the connection would have blocked: a send, or a receive. */
+	/* Report when the connection is ready to send, or else to receive. */
 	void (*watch)(int fd, bool sending);
 	/* Close the connection's descriptor. */
 	void (*close)(int fd);
-	/* Accept connections, or leave them in the backlog. */
+	/* yes: accept connections; otherwise leave them in the backlog. */
 	void (*admit)(bool yes);
 	/* NULL, unless the model preempts. */
 	void (*hold)(void);

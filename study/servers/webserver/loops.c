@@ -147,10 +147,10 @@ static void *run(void *arg)
 	}
 	/*
 	 * Open files without O_NONBLOCK, because with the flag io_uring's reads
-	 * don't wait for the disk. The flag keeps the opening of a pipe from
-	 * waiting for a writer. Without it, io_uring doesn't wait if the kernel
-	 * has the path's names in memory. Otherwise one of io_uring's threads
-	 * waits until the call's time limit.
+	 * don't wait for the disk. Without the flag, opening a pipe that has no
+	 * writer doesn't wait either if the kernel has the path's names in
+	 * memory. Otherwise a thread of io_uring waits until the call's time
+	 * limit.
 	 */
 	if (!strcmp(flexsc_loop_engine(self.loop), "uring"))
 		__atomic_and_fetch(&command.web.how.flags, ~(uint64_t)O_NONBLOCK,

@@ -127,8 +127,8 @@ static void watch(struct client *client, const struct web_call *call)
 	client->watched = true;
 	client->kind = call->kind;
 	/*
-	 * Under the lock: the time limit must not end before the set contains
-	 * the socket.
+	 * Do both under the lock, because the time limit must not end before
+	 * the set contains the socket.
 	 */
 	pthread_mutex_lock(&waiting_lock);
 	patience_begin(&waiting, &client->patient, call->patience);
@@ -153,7 +153,7 @@ static void wait_is_over(struct web_thread *thread, struct client *client)
 	push(thread, client, stage_of(client->kind));
 }
 
-/* Remove a client whose time limit is over from the epoll set. NULL: none. */
+/* Take one client whose time limit is over out of the epoll set. NULL: none is. */
 static struct client *give_up_one(void)
 {
 	struct client *client = NULL;

@@ -6,10 +6,10 @@
  *
  * 	web-threads [OPTION]... DIR
  *
- * A blocking call has no time limit. So a thread stores in its seat when its
- * call's patience ends. One additional thread, the usher, checks the seats
- * twice a second and shuts the sockets of late clients down, which ends the
- * threads' calls.
+ * A blocking call has no time limit. So a thread stores in its seat, a struct,
+ * until when its call may wait. One additional thread, the usher, checks the
+ * seats twice a second and shuts the sockets of late clients down, which ends
+ * the threads' calls.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -30,7 +30,7 @@ struct seat {
 	int listener;
 	struct web_thread *thread;
 	/*
-	 * clock_ticks() when the call's patience ends; 0: no call is pending.
+	 * clock_ticks() until which the call may wait; 0: no call is pending.
 	 * The thread stores due and receives, and the usher loads them. If the
 	 * usher loads outdated values, its next check corrects that.
 	 */
@@ -112,8 +112,8 @@ static int64_t make(struct seat *seat, const struct web_call *call)
 	if (call->kind <= WEB_SEND)
 		return make_patiently(seat, call);
 	/*
-	 * Otherwise the usher could shut down a later socket with the same
-	 * number.
+	 * Remove the descriptor before it is closed. Otherwise the usher could
+	 * shut down a later socket with the same number.
 	 */
 	if (call->nr == SYS_close && (int)call->args[0] == seat->web.fd)
 		seat_set(seat, -1);

@@ -203,8 +203,8 @@ static void begin_answer(struct web_connection *c, int status)
 }
 
 /*
- * The time limit applies to the whole request; a client could send a byte a
- * minute otherwise.
+ * The time limit applies to the whole request. Otherwise a client could keep its
+ * connection by sending a byte a minute.
  */
 static bool is_late(struct web_connection *c)
 {
