@@ -406,7 +406,6 @@ PLACE_TEST(a_cpuset_is_not_left, 2, 3)
 	CHECK_EQ(rmdir(folder), 0);
 }
 
-/* The library's own list of cores. */
 TEST(the_librarys_cores_are_used)
 {
 	struct flexsc_loop *loop;

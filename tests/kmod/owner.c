@@ -295,10 +295,6 @@ TEST_LIMIT(a_sleeping_owner_executes_last, 120)
 	CHECK(!"the owner goes on while a syscall thread executes");
 }
 
-/*
- * A sleeping owner is notified of completions, although other threads always have
- * work.
- */
 RAW_TEST(a_sleeping_owner_is_notified_while_others_work)
 {
 	static char bytes[32768];

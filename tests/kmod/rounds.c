@@ -354,7 +354,6 @@ static bool is_fair(int status, enum end end)
 		(unmapped && WTERMSIG(status) == SIGSEGV));
 }
 
-/* Does the owner end by itself? */
 static bool ends_itself(enum end end)
 {
 	return end == END_EXEC || end == END_EXEC_ASIDE || end == END_EXIT ||

@@ -90,7 +90,6 @@ WAITING_TEST(calls_that_cant_be_polled_alternate, .max_threads = 4)
 	}
 }
 
-/* Calls that needn't wait still run while waiting calls occupy all syscall threads. */
 WAITING_TEST(ready_calls_run_while_all_threads_are_taken, .max_threads = 4)
 {
 	struct call calls[8];
@@ -183,7 +182,6 @@ WAITING_TEST(results_before_an_open_that_waits_arrive, .max_threads = 2)
 	test_end_loop();
 }
 
-/* Each end of a FIFO waits in open() for the other end. */
 WAITING_TEST(opening_both_ends_of_a_fifo_meets)
 {
 	struct call reader = CALL_INIT, writer = CALL_INIT;
@@ -274,7 +272,6 @@ static size_t receive_some(struct sending *s, const char *content, size_t at)
 	return (size_t)n;
 }
 
-/* More files are sent than there are threads. Each arrives whole. */
 WAITING_TEST(files_are_sent_without_a_thread_each, .max_threads = 4)
 {
 	static const struct timespec brief = { 0, 1000000 };

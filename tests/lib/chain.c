@@ -438,7 +438,6 @@ LOOP_TEST(calls_without_a_length_are_full)
 	SHORT(-EBADF, SYS_fcntl, -1, F_GETFD);
 }
 
-/* The requested length is the replaced argument. */
 LOOP_TEST(a_replaced_length_is_the_requested_length)
 {
 	struct call calls[4] = { CALL_INIT, CALL_INIT, CALL_INIT, CALL_INIT };

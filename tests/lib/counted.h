@@ -12,7 +12,6 @@ static inline void count_done(struct flexsc_cb *cb)
 	done++;
 }
 
-/* The callback of a struct call. */
 static inline void count_call(struct flexsc_cb *cb)
 {
 	call_done(cb);

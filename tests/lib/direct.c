@@ -243,8 +243,6 @@ LOOP_TEST(a_forked_child_leaves_its_parents_calls_alone)
 	check_bytes(calls, CALLS, p[0], CALLS);
 }
 
-/* Deadlines and chains. */
-
 WAITING_TEST(deadlines_end_known_reads)
 {
 	struct call calls[CALLS];

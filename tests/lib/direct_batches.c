@@ -201,7 +201,6 @@ WAITING_TEST(a_close_in_the_batch_of_a_long_write_takes_nothing_away)
 	CHECK_EQ(fcntl(p[1], F_GETFD), -1);
 }
 
-/* The engine sorts calls of many kinds. Each call still gets its own result. */
 LOOP_TEST(a_mixed_batch_gives_each_call_its_own_result)
 {
 	char bytes[CALLS];

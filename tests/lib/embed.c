@@ -217,7 +217,6 @@ LOOP_TEST(a_callback_prepares_nothing)
 	turn_until(1);
 }
 
-/* The inner loop can still wait and run by itself. */
 LOOP_TEST(a_loop_that_was_prepared_can_still_wait_and_run)
 {
 	struct flexsc_cb cb = { .callback = count_done };

@@ -434,7 +434,6 @@ TEST(waking_again_and_again_starves_no_other)
 	starve(wake_again);
 }
 
-/* A single call of dispatch returns, although callbacks post again. */
 LOOP_TEST(dispatch_ends_although_callbacks_post_again)
 {
 	struct flexsc_cb cbs[3] = {

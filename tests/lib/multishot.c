@@ -571,8 +571,6 @@ LOOP_TEST(buffers_are_made_again_and_again)
 	}
 }
 
-/* The ends of multishot calls. */
-
 WAITING_TEST(cancelling_a_descriptor_ends_its_calls)
 {
 	struct shots *one = new_shots(loop, new_buffers(loop, 4, 16));
@@ -708,8 +706,6 @@ WAITING_TEST(a_forked_child_has_no_calls_and_its_parent_continues)
 	close(p[1]);
 	await_end(shots, 0);
 }
-
-/* Multishot calls beside other calls. */
 
 WAITING_TEST(no_call_follows_a_multishot_call)
 {

@@ -60,7 +60,6 @@ LOOP_TEST(calls_without_cb_run_before_the_loop_is_gone)
 		CHECK_EQ(fcntl(fd[i], F_GETFD), -1);
 }
 
-/* Surplus arguments are ignored, whatever they are. */
 LOOP_TEST(surplus_arguments_are_ignored)
 {
 	int fd = fcntl(0, F_DUPFD, 0);

@@ -345,7 +345,6 @@ TEST(no_thread_can_be_made_from_the_start)
 	CHECK(strstr(why, "thread"));
 }
 
-/* A call that needs a thread and can't have one fails. Other calls work. */
 TEST(a_call_without_the_thread_that_it_needs_fails)
 {
 	int event = eventfd(3, EFD_CLOEXEC), fd;

@@ -240,7 +240,6 @@ LOOP_TEST(plain_calls_are_restarted)
 	pthread_join(thread, NULL);
 }
 
-/* Signals for the program don't interrupt calls in which syscall threads wait. */
 WAITING_TEST(signals_dont_interrupt_the_loop_s_calls)
 {
 	static const struct timespec brief = { 0, 200000000 };

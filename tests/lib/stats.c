@@ -274,7 +274,6 @@ LOOP_TEST(another_process_may_read_the_statistics)
 	close(fd);
 }
 
-/* The purpose of the library: a batch needs few mode switches. */
 TEST(a_batch_costs_few_mode_switches)
 {
 	static char page[CALLS][64];

@@ -111,7 +111,6 @@ static int64_t count_run(void *arg)
 	return (int64_t)(intptr_t)arg;
 }
 
-/* There are fewer threads and fewer entries than functions. */
 LOOP_TEST(many_functions_run_once_each, .max_threads = 3, .max_entries = 64)
 {
 	static struct call calls[CROWD];
@@ -183,7 +182,6 @@ LOOP_TEST(a_function_may_wake_its_loop)
 	CHECK_EQ(await_work(&woken), 0);
 }
 
-/* Waiting functions occupy all threads but one. Calls still complete. */
 WAITING_TEST(calls_go_on_beside_functions_that_wait, .max_threads = 3)
 {
 	static struct job jobs[10];

@@ -204,7 +204,6 @@ TEST(timers_fire_in_order)
 	flexsc__wheel_fini(&wheel);
 }
 
-/* A timer that is due and not yet removed can still be cancelled. */
 TEST(a_due_timer_can_be_cancelled)
 {
 	struct timer timer;
@@ -243,7 +242,6 @@ TEST(time_without_end_never_comes)
 	flexsc__wheel_fini(&wheel);
 }
 
-/* A million timers, each at the same cost. */
 TEST_LIMIT(a_million_timers, 60)
 {
 	const unsigned int n = MANY(1000000);
