@@ -21,8 +21,8 @@ static const char usage[] =
 	"usage: flexsc stat [--prometheus] PID\n"
 	"\n"
 	"Prints the counters of a live process: those of its user threads and\n"
-	"their calls, if it is under flexsc run, and those of each loop, its own\n"
-	"and the carriers'. With --prometheus in that program's text format.\n";
+	"their calls, if it is under flexsc run, and those of each loop, including\n"
+	"the loops of carriers. With --prometheus, in Prometheus' text format.\n";
 
 static double ratio(uint64_t a, uint64_t b)
 {

@@ -95,7 +95,7 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		 * time, and may itself wait.
 		 */
 		deliver_others(ecb, groups);
-		/* The handler may have forked, too. */
+		/* The handler may have forked, and the caller be the child. */
 		if (ecb->stale)
 			return -ESTALE;
 		if (control_pending(control) & groups)
@@ -106,7 +106,8 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		signals = ecb->signals;
 		err = ecb->backend->wait(ecb, groups);
 		/*
-		 * Don't end the program's wait because of a signal that only notified.
+		 * Don't end the program's wait because of a signal that was only a
+		 * notification.
 		 */
 		if (err == -EINTR && ecb->signals != signals)
 			err = 0;

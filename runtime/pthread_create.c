@@ -65,8 +65,8 @@ static void *thread_main(void *arg)
 	void *ret;
 
 	/*
-	 * Push this first: in flexsc__life_begin(), a handler may reach a cancellation
-	 * point.
+	 * Push uthread_end() first: in flexsc__life_begin(), a handler may reach a
+	 * cancellation point.
 	 */
 	pthread_cleanup_push(uthread_end, u);
 	flexsc__life_begin(u, birth.stack, birth.mask, birth.anchored,

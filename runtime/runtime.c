@@ -48,7 +48,10 @@ static void runtime_report(const char *what, const char *why)
 	raw_syscall(SYS_write, 2, PTR(line), (uint64_t)n, 0, 0, 0);
 }
 
-/* Returns an environment variable's number if it is 1 to most; otherwise "other". */
+/*
+ * Returns an environment variable's number if it is from 1 to "most"; otherwise
+ * "other".
+ */
 static uint32_t setting(const char *name, uint32_t most, uint32_t other)
 {
 	const char *value = getenv(name);
@@ -94,7 +97,10 @@ static void forked(void)
 	flexsc__actions_forked();
 	if (!runtime_runs())
 		return;
-	/* u is no longer a user thread: the calls below reach the hook with --deep. */
+	/*
+	 * With --deep, the calls below reach the hook. They must not be treated as a
+	 * user thread's.
+	 */
 	u->alive = false;
 	flexsc__runtime.state = RUNTIME_NOT;
 	started = 0;
@@ -127,7 +133,7 @@ __attribute__((destructor)) static void at_exit(void)
  * at 10 ns per number.
  */
 #define FLOOR	2048
-/* Reserve descriptors from FLOOR on for so many spares. */
+/* Reserve descriptors from FLOOR on for this many spares. */
 #define SPARES_MANY	8U
 
 static void place_descriptors(uint32_t carriers)
@@ -184,8 +190,8 @@ static bool patch(void)
 
 /*
  * The program's threads need address space, too: a stack takes some MB. If the address
- * space is limited (RLIMIT_AS), start only so many carriers, the spare included, that
- * each has this many bytes.
+ * space is limited (RLIMIT_AS), start only as many carriers, including the spare, as
+ * leave this many bytes to each.
  */
 #define CARRIER_SPACE	(8UL << 20)
 
@@ -400,7 +406,9 @@ static void end_dormant(void)
 	struct uthread *u = &flexsc__self;
 	bool enters = u->alive && !u->busy;
 
-	/* The filter may forbid calls of the start, and carriers would inherit it. */
+	/*
+	 * A filter may forbid system calls of the start, and carriers would inherit it.
+	 */
 	if (filter_is_near(u))
 		return;
 	if (enters)

@@ -132,7 +132,7 @@ void exchange_cut(struct exchange *x);
 /* Used by exchange_settle(): end an exchange that is over. */
 void exchange_end(struct exchange *x);
 
-/* Mark op as pending if rc reports success, else cut. */
+/* Mark op as pending if rc reports success; otherwise cut x. */
 static inline bool exchange_posted(struct exchange *x, enum exchange_op op,
 				   int rc)
 {

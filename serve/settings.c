@@ -30,7 +30,7 @@ static const char help[] =
 "      --grace SECONDS      limit for pending transfers when stopping (10)\n"
 "      --max-connections N  most clients at the same time (4096)\n"
 "      --max-header BYTES   longest head of a request (16384)\n"
-"      --max-body BYTES     longest body of a request, not used (1048576)\n"
+"      --max-body BYTES     longest request body, which is discarded (1048576)\n"
 "  -h, --help               show this\n"
 "\n"
 "SIGTERM and SIGINT stop it gracefully, a second one at once; SIGHUP and SIGUSR1\n"

@@ -39,7 +39,7 @@ static bool is_bound(const struct uthread *u, const cpu_set_t *carriers)
 
 /*
  * Anchor u if it is bound, otherwise release it. Called with the list locked: if
- * several threads are here, the last one sees the last change.
+ * several threads call this at the same time, the last one sees the latest affinity.
  */
 static void look_at(struct uthread *u, const cpu_set_t *carriers)
 {

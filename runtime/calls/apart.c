@@ -68,7 +68,7 @@ static enum call_apart sets_apart(const struct uthread *u, long nr,
 	case APART_RAW:
 		return u->site ? APART_NOT : APART_HOST_ONLY;
 	case APART_KEYRING:
-		/* The call may create the thread's keyring. */
+		/* The call may create a keyring of the thread's own. */
 		return (int32_t)a[1] == KEY_SPEC_THREAD_KEYRING ? APART_ANCHORED :
 								  APART_NOT;
 	case APART_COUNTER:

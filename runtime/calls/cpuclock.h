@@ -24,8 +24,7 @@ static inline bool cpuclock_is_thread_s(clockid_t clock)
 }
 
 /*
- * clock_gettime(2) and getrusage(2). Any thread; u is the calling thread, if it
- * is a user thread.
+ * clock_gettime(2) and getrusage(2). Any thread. u: the calling user thread, or NULL.
  */
 long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6]);
 long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6]);

@@ -130,9 +130,9 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 
 /*
  * Must the host make the call? A signalfd reports the signals of the kernel thread that
- * reads it. Some other files are read by an io_uring worker. If the posting carrier
- * became stuck, no thread would get what the worker has read, although another process
- * may wait for the answer, for example to an event of fanotify.
+ * reads it. An io_uring worker reads some other files, such as fanotify's. If the
+ * carrier that posted the read became stuck, no thread would get what was read, but
+ * another process may wait for the answer.
  */
 static bool needs_host(const struct call_info *row, uint32_t fd)
 {

@@ -232,8 +232,8 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 /*
  * Install a filter for all threads, one thread at a time. The installer may have to
  * wait until all other threads are outside the runtime, except those with "installs"
- * set, which wait for this lock. u stays inside the runtime while it holds the lock, so
- * that no handler leaves with siglongjmp() and keeps it.
+ * set, which wait for this lock. u stays inside the runtime while it holds the lock: a
+ * handler could leave by siglongjmp(), and nothing would unlock it.
  */
 static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 		    const struct filter *filter)

@@ -288,9 +288,9 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * May a receive or send with MSG_DONTWAIT be made inline, on the carrier? No signal
- * could interrupt it, and it changes no descriptor. If so, counts it. One call in
- * SLICE_CALLS takes the long way, which calls end_slice().
+ * Begin a receive or send with MSG_DONTWAIT, and count it, if it may be made inline on
+ * the carrier: no signal could interrupt it, and it changes no descriptor. False: make
+ * it the long way, as one call in SLICE_CALLS is made, so that end_slice() is called.
  */
 static inline bool begin_quick(struct uthread *u)
 {

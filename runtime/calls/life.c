@@ -19,8 +19,8 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 	memset(u, 0, sizeof(*u));
 	flexsc__host_init(u, stack, mask);
 	/*
-	 * Inside the runtime no signal handler runs. A handler could wait forever for
-	 * the list's lock, which this thread takes.
+	 * No signal handler runs inside the runtime. Otherwise a handler could wait
+	 * forever for the list's lock, which this thread takes.
 	 */
 	flexsc__enter(u);
 	atomic_store(&u->anchored, anchored);

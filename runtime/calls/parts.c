@@ -93,7 +93,7 @@ static bool parts_keep_file(struct parts *p)
 	return true;
 }
 
-/* Also called when the user thread is cancelled. It is then outside the runtime. */
+/* Also called when the user thread is cancelled, then outside the runtime. */
 static void parts_end(void *arg)
 {
 	struct parts *p = arg;
@@ -183,7 +183,10 @@ static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 /* Would the plain call continue after it has transferred "ret" bytes? */
 static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
-	/* Calls without an operation run on a syscall thread, which transfers all. */
+	/*
+	 * Calls that io_uring has no operation for run on a syscall thread, which
+	 * transfers all.
+	 */
 	return ret > 0 && flexsc__call_info(entry->nr)->op &&
 	       flexsc__partial(entry) && (__u64)ret < partial_most(entry);
 }

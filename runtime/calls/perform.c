@@ -100,7 +100,10 @@ static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 		return true;
 	}
 	nowait[info->flags_arg] |= info->attempt;
-	/* A call that waits for all bytes could not put a part back. */
+	/*
+	 * Without waiting, a call that requests all bytes could take a part, which
+	 * can't be put back.
+	 */
 	return !(a[info->flags_arg] & info->all);
 }
 
@@ -174,8 +177,8 @@ static bool has_child(const uint64_t a[6])
 /*
  * A signal ended the call before it had an effect. Could the call end at once now? If
  * so, the call takes precedence over the signal, as in the kernel. Calls that wait for
- * a device count as ready, because a signal doesn't interrupt them. If the descriptor
- * was closed, its number may mean another file.
+ * a device count as ready, because a signal doesn't interrupt them. False if the
+ * descriptor was closed, because its number may mean another file.
  */
 static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 {

@@ -34,8 +34,8 @@ static inline bool call_transfers(enum call_turn turn)
 
 /*
  * Does the call wait for any of many descriptors or requests, as an event loop does? A
- * poll() of one descriptor doesn't. A poll() of none counts, because such a sleep needs
- * a host as well.
+ * poll() of one descriptor doesn't. A poll() without descriptors counts, because such a
+ * sleep needs a host, too.
  */
 static inline bool call_awaits_any(long nr, const uint64_t a[6])
 {

@@ -57,7 +57,7 @@ static int64_t ns_of_ms(uint64_t ms)
 }
 
 /*
- * Can the carrier's loop wait for the call? If so, fills *p. It can't if the call has a
+ * Can the carrier's loop wait for the call? If so, fills *p. False if the call has a
  * signal mask or an invalid time limit.
  */
 static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)

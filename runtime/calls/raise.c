@@ -25,8 +25,8 @@ static bool raises_pipe(const struct call_info *row, const uint64_t a[6])
 }
 
 /*
- * Does the kernel send SIGXFSZ if the call fails with EFBIG? It does if the file
- * exceeded a limit of the process, but not if it exceeded a limit of the file system.
+ * Does the kernel send SIGXFSZ if the call fails with EFBIG? True if the file exceeded
+ * a limit of the process, false if it exceeded a limit of the file system.
  */
 static bool raises_size(const struct call_info *row)
 {

@@ -45,8 +45,8 @@ static bool can_read(const struct uthread *u, const uint32_t *word)
 }
 
 /*
- * Can the runtime write the word? The kernel ORs 0 to it, and wakes no thread, because
- * the word doesn't equal "other".
+ * Can the runtime write the word? To find out, the kernel ORs 0 to it. This wakes no
+ * thread, because the word doesn't equal "other".
  */
 static bool can_write(const struct uthread *u, const uint32_t *word)
 {

@@ -149,8 +149,8 @@ static void show_nothing(void)
 }
 
 /*
- * A copy of the page, because carriers continue to count; without memory the page
- * itself.
+ * A copy of the page, because carriers continue to count; the page itself if memory is
+ * short.
  */
 static const struct run_page *at_this_moment(void)
 {

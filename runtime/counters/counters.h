@@ -16,14 +16,14 @@ extern struct run_page *flexsc__run_page;
 /* Create a page for n carriers, including spares, before they start. 0 or -ENOMEM. */
 int flexsc__counters_start(unsigned int n);
 /*
- * Let other processes read the page: so many carriers have started, with this engine.
+ * Let other processes read the page. Sets the engine's name and the number of carriers.
  */
 void flexsc__counters_publish(const char *engine, unsigned int carriers);
 /* Monitor only: set the number of stuck carriers. */
 void flexsc__counters_stuck(uint32_t n);
 /* Set the number of spares made so far. */
 void flexsc__counters_spares(uint32_t n);
-/* In a forked child: drop the page. It is the parent's. */
+/* In a forked child: drop the page, which is the parent's. */
 void flexsc__counters_forked(void);
 
 /*

@@ -23,7 +23,8 @@
 
 struct place {
 	uintptr_t at;
-	uintptr_t begin, end;	/* read-only pages around it; end <= at: it is writable */
+	/* read-only pages around the variable; end <= at: it is writable */
+	uintptr_t begin, end;
 };
 
 /* Find the pages around a variable that the loader made read-only after relocation. */

@@ -231,8 +231,8 @@ void flexsc__unpatched_begin(void)
 		enum real which = fronts[i].front->stub.which;
 
 		/*
-		 * If another library defines the function, call it on the host: trying
-		 * libc's lock would bypass it.
+		 * If another library defines the function, call that function, on the
+		 * host: trying libc's lock would bypass the library.
 		 */
 		if (is_lock(which) && flexsc__real_foreign(which))
 			fronts[i].front->target = flexsc__host_jump;

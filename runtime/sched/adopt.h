@@ -25,8 +25,8 @@
  * carrier is in an uninterruptible wait (state D in /proc), the kernel runs its handler
  * before the carrier's next instruction. The handler begins with the gate, and waits
  * there while the state is TAKEN. D3: the monitor sets CHECKED before it reads the
- * carrier's state, so a handler that begins after the reading finds a state other than
- * NOT.
+ * carrier's state, so a handler that begins after the reading finds CHECKED, REQUESTED
+ * or TAKEN: it revokes the check or the request, or waits for the heir.
  *
  * The heir adopts only a carrier whose user thread is outside the runtime
  * (uthread.busy). Such a carrier has none of the runtime's locks, and isn't inside its
@@ -44,7 +44,7 @@
 
 /*
  * Monitor only, some time after flexsc__signal_stuck(): if c is stuck, request an heir.
- * True: c is stuck, or not back yet.
+ * True: c is stuck, or was, and isn't back yet.
  */
 bool flexsc__adopt_look(struct carrier *c);
 
@@ -62,7 +62,10 @@ void flexsc__adopt_attend(struct carrier *c);
  */
 void flexsc__adopt_serve(struct carrier *c);
 
-/* Reset the counts. Called when all carriers have ended, and in a forked child. */
+/*
+ * Reset the counts of heirs and of stuck carriers. Called when all carriers have ended,
+ * and in a forked child.
+ */
 void flexsc__adopt_forget(void);
 
 #endif /* FLEXSC_RUNTIME_ADOPT_H */

@@ -18,8 +18,8 @@ enum anchor {
 };
 
 /*
- * Does u have a seccomp filter of its own? It may forbid calls that the runtime makes
- * around u's calls or on u's behalf.
+ * Does u have a seccomp filter of its own? Such a filter may forbid calls that the
+ * runtime makes around u's calls or on u's behalf.
  */
 static inline bool filter_is_near(const struct uthread *u)
 {

@@ -97,7 +97,7 @@ struct carrier {
 	atomic_bool attend;
 	/* the stuck carrier that this one has to adopt; or NULL */
 	_Atomic(struct carrier *) to_adopt;
-	/* the carrier that has adopted this one; or NULL: D1, D2 */
+	/* the carrier that has adopted this one; or NULL: D1, D2 in adopt.h */
 	_Atomic(struct carrier *) heir;
 	_Atomic uint32_t adopt;		/* enum adopt */
 	atomic_bool spare;	/* it runs nothing until it adopts a carrier: spare.h */

@@ -168,7 +168,10 @@ static void *carrier_main(void *arg)
 		/* M1: the monitor may have slept since before there were carriers. */
 		flexsc__monitor_notice();
 		flexsc__carrier_run(c);
-		/* The loop may contain timers of the carriers that c adopted. */
+		/*
+		 * Also frees timers of carriers that c adopted, which c's loop still
+		 * contains.
+		 */
 		flexsc__futex_timers_free_dead(c);
 		end_together();
 		carrier_fini(c);

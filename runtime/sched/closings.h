@@ -10,10 +10,11 @@
  * the right file.
  *
  * The kernel looks a descriptor up when it takes a request. M5: an heir that moves
- * calls raises flexsc__closings_heirs, then reads counts, and lowers it when its
- * requests are submitted. M6: a user thread counts a closing, then waits until there is
- * no heir, then closes. All of these are sequentially consistent. So the heir sees the
- * closing, or the user thread waits until the request has its file.
+ * calls raises flexsc__closings_heirs, then reads counts. It lowers
+ * flexsc__closings_heirs when its requests are submitted. M6: a user thread counts a
+ * closing, then waits until there is no heir, then closes. All of these are
+ * sequentially consistent. So the heir sees the closing, or the user thread waits until
+ * the request has its file.
  */
 #ifndef FLEXSC_RUNTIME_CLOSINGS_H
 #define FLEXSC_RUNTIME_CLOSINGS_H
@@ -26,7 +27,10 @@
 #include "uthread.h"
 
 #define CLOSINGS	(1U << 16)	/* counts, by a descriptor's low bits */
-/* close_range(2) counts in chunks; single counts would take 0.5 ms. */
+/*
+ * close_range(2) counts once for each chunk of this many descriptors. A count for each
+ * descriptor would take 0.5 ms.
+ */
 #define CLOSINGS_CHUNK	(1U << 10)
 
 extern struct closings {

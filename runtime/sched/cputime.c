@@ -9,7 +9,8 @@
 
 /* Ticks and nanoseconds. */
 
-#define BASE_NS		1000000U	/* minimum time between two stamps, in ns */
+/* minimum time between the two readings that determine the rate, in ns */
+#define BASE_NS		1000000U
 #define TRIES		8
 
 struct stamp {

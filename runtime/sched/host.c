@@ -13,8 +13,8 @@
 #include "sticky.h"
 
 /*
- * The first function on the host's own stack. It is entered when u leaves the host for
- * the first time.
+ * The first function on the host's own stack, entered when u leaves the host for the
+ * first time.
  */
 static void host_main(void *arg)
 {

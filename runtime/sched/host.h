@@ -50,7 +50,7 @@ void flexsc__stay_end(struct uthread *u, struct stay stay);
 void flexsc__stay_left(struct uthread *u, uintptr_t sp);
 /* Does u still have to stay? Ends the stay if u has left its function. */
 bool flexsc__stay_goes_on(struct uthread *u);
-/* Is u on its host, and can't leave it? Then u has to wait there. */
+/* Is u on its host and unable to leave it? Then u has to wait there. */
 bool flexsc__stays(struct uthread *u);
 
 /*

@@ -166,8 +166,8 @@ static void monitor_look(struct carrier *c)
 		if (runs)
 			monitor_call_to_host(c, switches);
 		/*
-		 * No signal may be able to interrupt c's call. So let an idle carrier
-		 * take c's queue.
+		 * Perhaps no signal can interrupt c's call. So let an idle carrier take
+		 * c's queue.
 		 */
 		flexsc__runqueue_relieve(c);
 	} else if (runs && run_of(c) > LONG_TICKS) {

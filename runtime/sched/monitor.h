@@ -26,8 +26,8 @@ extern _Atomic uint32_t flexsc__monitor_asleep;
 void flexsc__monitor_wake(void);
 
 /*
- * Carriers only: the calling carrier is no longer idle. One load, unless the monitor
- * sleeps.
+ * Called when the calling carrier is no longer idle: wake the monitor if it sleeps. If
+ * it doesn't, this costs one load.
  */
 static inline void flexsc__monitor_notice(void)
 {

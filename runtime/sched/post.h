@@ -13,7 +13,7 @@ struct carrier;
 /* The loop has no entry, or no timer, left. Differs from the results of all calls. */
 #define NO_ENTRY	(-4096L)
 
-/* u begins to wait. P1 in wait.h: called before "wanted" is read. */
+/* Mark u as waiting. P1 in wait.h: called before "wanted" is read. */
 static inline void post_wait_begins(struct uthread *u, enum wait_kind kind)
 {
 	atomic_store(&u->wait, kind);
@@ -23,8 +23,8 @@ static inline void post_wait_begins(struct uthread *u, enum wait_kind kind)
 void flexsc__post_wait_ends(struct uthread *u, long ret);
 
 /*
- * Begin the wait for u's call, whose number and arguments are set, on c. "over" is
- * called at its end. False: c's loop has no entry left, and "over" has been called.
+ * Begin to wait on c for u's call, whose number and arguments are set. "over" is called
+ * at its end. False: c's loop has no entry left, and "over" has been called.
  */
 bool flexsc__post_begin(struct carrier *c, struct uthread *u,
 			void (*over)(struct flexsc_cb *cb));

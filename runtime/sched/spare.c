@@ -19,7 +19,8 @@ static struct flexsc_options options;
 static atomic_bool ends;	/* the maker has to end, and was woken */
 static pthread_t maker;
 static _Atomic bool has_maker;	/* the thread that clears this also ends the maker */
-static uint32_t made;		/* number of spares since the carriers started */
+/* number of spares created since the carriers started */
+static uint32_t made;
 /* The maker's last function. Written before "ends" is set, read after that. */
 static void (*last)(void *);
 static void *last_arg;

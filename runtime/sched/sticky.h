@@ -42,8 +42,8 @@
  * That is STICKY_LOOP_WAITS at first, and doubles up to STICKY_MOST_WAITS each time
  * that an event loop hands over after all.
  *
- * The user thread itself calls all functions, flexsc__sticky_stuck() in a signal's
- * handler.
+ * The user thread itself calls each function when it does what the function's comment
+ * states; flexsc__sticky_stuck() in a signal's handler.
  */
 #ifndef FLEXSC_RUNTIME_STICKY_H
 #define FLEXSC_RUNTIME_STICKY_H
@@ -59,7 +59,10 @@
 #define STICKY_LOOP_WAITS	4U
 /* The maximum of loop_needs. */
 #define STICKY_MOST_WAITS	256U
-/* After so many waits without receiving or sending, each counts as a hand-over. */
+/*
+ * After this many waits without receiving or sending, each further one counts as a
+ * hand-over.
+ */
 #define STICKY_BARREN_WAITS	8U
 /*
  * After a hand-over to a slow user thread, this many hand-overs don't count. Few,

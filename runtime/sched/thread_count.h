@@ -5,9 +5,9 @@
  * libc counts threads, and ends the process with the last one. The runtime's threads
  * must not count. So each takes itself off the count when it begins, and puts itself
  * back right before libc takes it off. The count is never less than the number of the
- * program's threads, and the thread that makes it 0 ends the process. If that is a
- * thread of the runtime which begins after the program's last thread, it uses that
- * thread's status.
+ * program's threads, and the thread that makes it 0 ends the process. A thread of the
+ * runtime that begins after the program's last thread has ended makes the count 0. It
+ * ends the process with the status of that last thread.
  */
 #ifndef FLEXSC_RUNTIME_THREAD_COUNT_H
 #define FLEXSC_RUNTIME_THREAD_COUNT_H
@@ -30,12 +30,12 @@ void flexsc__count_made(bool succeeded);
  */
 bool flexsc__count_others(void);
 
-/*
- * The calling thread of the program ends. Afterwards libc takes it off the count,
- * except if it ends by the system call, which libc doesn't see. The second function
- * returns unless the thread was the last one.
- */
+/* The calling thread of the program ends; libc takes it off the count afterwards. */
 void flexsc__count_program_ends(void);
+/*
+ * The calling thread of the program ends by the system call, which libc doesn't see:
+ * take the thread off the count. Returns unless it was the last one.
+ */
 void flexsc__count_program_ends_by_call(uint32_t status);
 
 /* Called in a forked child, which has no threads of the runtime. */

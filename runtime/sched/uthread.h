@@ -75,7 +75,10 @@ struct host {
 	struct kthread k;
 	_Atomic uint32_t word;	/* enum host_word; H1, H2 in host.c */
 	void *stack;		/* the kernel thread sleeps on it */
-	/* The program's signal mask, if "masked". The kernel has another mask then. */
+	/*
+	 * The program's signal mask, if "masked" is set; the kernel has another mask
+	 * then.
+	 */
 	sigmask_t mask;
 	bool masked;
 	/* the user thread is away, or about to leave; for signal handlers */
@@ -169,7 +172,7 @@ struct uthread {
 		uint32_t loop_needs;
 		uint32_t barren;	/* such waits since it last received or sent */
 		uint32_t ignored;	/* hand-overs that don't count */
-		/* as "ignored", after a wait that needs the host */
+		/* hand-overs that don't count after a wait that needs the host */
 		uint32_t needs_host;
 	} sticky;
 	/* requests to check whether its wait has to end: inbox.h */
@@ -291,7 +294,9 @@ static inline struct kthread *kthread_near(void)
 	return kthread_known();
 }
 
-/* Is the caller a signal handler on u's sleeping host? It has u's TLS, but isn't u. */
+/*
+ * Is the caller not u, but a signal handler on u's sleeping host, where it has u's TLS?
+ */
 static inline bool kthread_is_asleep(const struct uthread *u)
 {
 	if (!CONTEXT_SELF_IN_TLS)

@@ -117,10 +117,10 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 }
 
 /*
- * Does the kernel need the runtime's handler for this action? It does for a handler of
- * the program, and for the default action of a signal in runtime_raised(). Carriers
- * don't block these. So before the kernel acts on one, the runtime must find the user
- * thread that it is for, and whether that thread blocks it.
+ * Does the kernel need the runtime's handler for this action? True for a handler of the
+ * program, and for the default action of a signal in runtime_raised(). Carriers don't
+ * block these. So before the kernel acts on one, the runtime must find the user thread
+ * that it is for, and whether that thread blocks it.
  */
 static bool is_replaced(int signo, const struct kernel_sigaction *action)
 {
@@ -145,7 +145,7 @@ instead_of(int signo, const struct kernel_sigaction *action)
 	 * runtime's must stay.
 	 */
 	own.flags = (own.flags | SA_SIGINFO) & ~(uint64_t)SA_RESETHAND;
-	/* The interrupted thread may have little stack left. */
+	/* Use the alternate stack, if any: the thread may have little stack left. */
 	if (signo == SIGNAL_SETXID || !is_function(action->handler))
 		own.flags |= SA_ONSTACK;
 	/* Without a handler of the program, the signal must not end its calls. */

@@ -15,7 +15,7 @@
  */
 #define LIMIT_NS	10000000U
 
-/* Number of calls that have begun. */
+/* Number of calls that have begun to change the users or groups of all threads. */
 static _Atomic uint32_t calls;
 /* Number of changes of all carriers together. Hosts sleep on this word. */
 static _Atomic uint32_t changes;

@@ -79,7 +79,10 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	u->busy = busy;
 	u->site = site;
 	u->point = point;
-	/* Calls that the handler made have changed u->handled. */
+	/*
+	 * Set u->handled for the interrupted call, because calls of the handler have
+	 * changed it.
+	 */
 	u->handled = before > handled ? before : handled;
 }
 
@@ -222,7 +225,7 @@ static void called_to_host(struct kthread *k, const siginfo_t *info,
 /*
  * A fault of the program happens again on the host, where mask and signal stack are as
  * natively and where a handler may jump away. Signals that come after their instruction
- * (arch/frame.h) don't happen again, so they are sent to the host. So is the SIGABRT of
+ * (arch/frame.h) don't happen again, so they are sent to the host, like the SIGABRT of
  * an abort() that libc calls itself.
  */
 static void fault(struct kthread *k, int signo, siginfo_t *info,
@@ -286,7 +289,8 @@ static void pass_on(struct kthread *k, int signo, siginfo_t *info,
 }
 
 /*
- * Does the fault end the process: with the default action, or with its signal blocked?
+ * Does the fault end the process, because its signal has the default action or is
+ * blocked?
  */
 static bool is_final(const struct kthread *k, int signo)
 {

@@ -166,7 +166,7 @@ static long value_set(const struct view *view)
 
 /*
  * mov $value, %eax: this instruction sets the number of nearly every call, often right
- * before the "syscall". It is recognised without Zydis, which would take longer.
+ * before the "syscall". Recognised without Zydis, which would take longer.
  */
 static bool is_mov_eax(const uint8_t *at)
 {

@@ -9,7 +9,7 @@
 #define FUNCTION_MAX	8192U	/* instructions of a function */
 #define TARGETS_MAX	4096U
 
-/* The function that was decoded last. It may contain several system calls. */
+/* The function that was decoded last; may contain several system calls. */
 struct function {
 	const uint8_t *begin, *end;
 	uint32_t starts[FUNCTION_MAX];	/* offsets of its instructions */
