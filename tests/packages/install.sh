@@ -33,7 +33,10 @@ use() {
 			grep -q "^$1.* installed$"
 	done
 	flexsc --version
-	flexsc run -- true
+	# Without Zydis a program that creates threads gets a warning.
+	flexsc run -- python3 -c 'from threading import *; Thread().start()' 2>"$work/errors"
+	cat "$work/errors"
+	[ ! -s "$work/errors" ]
 	python3 -c 'import flexsc; flexsc.Loop'
 	nginx -t
 	getent group flexsc
