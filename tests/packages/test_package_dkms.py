@@ -101,6 +101,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("package")
     made = subprocess.run(
         [ROOT / "scripts/package", folder, "-A"],
+        env={**os.environ, "DEB_BUILD_PROFILES": "nodoc"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
