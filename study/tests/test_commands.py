@@ -113,8 +113,8 @@ def test_raw_lost(call: str) -> None:
     for name in ("control_ticks", "called_ticks"):
         assert len(found["samples"][name]) == 64
         assert all(t > 0 for t in found["samples"][name])
-    # For both sides of each call, and of the tenth that warms up: the measured period,
-    # and the one before. The very first period computes the sum.
+    # 20 calls, and a tenth more to warm up. Each has two sides, of which each has the
+    # measured period and the one before. One more period, the first, computes the sum.
     assert periods(found["counts"]["units"]) == 1 + 2 * 2 * (20 + 2)
     assert found["counts"]["ticks_per_us"] > 0
 
@@ -289,8 +289,9 @@ def test_the_calls_and_instructions_of_a_request_are_counted(
     samples = [m["rounds"][0]["samples"] for m in found]
     by_mode = dict(zip(settings_of(found, "program", "mode"), samples, strict=True))
     (get,) = by_mode["memcached", "kept"]["calls_per_request"]
-    # Per request a read and a sendmsg, and one epoll_wait for all available ones. It is
-    # a difference of two counts, one of which may include one more end.
+    # A request takes a read and a sendmsg, and all available requests share one
+    # epoll_wait. The result is a difference of two counts, of which one may include the
+    # end of one more connection.
     assert 1.9 < get < 2.5
     for one in samples:
         (calls,), (executed,) = (

@@ -182,7 +182,7 @@ def test_the_clock_of_a_process_is_its_own() -> None:
 
 
 def test_somebody_else_s_process_is_noticed() -> None:
-    # Its parent ends at once, so it isn't a descendant of this process.
+    # The shell ends at once, so the loop isn't a descendant of this process.
     one = f'taskset -c 0 "{sys.executable}" -c "{LOOP}"'
     start = f"{one} >/dev/null 2>&1 & echo $!"
     done = subprocess.run(

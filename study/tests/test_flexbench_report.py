@@ -334,7 +334,7 @@ def test_up_to_is_compared_with_the_best_point_of_a_sweep(tmp_path: Path) -> Non
     report(tmp_path, "--from", swept(tmp_path))
     found = rows_of(tmp_path, "osdi-f11")
     best = found["up to 86% with batching alone"]
-    # The gain of 3 with 16 clients compares the clients.
+    # The gain of 3 with 16 clients doesn't count: the clients were the limit.
     assert best["where"] == "apache kept, 1 core, 1000 connections"
     assert (best["gain"]["median"], best["verdict"]) == (2.0, "reached")
     assert found["up to 116% on 2 and 4 cores"]["reason"].endswith("on one core")

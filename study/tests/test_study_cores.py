@@ -39,7 +39,7 @@ def check(server: Server) -> None:
     assert places(threads_of(server.pid)) == set(CORES)
     workers = servers.children(server.pid)
     if server.name in ("events", "helpers"):
-        assert len(workers) == 1  # the other copy is the parent
+        assert len(workers) == 1  # the second worker is the parent
     if server.name == "nginx":
         assert len(workers) == len(places(workers)) == 2
         assert all(len(os.sched_getaffinity(worker)) == 1 for worker in workers)

@@ -303,17 +303,18 @@ def test_tables_have_models_down_and_points_across() -> None:
     # The closed loop.
     assert "loops 1,000 100 7.50 2.00 8.00 99.0 50.0" in lines
     assert "events 800* 80.0 7.50 2.00 8.00 80.0 50.0" in lines
-    # S1.
+    # Good answers.
     assert "model 0.8x 2x" in lines
     assert "offered 800 2,000" in lines
     assert "loops 801 900" in lines
     assert "loops 80.1 90.0" in lines
-    # A tenth of a hundred was late, but a fifth was cut off.
+    # Ten of 100 requests were late, relative to the 80 that weren't cut off.
     assert "loops 12.5 12.5" in lines
-    # S3.
+    # The latency, p50/p90 and p99/p99.9.
     assert "loops 2.00/3.00 2.00/3.00" in lines
     assert "loops 8.00/9.00 8.00/9.00" in lines
-    # S8: relative to its own best, which may come from an open loop.
+    # At twice the best peak: relative to its own best, which may come from the open
+    # loop.
     assert "loops 900 0.900" in lines
     assert "events 400 0.500" in lines
     assert lines[-1].startswith("* a core of the clients was busy for more than 90 %")

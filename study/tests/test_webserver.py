@@ -73,7 +73,7 @@ class Driver:
 
     @property
     def own(self) -> int:
-        """The library's pool holds a copy of the listener while a call waits."""
+        """A waiting call of web-loops keeps a duplicate of the listener in the library."""
         return int(self.program == "web-loops")
 
 
@@ -341,7 +341,7 @@ def test_all_make_the_same_calls(start: Start, tmp_path: Path, driver: Driver) -
     with web.client() as client:
         for _ in range(ROUNDS):
             assert client.ask("/hello.txt").body == HELLO
-    # The client's end is the last thing that it receives.
+    # The last thing that the server receives from a client is the end of its input.
     assert eventually(lambda: web.client().ask("/none").status == 404)
     time.sleep(0.05)
     found = counters(web, stats)

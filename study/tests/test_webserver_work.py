@@ -22,7 +22,7 @@ from programs import compiled, installed
 from test_webserver import program
 
 REQUESTS = 800
-LIMIT = 12 * PATIENCE  # a driver's longest life
+LIMIT = 12 * PATIENCE  # the longest time that a driver may run
 # Requests sent at once. A driver calls the core once more after EAGAIN, which a receive
 # returns at most once per burst.
 BURST = 10
