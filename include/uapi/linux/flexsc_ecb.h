@@ -115,8 +115,7 @@ struct flexsc_event_slot {
 	__s32	fd;		/* -1: none */
 	__s32	error;		/* -errno of an accept, or of uring's poll */
 	__u64	data;		/* for the program's use */
-	__u64	time;		/* when the event occurred: CLOCK_MONOTONIC in ns,
-				 * if requested */
+	__u64	time;		/* of the event, if requested: CLOCK_MONOTONIC in ns */
 	__u64	payload[3];	/* depends on type */
 };
 
@@ -164,8 +163,7 @@ struct flexsc_event_control {
 	__u32	overflows;	/* by the delivering side: number of reported overflows */
 	__u32	reserved1;
 	__u64	regs;		/* by the kernel: the frame of the newest upcall */
-	__u64	deadline;	/* when the owner's wait ends: CLOCK_MONOTONIC in
-				 * ns; ~0: no limit */
+	__u64	deadline;	/* of the owner's wait: CLOCK_MONOTONIC in ns; ~0: none */
 	__u64	reserved2[4];
 
 	/* The lists, newest first: index + 1; 0: empty. */
