@@ -119,9 +119,7 @@ int python_run(const char *who, const char *module, char **argv)
 	if (add_paths(who, module, here))
 		return 1;
 	args[i++] = (char *)"python3";
-	/*
-	 * -B: write no .pyc files. -P: import nothing from the current folder.
-	 */
+	/* -B: no .pyc files. -P: import nothing from the current folder. */
 	args[i++] = (char *)"-B";
 	args[i++] = (char *)"-P";
 	args[i++] = (char *)"-m";

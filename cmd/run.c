@@ -204,9 +204,7 @@ static bool preload(const char *library)
 	return done;
 }
 
-/*
- * Report once that the best engine doesn't work, instead of in every process.
- */
+/* Report once that the best engine fails, instead of in every process. */
 static bool choose_engine(void)
 {
 	const char *chosen = getenv("FLEXSC_ENGINE");

@@ -79,9 +79,7 @@ static void deliver_others(struct flexsc_ecb *ecb, uint32_t groups)
 		flexsc__critical_handle(ecb);
 }
 
-/*
- * Sleep until one of the groups is pending. Returns 1; 0 after the deadline; or -errno.
- */
+/* Sleep until a group is pending (1) or the deadline is over (0); or return -errno. */
 static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 {
 	struct flexsc_event_control *control = ecb->control;

@@ -70,7 +70,6 @@ struct request {
 	uint8_t count[HEADERS];	/* occurrences of each header, counted up to 2 */
 };
 
-/* Begin a new request. */
 void request_init(struct request *request, const struct limits *limits);
 
 /*

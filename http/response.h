@@ -47,9 +47,7 @@ struct response_detail {
 	uint64_t size;		/* for 416: the file's size */
 };
 
-/*
- * Write a whole response that explains its status to people; returns its end.
- */
+/* Write a response that explains its status to people; returns its end. */
 char *response_message(const struct response *response, char *p,
 		       const struct response_detail *detail);
 
@@ -62,9 +60,7 @@ int response_status_of(int error);
 /* Bytes needed by response_location() for a path of that length. */
 #define RESPONSE_LOCATION_MAX(length)	(RESPONSE_QUERY_MAX + 3 * (length) + 2)
 
-/*
- * Write the location for a folder's name that lacks its slash; returns the end.
- */
+/* Write the location for a folder's name without its slash; returns the end. */
 char *response_location(char *p, const struct path *path);
 
 /* A complete, constant 503 response, for when no memory is left. */

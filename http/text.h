@@ -14,7 +14,6 @@
 #define TEXT_DECIMAL_MAX	20	/* digits of UINT64_MAX */
 #define TEXT_HEX_MAX		16
 
-/* Append a string literal. */
 #define TEXT_PUT(p, literal) text_put(p, literal, sizeof(literal) - 1)
 
 static inline char *text_put(char *p, const char *from, size_t n)

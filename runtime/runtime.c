@@ -183,9 +183,7 @@ static bool patch(void)
 	return patched;
 }
 
-/*
- * Entries per carrier: a process can have so many threads, each with one pending call.
- */
+/* Entries per carrier: as many as a process can have threads, each with one call. */
 #define ENTRIES		(1U << 17)
 
 /*
@@ -406,9 +404,7 @@ static void end_dormant(void)
 	struct uthread *u = &flexsc__self;
 	bool enters = u->alive && !u->busy;
 
-	/*
-	 * A filter may forbid system calls of the start, and carriers would inherit it.
-	 */
+	/* A filter may forbid calls of the start, and carriers would inherit it. */
 	if (filter_is_near(u))
 		return;
 	if (enters)

@@ -50,9 +50,7 @@
 #define LINGER_TIME	(2 * CLOCK_SECOND)
 #define LINGER_BYTES	(4U << 20)
 
-/*
- * A client that has not sent anything yet counts as idle only after this time.
- */
+/* A client that has sent nothing yet counts as idle only after this time. */
 #define SILENCE		CLOCK_SECOND
 
 _Static_assert(BUFFER_BODY >= REQUEST_HEAD_MAX + ROOM,
@@ -172,9 +170,7 @@ static bool make_room(struct connection *c)
 		rewind_input(c);
 		return true;
 	}
-	/*
-	 * Discard the body received so far: it was counted, and isn't needed.
-	 */
+	/* Discard the body so far: it was counted, and isn't needed. */
 	if (r->state == REQUEST_BODY)
 		length = r->length;
 	if (c->size - c->start - length < ROOM) {
@@ -189,7 +185,6 @@ static bool make_room(struct connection *c)
 	return true;
 }
 
-/* Post a receive of more input, with a deadline. */
 static void receive(struct connection *c, uint64_t deadline)
 {
 	struct flexsc_loop *loop = c->clients->env->loop;
@@ -244,7 +239,6 @@ static void connection_answer(struct connection *c)
 		connection_drop(c);
 }
 
-/* Parse a request from the input. */
 static void parse(struct connection *c)
 {
 	struct request *r = &c->request;
@@ -268,9 +262,7 @@ static void parse(struct connection *c)
 	}
 }
 
-/*
- * The last part of the answer is being sent: read the next request meanwhile.
- */
+/* The last part of the answer is being sent: read the next request now. */
 static void connection_read_ahead(struct exchange *x)
 {
 	struct connection *c = x->arg;
@@ -395,9 +387,7 @@ static void received_nothing(struct connection *c, int64_t ret)
 			connection_drop(c);
 		break;
 	case CONNECTION_ANSWERING:
-		/*
-		 * A timeout doesn't mean that the client has closed its side.
-		 */
+		/* A timeout doesn't show that the client has closed. */
 		c->ended |= !late;
 		break;
 	case CONNECTION_LINGERING:

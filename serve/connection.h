@@ -72,9 +72,7 @@ struct connection {
 	bool ended;		/* the client has closed its side */
 	uint64_t begun;		/* when the first byte of the request came, or 0 */
 	uint64_t accepted;	/* time of the accept */
-	/*
-	 * value of clients->waits when it was last put into "fresh" or "idle"
-	 */
+	/* clients->waits when it was last put into "fresh" or "idle" */
 	uint64_t waits;
 	uint64_t discarded;	/* while lingering, up to LINGER_BYTES */
 	struct flexsc_cb receive;

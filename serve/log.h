@@ -73,9 +73,7 @@ int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop);
  */
 void log_file_close(struct log_file *file);
 
-/*
- * Add a line, without waiting. If there is no room for it, drop and count it.
- */
+/* Add a line without waiting. If there is no room, drop and count the line. */
 void log_write(struct log *log, const struct clock *clock,
 	       const struct log_line *line);
 

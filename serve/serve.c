@@ -49,9 +49,7 @@ struct team_member {
 			 * access its worker */
 };
 
-/*
- * Returns the nth processor that this process may use; -1 if there are fewer.
- */
+/* Returns the nth processor that this process may use; -1: it has fewer. */
 static int nth_core(unsigned int n)
 {
 	cpu_set_t set;

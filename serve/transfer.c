@@ -47,7 +47,6 @@ static void send_out(struct exchange *x)
 				      flags, NULL, 0));
 }
 
-/* Post the sending of the file's rest. */
 static void send_rest(struct exchange *x)
 {
 	x->by_kernel = true;

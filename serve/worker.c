@@ -50,9 +50,7 @@ static bool is_done(const struct worker *w)
 	return w->clients.stopping && !w->clients.count && !w->listener.posted;
 }
 
-/*
- * Cancel the worker's pending calls and write the log, so that the loop ends.
- */
+/* Cancel the worker's pending calls and write the log. The loop then ends. */
 static void close_worker(struct worker *w)
 {
 	unsigned int i;

@@ -12,7 +12,6 @@ struct evring;
 struct flexsc_ecb;
 struct io_uring_sqe;
 
-/* The kinds of requests. */
 enum evring_kind {
 	EVRING_POLL,		/* the index is a slot's */
 	EVRING_ACCEPT,		/* the index is a slot's */
@@ -23,9 +22,7 @@ enum evring_kind {
 /* Returns the name (user_data) that identifies a request's completions. */
 uint64_t flexsc__evring_name(const struct flexsc_ecb *ecb,
 			     enum evring_kind kind, uint32_t index);
-/*
- * Take an empty request and set its name, which preparing the request doesn't change.
- */
+/* Take an empty request, and set its name. Preparing the request keeps the name. */
 struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
 					    enum evring_kind kind,
 					    uint32_t index);
@@ -38,10 +35,8 @@ int flexsc__evring_submit(struct evring *evring);
 int flexsc__evring_error(struct evring *evring, int err);
 /* Make room for n requests that must be submitted together. */
 void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n);
-/* Cancel the slot's request. */
 void flexsc__evring_cancel(struct flexsc_ecb *ecb, enum evring_kind kind,
 			   uint32_t index);
-/* Poll the slot's descriptor. */
 void flexsc__evring_poll(struct flexsc_ecb *ecb, uint32_t index);
 
 #endif /* FLEXSC_EVENTS_RING_H */

@@ -117,7 +117,6 @@ static void evring_complete(struct flexsc_ecb *ecb, uint64_t name, int res,
 		flexsc__evring_accepted(ecb, index, res, more);
 }
 
-/* Returns the next completion, or NULL. */
 static struct io_uring_cqe *evring_peek(struct evring *evring)
 {
 	struct io_uring_cqe *cqe;
@@ -152,9 +151,7 @@ static bool evring_reap(struct flexsc_ecb *ecb)
 	return any;
 }
 
-/*
- * Reap completions, and submit the requests that follow from them, until none is left.
- */
+/* Reap completions and submit the requests that follow from them until none is left. */
 static void evring_settle(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -330,9 +327,7 @@ static struct __kernel_timespec evring_left(uint64_t now, uint64_t until)
 	};
 }
 
-/*
- * Keep a read of the bell pending, so that a thread which writes to it ends the wait.
- */
+/* Keep a read of the bell pending: a thread that writes to it then ends the wait. */
 static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;

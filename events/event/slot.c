@@ -57,7 +57,6 @@ void flexsc__slot_dropped(struct flexsc_ecb *ecb, uint32_t index)
 	ecb->free = index + 1;
 }
 
-/* Remove an event from the held ones. */
 static void slot_unhold(struct flexsc_ecb *ecb, uint32_t index)
 {
 	uint32_t *link = &ecb->held;

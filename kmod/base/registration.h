@@ -113,7 +113,6 @@ enum permit_counter {
 	PERMIT_COUNTERS,
 };
 
-/* A right to take and execute entries. */
 struct permit {
 	struct registration *reg;
 	/*
@@ -177,9 +176,7 @@ struct registration {
 	u64 idle_since;
 	struct hrtimer progress;	/* detects calls that delay other entries */
 	u32 progress_head;	/* the ring's head at the last check */
-	/*
-	 * Nonzero while the timer "progress" runs. Changed by compare-and-swap.
-	 */
+	/* Nonzero while the timer "progress" runs. Changed by compare-and-swap. */
 	int progress_checks;
 	struct thread *records;	/* unused records; guarded by the lock */
 	struct llist_head dead;	/* records of tasks that died in a call */

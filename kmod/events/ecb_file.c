@@ -141,9 +141,7 @@ static long ecb_kick_groups(struct ecb *ecb, u32 groups)
 	/* The owner has ended, so no thread is notified. */
 	if (!mm)
 		return 0;
-	/*
-	 * The owner has executed another program, or the ECB has been closed.
-	 */
+	/* The owner has executed another program, or the ECB has been closed. */
 	if (mm != ecb->mm || READ_ONCE(ecb->closed))
 		return -EPERM;
 	/* Pairs with U3. */

@@ -67,9 +67,7 @@ static bool upcall_restarts(const struct pt_regs *regs)
 
 	if (get_user(code, (u16 __user *)regs->ip))
 		return true;
-	/*
-	 * With int $0x80, restart_syscall() has its 32-bit number, which is 0.
-	 */
+	/* With int $0x80, restart_syscall() has the 32-bit number 0. */
 	return code == INT80_CODE ? !regs->ax :
 	       code == SYSCALL_CODE && (regs->ax & ~__X32_SYSCALL_BIT) ==
 					       __NR_restart_syscall;
@@ -104,9 +102,7 @@ static bool upcall_end_call(struct pt_regs *regs, u32 flags)
 	return true;
 }
 
-/*
- * Is the owner leaving its handler? If so, the handler's frame is still in use.
- */
+/* Is the owner leaving its handler, whose frame is then still in use? */
 static bool upcall_find_frame(const struct flexsc_event_control *control,
 			      const struct pt_regs *regs, u64 *frame)
 {

@@ -179,9 +179,7 @@ struct file *watch_file(struct watch *watch)
 	return file;
 }
 
-/*
- * Does the watched descriptor still refer to this file in the current process?
- */
+/* Does the watched descriptor refer to this file in the current process? */
 bool watch_in_table(const struct watch *watch, const struct file *file)
 {
 	bool same;

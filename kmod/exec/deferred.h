@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The deferred list: entries taken from the ring and left to syscall threads.
- */
+/* The deferred list: entries of the ring that are left to syscall threads. */
 #ifndef FLEXSC_KMOD_DEFERRED_H
 #define FLEXSC_KMOD_DEFERRED_H
 

@@ -27,7 +27,6 @@ bool publish_now(struct thread *thread)
 	return publish_try(thread->reg, thread);
 }
 
-/* Drop the thread's completions. */
 void publish_drop(struct thread *thread)
 {
 	thread->newest = FLEXSC_NO_ENTRY;

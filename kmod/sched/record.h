@@ -68,9 +68,7 @@ struct thread {
 	struct thread *next_free;
 };
 
-/*
- * Result of serve_decide() and wait_decide(): the thread stays in the kernel.
- */
+/* Result of serve_decide(), wait_decide(): the thread stays in the kernel. */
 #define THREAD_STAYS	LONG_MIN
 
 extern struct preempt_ops thread_preempt_ops;

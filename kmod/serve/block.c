@@ -40,9 +40,7 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	 * again.
 	 */
 	publish_now(thread);
-	/*
-	 * Store this before the permit is released: pairs with cancel_find().
-	 */
+	/* Store before the permit is released: pairs with cancel_find(). */
 	if (executes)
 		WRITE_ONCE(thread->reg->companions[(u32)executes].thread,
 			   thread);

@@ -142,9 +142,7 @@ static int policy_check(const struct flexsc_policy *policy)
 	return policy_check_cores(policy);
 }
 
-/*
- * Store the policy by single words: running threads read them without the lock.
- */
+/* Store single words: running threads read the policy without the lock. */
 static void policy_store(struct registration *reg,
 			 const struct flexsc_policy *from)
 {

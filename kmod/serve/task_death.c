@@ -50,9 +50,7 @@ static unsigned int death_finish(struct thread *thread)
 	might_sleep();
 	WARN_ON_ONCE(READ_ONCE(thread->task->__state) != TASK_DEAD);
 	WRITE_ONCE(thread->blocked, false);
-	/*
-	 * The dead task was about to request a thread: let another task do it.
-	 */
+	/* The dead task was to request a thread: let another task do it. */
 	if (thread->needs_thread)
 		atomic_set(&reg->thread_requested, 0);
 	thread->needs_thread = false;
@@ -67,9 +65,7 @@ static unsigned int death_finish(struct thread *thread)
 	return files;
 }
 
-/*
- * Finish all tasks that have died so far. Run by a worker, because it sleeps.
- */
+/* Finish all tasks that have died. Run by a worker, because it sleeps. */
 static void death_finish_all(struct work_struct *work)
 {
 	struct registration *reg =

@@ -84,9 +84,7 @@ static long wait_decide(struct registration *reg, struct thread *thread,
 {
 	if (READ_ONCE(reg->waiter) != thread)
 		return FLEXSC_WAIT_TAKEN;
-	/*
-	 * End this wait: a thread with other credentials has become the owner.
-	 */
+	/* End the wait: a thread with other credentials is the owner now. */
 	if (READ_ONCE(reg->cred) != current_cred())
 		return -EACCES;
 	if (READ_ONCE(reg->woken) && xchg(&reg->woken, false))

@@ -11,9 +11,7 @@
 
 #include <stdbool.h>
 
-/*
- * Called once, at the start. False if the processor can't save the registers.
- */
+/* Called once, at the start. False if the processor can't save the registers. */
 bool flexsc__vectors_probe(void);
 
 /*

@@ -23,9 +23,7 @@ static inline bool cpuclock_is_thread_s(clockid_t clock)
 	       (clock < 0 && (clock & 7) >= 4 && (clock & 7) < 7);
 }
 
-/*
- * clock_gettime(2) and getrusage(2). Any thread. u: the calling user thread, or NULL.
- */
+/* clock_gettime(2), getrusage(2). Any thread. u: the calling user thread, or NULL. */
 long flexsc__cpuclock_get(struct uthread *u, const uint64_t args[6]);
 long flexsc__cpuclock_usage(struct uthread *u, const uint64_t args[6]);
 

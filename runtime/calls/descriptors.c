@@ -119,9 +119,7 @@ long flexsc__descriptors_close_range(struct uthread *u, long nr,
 {
 	const uint64_t *a = (const uint64_t *)entry->args;
 
-	/*
-	 * The kernel rejects these arguments, or closes nothing (CLOSE_RANGE_CLOEXEC).
-	 */
+	/* The kernel rejects the arguments, or closes nothing (CLOSE_RANGE_CLOEXEC). */
 	if ((uint32_t)a[0] > (uint32_t)a[1] ||
 	    (uint32_t)a[2] & ~CLOSE_RANGE_UNSHARE)
 		return flexsc__dispatch(u, nr, entry);
@@ -142,9 +140,7 @@ static void changed(const struct fds_call *call, long ret)
 		count_closing(row, a);
 	if (row->closes)
 		flexsc__closing_end_alone(call->entry, ret);
-	/*
-	 * FIONBIO's flag is in memory that may have changed since, so record no fact.
-	 */
+	/* FIONBIO's flag is in memory that may have changed, so record no fact. */
 	if (variant->changes == CHANGES_FLAGS)
 		flexsc__fds_set_end((uint32_t)a[0], a[variant->flags_arg],
 				    call->begun, variant->flags_arg ? ret : -1);

@@ -174,9 +174,7 @@ static void anchor(struct uthread *u, bool anchored)
 static void retire(void *self)
 {
 	flexsc__anchor_others(self, ANCHORED_FILTER);
-	/*
-	 * The monitor ends first, so that no carrier is adopted while carriers retire.
-	 */
+	/* End the monitor first: no carrier may be adopted while carriers retire. */
 	flexsc__monitor_end();
 	flexsc__carriers_retire();
 }

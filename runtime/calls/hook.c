@@ -94,9 +94,7 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 	int32_t tid = (int32_t)to[0];
 	long ret;
 
-	/*
-	 * A thread may send some siginfos only to itself, so its host makes the call.
-	 */
+	/* A thread can send some siginfos only to itself: the host makes the call. */
 	if (tid == u->host.k.tid || nr == SYS_rt_tgsigqueueinfo)
 		ret = flexsc__perform_go_to_host(u, nr, a);
 	else

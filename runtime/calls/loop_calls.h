@@ -74,9 +74,7 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 	return NATIVELY_NOT;
 }
 
-/*
- * Note the call's effects. Not inline: its variables would enlarge its callers' frames.
- */
+/* Note the call's effects. Not inline: its variables would enlarge callers' frames. */
 void flexsc__loop_call_noted(struct uthread *u, long nr, const uint64_t a[6],
 			     enum call_turn turn, long ret);
 

@@ -268,9 +268,7 @@ static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 	return was_interrupted(ret) || ret == -ETIME ? -EINTR : ret;
 }
 
-/*
- * Does the handler that ran end the call? If a part was transferred, any handler does.
- */
+/* Does the handler that ran end the call? Any handler does after a partial transfer. */
 static bool ends(struct uthread *u, long nr, bool after_part)
 {
 	if (!after_part)

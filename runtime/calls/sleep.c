@@ -68,9 +68,7 @@ static long make(struct uthread *u, long nr, const uint64_t a[6],
 		return -EFAULT;
 	if (!time_valid(time))
 		return -EINVAL;
-	/*
-	 * A relative sleep uses a clock that can't be set, so its length can't change.
-	 */
+	/* A relative sleep uses a clock that can't be set, so its length is fixed. */
 	if (absolute)
 		left = sleep_until(u, clock, time_ns(time));
 	else

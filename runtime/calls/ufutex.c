@@ -439,9 +439,7 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 
 	if (!bits)
 		return -EINVAL;
-	/*
-	 * F2: after the change of the word, before reading both counts; pairs with F1.
-	 */
+	/* F2: after changing the word, before reading both counts; pairs with F1. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&bucket->users, memory_order_relaxed)) {
 		lock(&bucket->lock);

@@ -15,9 +15,7 @@ extern struct run_page *flexsc__run_page;
 
 /* Create a page for n carriers, including spares, before they start. 0 or -ENOMEM. */
 int flexsc__counters_start(unsigned int n);
-/*
- * Let other processes read the page. Sets the engine's name and the number of carriers.
- */
+/* Let other processes read the page. Sets the engine's name and number of carriers. */
 void flexsc__counters_publish(const char *engine, unsigned int carriers);
 /* Monitor only: set the number of stuck carriers. */
 void flexsc__counters_stuck(uint32_t n);

@@ -68,9 +68,7 @@ struct carrier {
 	void *stack;		/* signal stack: signals/signals.h */
 	sigmask_t open;		/* mask to restore after a signal: signals/signals.c */
 	_Atomic sigmask_t blocked;	/* which signals of SIGNAL_RAISED it blocks */
-	/*
-	 * About SIGPIPEs that arrive outside user threads' own code: signals/signals.h.
-	 */
+	/* SIGPIPEs that arrive outside user threads' own code: signals/signals.h. */
 	atomic_bool pipe_came;	/* a SIGPIPE came; set by the signal handler */
 	bool pipe_broke;	/* a posted call ended with EPIPE */
 	uint64_t switches_seen;	/* "switches" at the monitor's last check */
@@ -143,9 +141,7 @@ static inline void carrier_request_attention(struct carrier *c)
 	futex_wake(&c->adopt);
 }
 
-/*
- * Carrier c, on its own stack: run user threads until c has to end. In carrier_run.c.
- */
+/* Carrier c, on its own stack: run user threads until c must end. In carrier_run.c. */
 void flexsc__carrier_run(struct carrier *c);
 
 #endif /* FLEXSC_RUNTIME_CARRIER_H */

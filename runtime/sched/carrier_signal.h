@@ -26,9 +26,7 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but);
  */
 void flexsc__signal_pipe(struct carrier *c);
 
-/*
- * Any thread: call the user thread that runs on c to its host, if it is wanted there.
- */
+/* Any thread: call the user thread that c runs to its host, if it is wanted there. */
 void flexsc__signal_carrier(const struct carrier *c);
 
 /*

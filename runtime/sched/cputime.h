@@ -34,13 +34,10 @@ void flexsc__cputime_look(struct carrier *c, struct uthread *u, uint64_t now);
 
 /* Time that u, the calling user thread, has computed on carriers, in ns. */
 uint64_t flexsc__cputime_own(struct uthread *u);
-/*
- * With the list locked: time that another user thread has computed on carriers, in ns.
- */
+/* With the list locked: time that another user thread has run on carriers, in ns. */
 uint64_t flexsc__cputime_other(const struct uthread *u);
 /* Time that u has computed on carriers before its current run, in ns. */
 uint64_t flexsc__cputime_before(const struct uthread *u);
-/* Convert ticks to ns. */
 uint64_t flexsc__cputime_ns(uint64_t ticks);
 
 #endif /* FLEXSC_RUNTIME_CPUTIME_H */

@@ -24,9 +24,7 @@ void flexsc__inbox_give(struct uthread *u);
 /* As flexsc__inbox_give(), but on the calling thread if that is a carrier. */
 void flexsc__inbox_ready(struct uthread *u);
 
-/*
- * Any thread, any signal handler: make u's carrier check whether u's wait has to end.
- */
+/* Any thread, any signal handler: make u's carrier check whether u's wait must end. */
 void flexsc__inbox_recheck(struct uthread *u);
 
 /*

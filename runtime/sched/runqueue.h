@@ -128,7 +128,7 @@ struct uthread *flexsc__runqueue_next(struct carrier *c);
 void flexsc__runqueue_take_over(struct carrier *c, struct carrier *from);
 
 /*
- * Monitor only: c makes no progress. Wake an idle carrier unless c's queues are empty.
+ * Monitor only: c makes no progress. Unless its queues are empty, wake an idle carrier.
  */
 void flexsc__runqueue_relieve(const struct carrier *c);
 

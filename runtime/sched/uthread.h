@@ -92,7 +92,6 @@ struct host {
 	siginfo_t first;	/* the oldest resent signal: resent_signals.h */
 };
 
-/* Kinds of waits of a user thread. */
 enum wait_kind {
 	WAIT_NOT = 0,
 	WAIT_CALL,	/* cb is posted to its carrier's loop */
@@ -140,9 +139,7 @@ struct uthread {
 	 */
 	_Atomic uint8_t slow;
 	bool site;		/* it makes a call from a patched place in libc */
-	/*
-	 * The user thread has to end its wait and return to its host: P1, P2 in wait.h.
-	 */
+	/* It has to end its wait and return to its host: P1, P2 in wait.h. */
 	atomic_bool wanted;
 	_Atomic uint8_t wait;	/* enum wait_kind */
 
@@ -294,9 +291,7 @@ static inline struct kthread *kthread_near(void)
 	return kthread_known();
 }
 
-/*
- * Is the caller not u, but a signal handler on u's sleeping host, where it has u's TLS?
- */
+/* Is the caller not u, but a signal handler on u's sleeping host, with u's TLS? */
 static inline bool kthread_is_asleep(const struct uthread *u)
 {
 	if (!CONTEXT_SELF_IN_TLS)

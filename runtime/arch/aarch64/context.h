@@ -56,9 +56,7 @@ static inline void context_set_tp(uint64_t tp)
 
 static inline void context_set_self(void *self)
 {
-	/*
-	 * A signal handler that reads the new self must see the record's fields, too.
-	 */
+	/* A signal handler that reads the new self must see the record's fields. */
 	__atomic_signal_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&flexsc__context_self, self, __ATOMIC_RELAXED);
 }

@@ -38,9 +38,7 @@ static inline bool frame_is_in(const ucontext_t *context, uint64_t sp, uint64_t 
 	       (uint64_t)regs[REG_RDX] == args[2];
 }
 
-/*
- * As in most places of libc, the instruction before the "syscall" must set the number.
- */
+/* As in most of libc, the instruction before the "syscall" must set the number. */
 static inline bool frame_call(const ucontext_t *context, long *nr, uint64_t *first)
 {
 	const uint64_t pc = (uint64_t)context->uc_mcontext.gregs[REG_RIP];

@@ -330,9 +330,7 @@ static bool reachable(const uint8_t *from, const uint8_t *to)
 	return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
 }
 
-/*
- * The relative instruction, which moves to the trampoline, must reach its operand, too.
- */
+/* A relative instruction that moves to the trampoline must reach its operand, too. */
 bool flexsc__code_reaches(const struct site *site, const uint8_t *trampolines)
 {
 	int32_t distance = 0;
