@@ -29,11 +29,15 @@ def blocks(language: str) -> list[str]:
 
 
 def program(step: int) -> str:
-    """Return the program after a step: a block replaces functions of the same name."""
+    """Return the program after a step. A block replaces functions of the same name; a
+    statement is added at the end of accepted().
+    """
     text, *later = blocks("c")[:step]
     for block in later:
-        names = {match[1] for match in ITEM.finditer(block)}
+        names = {match[1] for match in ITEM.finditer(block)} or {"accepted"}
         old = [match for match in ITEM.finditer(text) if match[1] in names]
+        if block.startswith("\t"):
+            block = old[0][0].removesuffix("}\n") + block + "}\n"
         text = text[: old[0].start()] + block + text[old[-1].end() :]
     return text
 
