@@ -41,9 +41,9 @@ static long close_others(const uint64_t a[6])
 
 /*
  * close_range() with CLOSE_RANGE_UNSHARE. First, a call that closes nothing gives u a
- * table of its own, so u stays on its host from then on. If u is the only thread, it
- * keeps the old table, which has the descriptors that the runtime needs. So these are
- * skipped in any case.
+ * table of its own, so u stays on its host from then on. If u is the only thread, the
+ * kernel doesn't replace the table, which has the descriptors that the runtime needs.
+ * So these are skipped in any case.
  */
 static long close_others_alone(struct uthread *u, const uint64_t a[6])
 {

@@ -76,10 +76,10 @@ static bool parts_cut(struct parts *p, long part)
 }
 
 /*
- * Duplicate the descriptor for the rest. False: it may have been closed since the first
- * part was posted, and its number may mean another file, so the call ends with its
- * part. The count of closings is read after the duplication: if it is unchanged, the
- * duplicate has the right file.
+ * Duplicate the descriptor for the rest. False: the descriptor may have been closed
+ * since the first part was posted. Its number may then mean another file, so the call
+ * ends with its part. The count of closings is read after the duplication: if it is
+ * unchanged, the duplicate has the right file.
  */
 static bool parts_keep_file(struct parts *p)
 {
@@ -244,10 +244,10 @@ static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 }
 
 /*
- * If no other user thread can run here, a posted send would be alone in its batch. An
- * attempt takes one system call, too, but neither a request nor switches between user
- * threads. Returns -EAGAIN if the send was not attempted or has to wait, and must be
- * posted.
+ * Attempt a send inline if no other user thread can run here: a posted send would be
+ * alone in its batch. An attempt takes one system call, too, but neither a request nor
+ * switches between user threads. Returns -EAGAIN if the send was not attempted or has
+ * to wait, and must be posted.
  */
 static long send_now(struct uthread *u, const struct call_info *row,
 		     const struct flexsc_entry *entry)

@@ -269,10 +269,10 @@ static void give_back(int signo, const siginfo_t *info, ucontext_t *context)
 }
 
 /*
- * A carrier received a signal to the process. No lock is taken, because the interrupted
- * user thread may hold any. A signal of kill(2) arrives as if sent by sigqueue(3), with
- * the same sender, because rt_sigqueueinfo(2) rejects kill(2)'s code for another
- * thread.
+ * A carrier received a signal to the process: pass the signal on to its user thread's
+ * host, or return it to the process. Takes no lock, because the interrupted user thread
+ * may hold any. A signal of kill(2) arrives as if sent by sigqueue(3), with the same
+ * sender, because rt_sigqueueinfo(2) rejects kill(2)'s code for another thread.
  */
 static void pass_on(struct kthread *k, int signo, siginfo_t *info,
 		    ucontext_t *context)
@@ -301,11 +301,12 @@ static bool is_final(const struct kthread *k, int signo)
 }
 
 /*
- * A SIGPIPE that a write raised or that the process sent to itself. If the registers of
- * a user thread here show EPIPE, libc itself has written to a pipe without readers, for
- * example for stdio. That call is over, so the signal is sent to the host. If the user
- * thread is inside the runtime, a posted call may have raised the signal. The carrier
- * finds out, and calls/hook.c raises the signal for the thread of that call.
+ * A carrier received a SIGPIPE that a write raised, or that the process sent to itself.
+ * If the registers of a user thread here show EPIPE, libc itself has written to a pipe
+ * without readers, for example for stdio. That call is over, so the signal is sent to
+ * the host. If the user thread is inside the runtime, a posted call may have raised the
+ * signal. The carrier finds out, and calls/hook.c raises the signal for the thread of
+ * that call.
  */
 static void broken_pipe(struct kthread *k, siginfo_t *info,
 			ucontext_t *context)

@@ -64,9 +64,9 @@ void flexsc__signal_self(struct uthread *u, int signo);
 
 /*
  * User thread, inside the runtime: the kernel has queued a signal for the thread tid.
- * If that is another user thread's host, that user thread is called to its host at
- * once. The caller may notify that thread next. The handler must run before calls that
- * the thread then makes.
+ * If that is another user thread's host, call that user thread to its host at once: the
+ * caller may notify the user thread next, and the handler must run before calls that it
+ * then makes.
  */
 void flexsc__signal_sent(int32_t tid, int signo);
 
