@@ -25,7 +25,8 @@ struct flexsc_loop *flexsc_loop_default(void);
 int flexsc_loop_set_default(struct flexsc_loop *loop);
 
 /*
- * Create the thread's default loop; destroy it. The end of the thread also destroys it.
+ * Create, and destroy, the thread's default loop. The end of the thread also destroys
+ * it.
  */
 int flexsc_init(void);
 int flexsc_fini(void);

@@ -120,9 +120,10 @@ int flexsc_ecb_user(struct flexsc_ecb *ecb, int group, void *data);
 int flexsc_ecb_post(struct flexsc_ecb *ecb, unsigned int event, uint64_t word);
 
 /*
- * Create sources whose descriptors belong to the library. Taking their events needs a
- * system call. flexsc_ecb_signal(): signals of the set, which the function blocks for
- * the calling thread.
+ * The following functions create sources whose descriptors belong to the library.
+ * Taking their events needs a system call.
+ *
+ * Signals of the set, which flexsc_ecb_signal() blocks for the calling thread.
  */
 int flexsc_ecb_signal(struct flexsc_ecb *ecb, const sigset_t *set, int group,
 		      void *data);
@@ -154,7 +155,7 @@ int flexsc_ecb_close(struct flexsc_ecb *ecb, unsigned int event);
 
 /* An event that is handed out. */
 struct flexsc_ecb_event {
-	uint32_t event;		/* its index */
+	uint32_t event;		/* the event's index */
 	uint16_t type;		/* enum flexsc_event_type */
 	uint16_t group;
 	int32_t fd;		/* -1: none */

@@ -135,7 +135,7 @@ const char *flexsc_engine_name(unsigned int i);
 
 /*
  * Returns the FLEXSC_VERSION of the library. The program may have been compiled for
- * another.
+ * another version.
  */
 unsigned int flexsc_version(void);
 

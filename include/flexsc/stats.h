@@ -32,9 +32,9 @@ struct flexsc_stats {
 	uint64_t outstanding;	/* calls posted and not completed */
 	uint64_t waiting;	/* outstanding calls that wait for an entry */
 	uint64_t entries;	/* entries in the pages */
-	uint64_t max_entries;	/* the limit */
+	uint64_t max_entries;	/* maximum of "entries" */
 	uint64_t threads;	/* syscall threads */
-	uint64_t max_threads;	/* the limit */
+	uint64_t max_threads;	/* maximum of "threads" */
 	uint64_t bytes;		/* library memory in use for calls */
 	uint64_t by_kmod;	/* calls executed by the kernel module */
 	uint64_t failed_unseen;	/* calls without a cb that ended with ret < 0 */
@@ -51,7 +51,7 @@ int flexsc_loop_stats(const struct flexsc_loop *loop,
 struct flexsc_stats_page {
 	uint64_t magic;
 	uint32_t size;		/* of the whole structure */
-	int32_t tid;		/* the owner thread */
+	int32_t tid;		/* thread id of the owner */
 	char engine[16];
 	struct flexsc_stats stats;
 };

@@ -6,7 +6,10 @@
 
 #include "syscall.h"
 
-/* Bytes that are kept of an incomplete line while its remainder is read. */
+/*
+ * Room for the beginning of an incomplete line, which is kept while the remainder is
+ * read.
+ */
 #define LINE	256U
 
 static void read_line(const char *line, struct status_value *values, size_t n)

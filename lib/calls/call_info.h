@@ -89,8 +89,10 @@ enum call_closes {
 	CLOSES_NOTHING = 0,
 	CLOSES_ONE,	/* argument 0 */
 	CLOSES_OTHER,	/* argument 1, unless it equals argument 0 */
-	CLOSES_RANGE,	/* argument 0 to argument 1; argument 2 has flags */
-	CLOSES_SHUT,	/* shutdown(): nothing, but calls on argument 0 stop waiting */
+	CLOSES_RANGE,	/* the range from argument 0 to argument 1; argument 2 has
+			 * flags */
+	CLOSES_SHUT,	/* shutdown(): closes nothing, but ends the waits of calls on
+			 * argument 0 */
 };
 
 enum call_changes {
@@ -102,7 +104,7 @@ enum call_changes {
 enum call_makes {
 	MAKES_NOTHING = 0,
 	MAKES_FILE,	/* a file of any kind, depending on the path */
-	MAKES_SOCKET,	/* of the domain and type in arguments 0 and 1 */
+	MAKES_SOCKET,	/* a socket of the domain and type in arguments 0 and 1 */
 	MAKES_ACCEPTED,
 	MAKES_STREAM,
 	MAKES_SIGNALS,	/* a signalfd */

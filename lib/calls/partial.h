@@ -34,8 +34,8 @@ struct partial;
 bool flexsc__partial(const struct flexsc_entry *entry);
 
 /*
- * Returns how many bytes the plain call would transfer at most. It ends there, even if
- * the buffers are larger. The caller guarantees that the buffers are valid.
+ * Returns how many bytes the plain call would transfer at most. The call ends there,
+ * even if the buffers are larger. The caller guarantees that the buffers are valid.
  */
 static inline uint64_t partial_most(const struct flexsc_entry *entry)
 {

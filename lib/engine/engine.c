@@ -13,9 +13,10 @@
 #include "uring.h"
 
 /*
- * If the user requests no engine, the first CHOSEN are tried in this order: threads
- * follows uring because hardened machines forbid io_uring. The others are opened only
- * by name: kmod is experimental, and under sync a call that blocks stops the loop.
+ * If the user requests no engine, the first CHOSEN engines of this list are tried in
+ * order: uring, and then threads, because hardened machines forbid io_uring. The others
+ * are opened only by name: kmod is experimental, and under sync a call that blocks
+ * stops the loop.
  */
 static const struct engine *const engines[] = {
 	&flexsc__engine_uring,

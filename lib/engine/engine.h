@@ -20,7 +20,7 @@ int flexsc__engine_open(struct flexsc_loop *loop);
 /*
  * Owner only: make the loop work without io_uring and without an epoll set from now on.
  * Called before the program installs a seccomp filter that may forbid the system calls
- * of both. Both still work during this function, so no call is lost.
+ * of both. io_uring and the set still work during this function, so no call is lost.
  */
 void flexsc__engine_retire(struct flexsc_loop *loop);
 /*

@@ -155,8 +155,8 @@ static bool is_lone(const struct kmod *kmod)
 }
 
 /*
- * Prepare an entry whose call closes a descriptor: calls that wait for the descriptor
- * switch to a duplicate first.
+ * Called before a call that closes a descriptor is submitted: calls that wait for the
+ * descriptor switch to a duplicate.
  */
 static COLD void begin_closing(struct flexsc_loop *loop, uint32_t index)
 {
@@ -315,7 +315,7 @@ static int kmod_enter(struct kmod *kmod, uint64_t ns)
 
 /*
  * Has the kernel made a syscall thread return since the last check? If so, the owner
- * has to enter the module, which then checks which entries that thread has left.
+ * has to enter the module, which then looks for entries that this thread has left.
  */
 static bool kmod_take_deserted(struct kmod *kmod)
 {

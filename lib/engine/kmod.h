@@ -32,14 +32,15 @@ enum route {
 struct server;
 
 /*
- * State that decides whether the pool makes calls, because they bounce: kmod_bounce.c.
+ * State that decides whether a pool makes the calls, because entries bounce:
+ * kmod_bounce.c.
  */
 struct bouncing {
 	bool spares;		/* the pool makes calls instead of the kernel */
 	bool always;		/* "spares" is permanent: kmod_attach() */
 	uint32_t seen;		/* flexsc_shared.bounced at the last check */
 	uint32_t row;		/* consecutive entries that bounced */
-	uint32_t done;		/* entries that completed meanwhile */
+	uint32_t done;		/* entries that completed since the row began */
 	uint32_t spared;	/* calls made by the pool since "spares" was set */
 	uint64_t since;
 };

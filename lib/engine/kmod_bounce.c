@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries that bounce. If a tracer, auditing, a tracepoint or a late filter watches a
- * thread's system calls, the kernel module makes the thread execute each call in user
- * mode. This costs an additional entry to and exit from the kernel per call, and a
- * switch of threads if the call comes alone. A tracer or filter sees a pool's calls,
- * too, but the pool costs less. So the loop spares the kernel, that is, gives calls to
- * the pool:
+ * Entries that bounce. If a tracer, auditing, a tracepoint, or a filter installed later
+ * watches a thread's system calls, the kernel module makes the thread execute each call
+ * in user mode. This costs an additional mode switch per call, and a switch of threads
+ * if the call is posted alone. A tracer or filter sees a pool's calls, too, but the pool
+ * costs less. So the loop spares the kernel, that is, gives calls to the pool:
  *
  *	serves -> spares	BOUNCED_MOST entries in a row have bounced, or
  *				the owner was watched when it registered
- *	spares -> serves	SPARED_MOST calls later, or TRY_NS: a trial
+ *	spares -> serves	after SPARED_MOST calls, or after TRY_NS: a trial
  *	serves -> spares	in a trial, after a single bounce
  *
  * While the loop spares the kernel, loop->why gives the reason. Owner only.
@@ -34,7 +33,7 @@
 
 #define TRACEPOINTS	"/sys/kernel/tracing/events/"
 
-/* The first bytes of a file, as a string. */
+/* Reads the first bytes of a file, as a string. */
 static const char *read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -4,15 +4,15 @@
  * and stays in the kernel, which executes entries on it. The ioctl returns for one of
  * these reasons:
  *
- *	MORE		no server is idle: this one creates another. So there are as
- *			many servers as calls that block at the same time
+ *	MORE		no server is idle: this one creates another, so that there
+ *			are as many servers as calls that block at the same time
  *	MOVE		the server moves to another core
  *	BOUNCE		a tracer, a filter or the like watches the server's
- *			calls: it makes one call in user mode, as a plain one
+ *			calls: the server makes one call in user mode, as a plain one
  *	IDLE, END	the server ends; the creator of the next server joins it
- *	an error	a filter installed later forbids the ioctl: it ends
+ *	an error	a filter installed later forbids the ioctl; the server ends
  *
- * The number of servers is limited. If an entry needs one more, it goes to a pool of
+ * The number of servers is limited. An entry that would need one more goes to a pool of
  * the library, which parks calls that wait.
  *
  * The lock protects the list of servers. The servers share their counters.

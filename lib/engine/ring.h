@@ -61,7 +61,7 @@ void flexsc__ring_fini(struct ring *ring);
  * Submit the requests and collect results into the completion queue. If ns isn't 0,
  * sleep until a result arrives, for ns nanoseconds at most. 0 or -errno. -ETIME and
  * -EINTR count as a wake-up. After -EBUSY or -EAGAIN the caller has to take results
- * first. If the error is permanent, "failed" is set to it.
+ * first. A permanent error is stored in "failed".
  */
 int flexsc__ring_enter(struct ring *ring, uint64_t ns);
 

@@ -21,10 +21,11 @@ void flexsc__engine_inline(struct flexsc_loop *loop, uint32_t index);
 bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * Call "begin" before every sleep, and "end" after it, once submitted entries have been
- * handed over. "begin" gets the longest time to sleep, in ns, and returns a shorter one
- * if the pool must be checked sooner; 0: there is work, so don't sleep, and don't call
- * "end". From "begin" to "end", other threads wake the owner through engine->wake().
+ * Before every sleep, hand over the submitted entries, then call "begin". Call "end"
+ * after the sleep. "begin" gets the longest time to sleep, in ns, and returns a shorter
+ * one if the pool must be checked sooner; 0: there is work, so don't sleep, and don't
+ * call "end". From "begin" to "end", other threads wake the owner through
+ * engine->wake().
  */
 uint64_t flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t ns);
 void flexsc__sleep_end(struct flexsc_loop *loop);

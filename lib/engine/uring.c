@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The uring engine uses io_uring for each call that has an operation. Other calls run
- * inline at submission if they can't block. If they can, they run on a pool of syscall
- * threads that is created on first use. So the loop never blocks. Owner only, except
- * for wake.
+ * inline at submission if they can't block, and otherwise on a pool of syscall threads
+ * that is created on first use. So the loop never blocks. Owner only, except for wake.
  *
  * One io_uring_enter() submits a batch, collects results, and sleeps if there is no
  * other work.
@@ -166,8 +165,8 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 
 	flexsc__uring_route(loop);
 	/*
-	 * Don't sleep if routing has taken results, because the kernel was busy, or
-	 * if calls have bytes left to transfer.
+	 * Don't sleep if results are available, because routing has entered the kernel,
+	 * or if calls have bytes left to transfer.
 	 */
 	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;

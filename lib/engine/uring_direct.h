@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls that the uring engine posts directly (loop/direct.h): the request is written
- * when the call is posted. This is limited to calls that io_uring makes like the plain
- * call, whose result is the operation's, and whose effects on descriptors need no
- * record. In the following cases a call is posted with an entry instead, and
- * uring_route.c decides:
+ * when the call is posted. Only a call whose operation has the plain call's effect and
+ * result, and needs no record of changed descriptors, can be posted directly. In the
+ * following cases such a call is posted with an entry instead, and uring_route.c
+ * decides:
  *
  *	a descriptor whose facts are unknown, or aren't those required
  *	arguments that the operation doesn't support
  *	a close() of a descriptor that calls may be waiting for
- *	a call of the same batch that changes descriptors
+ *	an earlier call of the same batch that changes descriptors
  *	a full ring
  *
  * Owner only.

@@ -188,8 +188,8 @@ static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * If the call was cancelled, cancel its request. False: that failed, and the loop ends.
- * True: the result will arrive.
+ * If the call was cancelled, cancel its request. False: the cancellation has failed,
+ * and the loop is ending. True: the result will arrive.
  */
 static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 {

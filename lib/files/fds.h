@@ -88,8 +88,9 @@ enum fd_fact {
 	FD_BYTES = 1 << 23,	/* a socket that is a byte stream */
 	FD_RECORDS = 1 << 24,	/* another kind of socket, or no socket */
 	/*
-	 * A posted open has made it, for reading. Its kind is unknown, and no call
-	 * has used its position yet: see engine/uring_eager.h.
+	 * A posted open has made the descriptor, for reading. The kind of its file is
+	 * unknown, and no call has used the file's position yet: see
+	 * engine/uring_eager.h.
 	 */
 	FD_OPENED = 1 << 25,
 	FD_READING = 1 << 26,	/* like FD_OPENED, while one eager read of it is

@@ -2,8 +2,8 @@
 /*
  * Guards keep files open for calls that enter the kernel more than once: to try and to
  * wait, or for the remainder of a transfer. While a call is in the kernel, the kernel
- * holds its files. Between two entries the program may close a descriptor that the call
- * names, and reuse its number for another file. So such a call begins a guard for each
+ * holds its files. While it isn't, the program may close a descriptor that the call
+ * names, and reuse the number for another file. So such a call begins a guard for each
  * descriptor, and uses guard_fd() whenever it enters the kernel:
  *
  *	named	-> copied	a call needs the file to stay: flexsc__guard_copy()

@@ -38,7 +38,7 @@ enum plan_need {
 /* How a call affects descriptors. */
 enum plan_effect {
 	EFFECT_CHANGES = 1 << 6,	/* flexsc__fds_note() has to be called before
-					 * it */
+					 * the call */
 	EFFECT_CLOSES = 1 << 7,
 };
 

@@ -14,7 +14,7 @@
 #define HUGE	(2U << 20)
 #define LIMITED	128U		/* with RLIMIT_AS, an arena reserves at most
 				 * 1/LIMITED of the unused address space */
-#define LEAST	(256U << 10)	/* bytes that are reserved even if that share is
+#define LEAST	(256U << 10)	/* the minimum to reserve, even if that share is
 				 * smaller */
 
 static size_t round_up(size_t bytes)
@@ -97,8 +97,8 @@ int flexsc__arena_grow(struct arena *arena)
 		count = arena->max;
 	new = round_up(count * arena->size);
 	/*
-	 * mprotect() commits the memory now. If memory is short, it returns an
-	 * error here; otherwise a later page fault would raise a signal.
+	 * mprotect() commits the memory now, so it returns an error if memory is short.
+	 * Otherwise a later page fault would raise a signal.
 	 */
 	if (new > old && mprotect((char *)arena->base + old, new - old,
 				  PROT_READ | PROT_WRITE))

@@ -30,7 +30,8 @@ struct flexsc_buffers {
 	void *lent;		/* the engine's ring; NULL: not lent */
 	uint32_t out;		/* lent buffers that are filled and not free again
 				 * yet */
-	uint16_t *free;		/* a stack; only if the buffers aren't lent */
+	uint16_t *free;		/* stack of free buffers; only if the buffers aren't
+				 * lent */
 	uint32_t frees;
 };
 

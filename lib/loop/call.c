@@ -47,10 +47,10 @@ static COLD int call_post_otherwise(struct flexsc_loop *loop,
 }
 
 /*
- * Fill a free entry; if none is free, stage the call. Together with
- * flexsc__call_retire() this is a call's cost in user mode, apart from the engine. So
- * it has as few instructions as possible: for example, it stores the arguments first,
- * which frees their registers.
+ * Fill a free entry; if none is free, stage the call. This function and
+ * flexsc__call_retire() are a call's cost in user mode, apart from the engine. So both
+ * have as few instructions as possible: for example, this one stores the arguments
+ * first, which frees their registers.
  */
 static inline __attribute__((always_inline)) int
 call_post(struct flexsc_loop *loop, struct flexsc_cb *cb, unsigned int nr,

@@ -32,7 +32,8 @@ enum cancel_cause {
 	CANCEL_NOT = 0,
 	CANCEL_ASKED,
 	CANCEL_DEADLINE,
-	CANCEL_REPORTED,	/* its callback has run, or is in the ready list */
+	CANCEL_REPORTED,	/* its callback has run, or its cb is in the ready
+				 * list */
 };
 
 /* The maximum number of descriptors that a call names. */
@@ -46,7 +47,7 @@ struct call {
 	struct flexsc_cb *cb;	/* NULL: no cb, or the entry isn't in use */
 	union {
 		struct {
-			uint32_t index;	/* the entry's */
+			uint32_t index;	/* index of the entry */
 			uint32_t gen;	/* how often the index was used */
 		};
 		uint64_t name;		/* identifies this use of the index: index and
@@ -90,9 +91,9 @@ struct call {
 		} by_entry;
 	};
 	/* Owned by the pool, and guarded by its lock. */
-	uint32_t place;		/* POOL_RUNNING: the number of its thread. In a
-				 * list of the pool: the index of the previous
-				 * entry. */
+	uint32_t place;		/* If a thread executes the entry (POOL_RUNNING): that
+				 * thread's number. If the entry is in a list of the
+				 * pool: the index of the previous entry. */
 	uint8_t where;		/* enum pool_where */
 	bool woken;		/* was parked, and has been woken */
 	/*

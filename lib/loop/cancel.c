@@ -204,8 +204,8 @@ void flexsc__cancel_all(struct flexsc_loop *loop)
 
 /*
  * Returns the start of a deadline. Deadlines of a second or more use
- * CLOCK_MONOTONIC_COARSE, which costs a fifth of the precise clock. So they may be late
- * by one tick.
+ * CLOCK_MONOTONIC_COARSE, which costs a fifth of the precise clock. Such a deadline may
+ * be one tick late.
  */
 static uint64_t deadline_begin(uint64_t ns)
 {

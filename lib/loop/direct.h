@@ -8,8 +8,8 @@
  *
  *	direct	-> SUBMITTED	cancelled before the kernel saw the request, which
  *				is withdrawn
- *	direct	-> BUSY		cancelled, or its result must not be consumed yet. It
- *				passes SUBMITTED, but no other thread sees the entry
+ *	direct	-> BUSY		cancelled, or its result must not be consumed yet. The
+ *				entry passes SUBMITTED, unseen by other threads
  *
  * A filled shadow has the call's number, the descriptors among arguments 0 to 2, and
  * the length, or the vector that determines it. That is enough to cancel or complete

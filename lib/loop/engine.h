@@ -80,9 +80,10 @@ struct engine {
 	/* Collect all completed calls into loop->done, using their entries. */
 	void (*collect)(struct flexsc_loop *loop);
 	/*
-	 * Called before a direct call is cancelled: give it its entry. Afterwards
-	 * the entry is SUBMITTED and in loop->submitted, if the kernel won't see
-	 * the request; or BUSY; or DONE and in loop->done.
+	 * Called before a direct call is cancelled: give the call its entry. If the
+	 * kernel won't see the request, the entry becomes SUBMITTED and is put into
+	 * loop->submitted. If the call has its result, the entry becomes DONE and is
+	 * put into loop->done. Otherwise it becomes BUSY.
 	 */
 	void (*shadow)(struct flexsc_loop *loop, uint32_t index);
 	/*
@@ -112,11 +113,12 @@ struct engine {
 	int (*fix)(struct flexsc_loop *loop, int fd);
 	void (*unfix)(struct flexsc_loop *loop, int fd);
 	/*
-	 * The next three functions are for a thread that acts as the owner while
-	 * the real owner is stuck outside the library (run/handover.h).
+	 * The next three functions are for a thread that acts as the owner while the
+	 * real owner is stuck outside the library (run/handover.h).
 	 *
-	 * How far has the engine got with this call? The call is direct, or its
-	 * entry has left loop->submitted. NULL: no thread may act as the owner.
+	 * How far has the engine got with this call? The caller guarantees that the
+	 * call is direct, or that its entry has left loop->submitted. NULL: no thread
+	 * may act as the owner.
 	 */
 	enum reach (*reach)(struct flexsc_loop *loop, uint32_t index);
 	/* May that thread also cancel calls? */

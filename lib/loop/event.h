@@ -10,8 +10,8 @@ struct flexsc_loop;
 
 /*
  * Collect events: move arrived signals to the ready list, cancel calls whose deadline
- * has passed, and find due timers. One call handles a limited number of deadlines, so
- * that results are dispatched in between.
+ * has passed, and find due timers. The function handles a limited number of deadlines
+ * each time, so that results are dispatched in between.
  */
 void flexsc__events_collect(struct flexsc_loop *loop);
 

@@ -47,7 +47,10 @@ void flexsc__call_renew(struct flexsc_loop *loop, uint32_t index);
 /* Called when the call is complete: end its guards. */
 void flexsc__call_unguard(struct flexsc_loop *loop, uint32_t index);
 
-/* Does the call name this descriptor, which the program hasn't closed since? */
+/*
+ * Does the call name this descriptor? No if the program has closed the descriptor after
+ * the call began.
+ */
 bool flexsc__call_names(const struct flexsc_loop *loop, uint32_t index, int fd);
 
 #endif /* FLEXSC_GUARDED_H */

@@ -94,7 +94,7 @@ struct flexsc_loop {
 	};
 	uint64_t groups;	/* bit n: group n has submitted calls */
 	uint32_t group_mask;	/* 0: there is one group */
-	uint64_t posted, completed;	/* calls */
+	uint64_t posted, completed;	/* numbers of calls */
 	uint64_t events;	/* pending callbacks of timers, signals and the like */
 	int64_t refs;		/* flexsc_loop_ref() and flexsc_loop_unref() */
 	struct call_queue done;
@@ -135,8 +135,8 @@ struct flexsc_loop {
 	_Atomic(struct flexsc_loop *) heir;
 
 	/* Rarely used fields. */
-	struct flexsc_cb orphan;	/* cb of calls that were handed over:
-					 * run/handover.h */
+	struct flexsc_cb orphan;	/* replaces the cb of a call that an heir has
+					 * taken: run/handover.h */
 	pthread_t owner;
 	uint32_t lost;		/* calls that the engine can't end: they stay pending */
 	bool makes_ready;	/* Linux 6.12 or later: FD_OLD_WORKER doesn't apply
@@ -354,8 +354,8 @@ void flexsc__all_add(struct flexsc_loop *loop);
 void flexsc__all_remove(struct flexsc_loop *loop);
 
 /*
- * Call these two before and after fork(). In the child no loop is registered
- * afterwards.
+ * Call these two functions before and after fork(), respectively. In the child no loop
+ * is registered afterwards.
  */
 void flexsc__all_lock(void);
 void flexsc__all_unlock(void);

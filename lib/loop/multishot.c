@@ -375,7 +375,9 @@ void flexsc__multishot_cancel(struct multishot *multishot)
 	flexsc_loop_cancel(multishot_loop(multishot), &multishot->own);
 }
 
-/* Did the program post the call with this descriptor, and is that still open? */
+/*
+ * Did the program post the call with this descriptor, and is the descriptor still open?
+ */
 static bool multishot_names(const struct multishot *multishot, int fd)
 {
 	return multishot->guard ? guard_is_named(multishot->guard, fd) :

@@ -185,9 +185,9 @@ static bool accepts(const struct flexsc_entry *entry,
 
 /*
  * Decide how to wait if the descriptor isn't ready and the call can't be attempted. The
- * call may wait for something that an epoll set doesn't report, so it should wait on a
- * thread. ATTEMPT_LATE permits parking it if threads are scarce. Calls on a terminal
- * are never parked.
+ * call may wait for something that an epoll set doesn't report, so it should block a
+ * thread. ATTEMPT_LATE permits parking the call if threads are scarce. Calls on a
+ * terminal are never parked.
  */
 static enum attempt judge_kind(uint32_t fd)
 {

@@ -46,7 +46,8 @@ static void choose_signal(void)
 	extern void flexsc__cancel_restorer(void);
 	const struct kernel_sigaction mine = {
 		.handler = (uintptr_t)on_cancel,
-		.flags = SA_SIGINFO | SA_RESTORER,	/* no SA_RESTART: -EINTR */
+		.flags = SA_SIGINFO | SA_RESTORER,	/* without SA_RESTART, calls
+							 * return -EINTR */
 		.restorer = (uintptr_t)flexsc__cancel_restorer,
 		.mask = ~0ULL,
 	};

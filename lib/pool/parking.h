@@ -22,7 +22,7 @@
  * A descriptor can be ready while a call on it has to wait: its error queue isn't
  * empty, its data has been peeked at, or it has room for another peer's datagram. Its
  * registration would fire at once each time it is renewed. So if a woken entry would
- * wait while poll(2) reports the descriptor ready, the entry waits on a thread, as a
+ * wait while poll(2) reports the descriptor ready, the entry blocks a thread, as a
  * plain call would. Then the next entry of the list is woken.
  *
  *

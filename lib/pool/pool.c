@@ -65,7 +65,7 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 		flexsc__pool_finish(pool, index, -ECANCELED);
 		break;
 	case POOL_QUEUED:	/* the thread that takes the entry sees CANCEL */
-	case POOL_NOT:		/* it has just completed */
+	case POOL_NOT:		/* the entry has just completed */
 		break;
 	}
 	unlock(&pool->lock);

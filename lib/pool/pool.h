@@ -35,7 +35,7 @@
  * thread is unblocked, this thread doesn't block. An entry that would block it and
  * can't be parked is deferred until a second thread is unblocked.
  *
- * The answer of poll(2) may be out of date a moment later, or may mean room for only
+ * The result of poll(2) may be out of date a moment later, or may mean room for only
  * the first bytes of a write. So even the last thread may have to wait. The progress
  * check detects that. It interrupts calls that were expected not to wait, and queues
  * them again. If such a call has transferred a part, its remainder is queued. The owner
@@ -52,8 +52,8 @@
  * expected not to wait have no guards yet. They join the guard, and their calls are
  * interrupted if they may enter the kernel again. An entry that has begun must not
  * enter the kernel with the number after the close: the closing thread waits until the
- * entry's attempt is over. If an entry with a partial transfer waits on a thread, its
- * descriptor is duplicated first.
+ * entry's attempt is over. Before an entry with a partial transfer blocks a thread, its
+ * descriptor is duplicated.
  */
 #ifndef FLEXSC_POOL_H
 #define FLEXSC_POOL_H

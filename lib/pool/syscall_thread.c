@@ -194,8 +194,8 @@ static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 
 /*
  * With the lock held: wake the next entry that waits for the descriptor, because this
- * one will wait on a thread. The event that woke this entry wasn't the one that it
- * needs, but may be the one that the next entry waits for.
+ * entry is going to block a thread. The event that woke this entry wasn't the one that
+ * it needs, but may be the one that the next entry waits for.
  */
 static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 {
@@ -264,7 +264,10 @@ static void thread_execute_waiting(struct pool *pool,
 	const bool begun = call_is_guarded(call_of(pool->loop, thread->index));
 	int64_t ret;
 
-	/* A kick until now was meant for the attempt, not for the call that follows. */
+	/*
+	 * A kick that arrived before was meant for the attempt, not for the call that
+	 * follows.
+	 */
 	thread_settle(thread);
 	flexsc__call_guard(pool->loop, thread->index);
 	flexsc__call_renew(pool->loop, thread->index);

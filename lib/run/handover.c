@@ -31,7 +31,7 @@ void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner)
 {
 	loop->owner = owner;
-	/* Of some results only the heir was notified: make the owner collect them. */
+	/* Only the heir was notified of some results: make the owner collect them. */
 	atomic_store(&loop->notified, true);
 	atomic_store(&loop->heir, NULL);
 }
@@ -170,8 +170,8 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * Enter the kernel until it has dropped the cancelled requests. The kernel drops them
- * only when the owner enters, and may need several entries.
+ * Enter the kernel until it has dropped the cancelled requests. The kernel drops
+ * requests only when the owner enters, which may be necessary several times.
  */
 static void drop_cancelled(struct flexsc_loop *loop)
 {

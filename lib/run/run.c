@@ -374,8 +374,8 @@ static void run_harvest_calls(struct flexsc_loop *loop, struct harvest *harvest)
 }
 
 /*
- * If one kind of cb fills the array each time, calls and other cbs take turns in coming
- * first.
+ * Calls and other cbs take turns in coming first, because one kind of cb may fill the
+ * array each time.
  */
 int flexsc_loop_harvest(struct flexsc_loop *loop, struct flexsc_cb **done,
 			unsigned int n)

@@ -97,7 +97,7 @@ static task<> fail(loop &loop)
 		}
 		CHECK_EQ(code, EOPNOTSUPP);
 		CHECK_EQ((co_await loop.call<FLEXSC_NR_getppid>()).ret, getppid());
-		/* The kernel reads fewer arguments than the call may have. */
+		/* FUTEX_WAKE has fewer arguments than other operations of futex(). */
 		CHECK_EQ((co_await loop.call<FLEXSC_NR_futex>(&woken, FUTEX_WAKE, 1))
 				 .ret,
 			 0);
@@ -258,7 +258,7 @@ static task<> race(loop &loop, unsigned int rounds, std::stop_source *stops,
 			completed++;
 			continue;
 		}
-		/* Cancelled, but not by the stop token of an earlier round. */
+		/* Cancelled by this round's stop token, not by an earlier round's. */
 		CHECK(is_cancelled(got.error()) && stops[i].stop_requested());
 		CHECK_EQ(read(tube.fd[0], byte.data(), 1), 1);
 	}
@@ -294,7 +294,7 @@ static task<> work(loop &loop)
 {
 	auto owner = std::this_thread::get_id();
 	bool elsewhere = false, caught = false;
-	/* Outside the co_await: see loop::work(). */
+	/* The lambda is outside the co_await: see loop::work(). */
 	auto make = [n = std::make_unique<int>(7)]() mutable {
 		return movable{ std::move(n) };
 	};

@@ -99,8 +99,8 @@ void call_wake_later(struct call *call);
 void call_run_later(struct call *call, PyObject *callback, PyObject *context);
 
 /*
- * Report an error that the program never retrieved to the outer loop's
- * exception handler.
+ * Report to the outer loop's exception handler an error that the program never
+ * retrieved.
  */
 void call_report_lost(struct call *call);
 
@@ -110,7 +110,7 @@ void call_let_go(struct call *call);
 /* Raise an OSError with the call's names. Returns -1. */
 int call_raise(struct call *call, int err);
 
-/* finish() of the calls that return None. */
+/* The finish() of calls whose result is None. */
 int call_finish_none(struct call *call, int64_t ret);
 int call_finish_int(struct call *call, int64_t ret);
 

@@ -24,7 +24,7 @@ struct file {
 	bool regular;
 	bool appends;			/* opened for appending, not for reading */
 	bool busy;			/* a call is using the position */
-	unsigned int calls;		/* pending calls, without the close */
+	unsigned int calls;		/* pending calls, except the close */
 	struct call *closing;		/* the close that waits for these calls, or NULL */
 	int64_t position;		/* of the next read or write; -1: the
 					 * kernel keeps the position, or the file
@@ -219,8 +219,8 @@ static PyObject *file_pread(PyObject *self, PyObject *args)
 }
 
 /*
- * Post call, unless it is NULL, with object's data, which is kept until the
- * call ends.
+ * Post call with object's data, which is kept until the call ends. If call is NULL, an
+ * exception was raised already.
  */
 static PyObject *file_post(struct call *call, PyObject *object, int flags)
 {

@@ -162,7 +162,7 @@ struct flexsc_completions {
  * flag the owner may block, so it may execute any entry.
  */
 #define FLEXSC_MAY_SLEEP	0x08	/* may block: have another thread ready first */
-#define FLEXSC_DEFER		0x10	/* not on the owner */
+#define FLEXSC_DEFER		0x10	/* not on the owner's thread */
 #define FLEXSC_IF_READABLE	0x20	/* the owner only if args[0] has POLLIN */
 #define FLEXSC_IF_WRITABLE	0x40	/* the owner only if args[0] has POLLOUT */
 /*

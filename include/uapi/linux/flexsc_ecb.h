@@ -322,11 +322,10 @@ struct flexsc_ecb_watch {
  */
 #define FLEXSC_ECB_KICK		_IO(0xe9, 20)
 /*
- * lseek(fd, groups, FLEXSC_ECB_WAIT_SEEK): sleep until one of the groups is
- * pending, or until "deadline". Held events of the groups are delivered first.
- * 0: check the lists; -EINTR: a signal. The events that end the sleep don't
- * cause a call of the handler. The kernel itself stores "waiting", and clears
- * it at the end.
+ * lseek(fd, groups, FLEXSC_ECB_WAIT_SEEK): sleep until one of the groups is pending, or
+ * until "deadline". Held events of the groups are delivered first. Returns 0: check the
+ * lists; -EINTR: a signal. The events that end the sleep don't cause a call of the
+ * handler. The kernel itself stores "waiting", and clears it at the end.
  */
 #define FLEXSC_ECB_WAIT_SEEK	3	/* SEEK_DATA */
 

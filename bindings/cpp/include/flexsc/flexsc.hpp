@@ -356,14 +356,14 @@ public:
 	}
 
 	/*
-	 * Run function() on a syscall thread, like flexsc_loop_work(). Returns
-	 * what it returns and throws what it throws. If it was cancelled or
-	 * timed out before it started, throws std::system_error with ECANCELED
-	 * or ETIME.
+	 * Run function() on a syscall thread, like flexsc_loop_work(). Returns what the
+	 * function returns, and throws what it throws. If the function was cancelled or
+	 * timed out before it started, throws std::system_error with ECANCELED or
+	 * ETIME.
 	 *
-	 * g++ before 13 destroys the captures of a lambda twice if the lambda
-	 * is written inside a co_await. There, a function that isn't trivial
-	 * needs a name: work(name) copies it, work(std::ref(name)) doesn't.
+	 * g++ before 13 destroys the captures of a lambda twice if the lambda is
+	 * written inside a co_await. There, a function that isn't trivial needs a name:
+	 * work(name) copies it, work(std::ref(name)) doesn't.
 	 */
 #if defined(__GNUC__) && __GNUC__ < 13 && !defined(__clang__)
 	template <class Function> auto work(Function &&function)
@@ -429,8 +429,8 @@ private:
 };
 
 /*
- * Set by any thread, awaited by one coroutine of the loop: co_await event, or
- * wait(). The result is 0. Whatever was written before set() is visible then.
+ * An event that any thread may set. One coroutine of the loop awaits it: co_await
+ * event, or wait(). The result is 0. What was written before set() is visible then.
  */
 class event {
 public:
@@ -453,8 +453,8 @@ public:
 	}
 
 	/*
-	 * End the current wait, or else the next one. Several calls before that
-	 * count as one. Any thread, any signal handler.
+	 * End the current wait; without one, end the next wait at once. Several calls
+	 * before a wait count as one. Any thread, any signal handler.
 	 */
 	void set() noexcept
 	{

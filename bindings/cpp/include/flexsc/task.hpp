@@ -59,9 +59,9 @@ namespace detail
 /* The common part of the promises of all tasks. */
 struct promise_base {
 	std::coroutine_handle<> then;	/* resumed at the end; may be unset */
-	size_t *left = nullptr;		/* for when_all(): unfinished tasks; the
-					 * task that lowers this number to 0
-					 * resumes */
+	size_t *left = nullptr;		/* for when_all(): unfinished tasks; the task
+					 * that lowers this number to 0 resumes
+					 * "then" */
 	std::exception_ptr thrown;
 	bool begun = false;
 

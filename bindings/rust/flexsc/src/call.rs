@@ -103,8 +103,7 @@ impl<K: Kind> Call<K> {
     /// Set a deadline: the call ends with `ETIME` unless it completes within this time
     /// from now.
     ///
-    /// A timer ([`Handle::sleep`](crate::Handle::sleep)) has no deadline; this does
-    /// nothing for it.
+    /// This has no effect on a timer ([`Handle::sleep`](crate::Handle::sleep)).
     pub fn deadline(self, time: Duration) -> Call<K> {
         if let Stage::Posted(ticket) = &self.stage {
             if ticket.deadline(nanoseconds(time).max(1)) == -ENOMEM {

@@ -45,8 +45,8 @@ const GIVEN_AWAY: RawFd = -1;
 
 /// Announce that code outside this crate has closed a descriptor, or changed its
 /// `O_NONBLOCK` flag or its time limits. Call this before [`Handle::syscall`] or a
-/// [`File`] uses that number again: the library then reads its properties anew. It
-/// always does so for a [`File`] that is made of a descriptor.
+/// [`File`] uses that number again: the library then reads the descriptor's properties
+/// anew. It always does so when a [`File`] is made of a descriptor.
 pub fn forget(descriptor: RawFd) {
     // SAFETY: Every number is allowed.
     unsafe { sys::flexsc_fd_forget(descriptor) }
@@ -236,7 +236,7 @@ impl File {
         unsafe { self.call(Done { _file }, number, [argument, 0, 0, 0, 0]) }
     }
 
-    /// `read()`: as many bytes as are available, up to the buffer's room. 0 is the end.
+    /// `read()`: reads the available bytes, up to the buffer's room. 0: the end.
     pub fn read<B: IoBufMut>(&self, buffer: B) -> Call<Read<B>> {
         self.fill(buffer, nr::READ, 0)
     }
@@ -246,8 +246,8 @@ impl File {
         self.fill(buffer, nr::PREAD64, offset)
     }
 
-    /// `write()`: to a blocking pipe or socket all bytes, to a regular file as many as
-    /// fit.
+    /// `write()`: writes all bytes to a blocking pipe or socket, and as many as fit to a
+    /// regular file.
     pub fn write<B: IoBuf>(&self, buffer: B) -> Call<Write<B>> {
         self.take(buffer, nr::WRITE, 0)
     }

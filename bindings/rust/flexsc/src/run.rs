@@ -262,8 +262,8 @@ impl Handle {
         time::sleep(&self.driver, time)
     }
 
-    /// Limit a future's time; it is dropped after that. For a single call
-    /// [`Call::deadline`] is cheaper.
+    /// Limit a future's time: when the time is over, the future is dropped. For a single
+    /// call [`Call::deadline`] is cheaper.
     pub fn timeout<F: Future>(&self, time: Duration, future: F) -> Timeout<F> {
         Timeout::new(self.sleep(time), future)
     }
@@ -298,7 +298,7 @@ impl Handle {
         text(name).unwrap_or_default()
     }
 
-    /// A line that explains why a better engine isn't used, if so.
+    /// A line that explains why a better engine isn't used. None: the best one is used.
     pub fn why(&self) -> Option<String> {
         // SAFETY: The pointer is a loop or null.
         text(unsafe { sys::flexsc_loop_why(self.driver.raw()) })
