@@ -22,7 +22,7 @@ void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
  */
 void flexsc__cancel_all(struct flexsc_loop *loop);
 
-/* Called when the deadline of a call, or of a staged call, has passed: cancel it. */
+/* Called when the deadline of a call, staged or not, has passed: cancel the call. */
 void flexsc__deadline_passed(struct flexsc_loop *loop,
 			     const struct timer *timer);
 

@@ -2,8 +2,8 @@
 //! The slots of a loop's calls. Used by the owner only.
 //!
 //! A slot holds the cb of a call, and room for data that the call's arguments point to.
-//! Its address never changes. It is freed with the [`Driver`], after the loop was
-//! destroyed, so the library may use the cb at any time. A slot is
+//! A slot's address never changes, and the slot is freed with the [`Driver`], after the
+//! loop was destroyed. So the library may use the cb at any time. A slot is
 //!
 //! - *free*: in the list of free slots;
 //! - *pending*: the library uses it. The future holds the call's other resources;

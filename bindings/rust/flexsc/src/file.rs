@@ -331,7 +331,7 @@ impl File {
         statx(&self.fd.driver, fd, vec![0], AT_EMPTY_PATH, file)
     }
 
-    /// Close the file, after its pending calls. It is closed even if this future is
+    /// Close the file, after its pending calls. The file is closed even if this future is
     /// never polled.
     pub async fn close(self) -> io::Result<()> {
         let closing = Rc::new(Closing::default());
