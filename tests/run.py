@@ -738,8 +738,8 @@ def clang(step: Step) -> None:
 
 
 def aarch64(step: Step) -> None:
-    """Cross-build for aarch64, and run the tests that the user-mode emulator can run,
-    and those of the module.
+    """Cross-build for aarch64, and run the tests: those that the user-mode emulator can
+    run, and in guests, those of the module and of flexsc run.
     """
     sysroot = step.fetch("sysroot-arm64")
     if not sysroot:
@@ -774,14 +774,13 @@ endian = 'little'
         test=("--timeout-multiplier=5", "--suite=emulated"),
         env={"FLEXSC_TEST_SLOWER": "5"},
     )
-    guests(
-        step,
-        "suite.py",
+    other = (
         "--machine=aarch64",
         f"--libraries={sysroot}/usr/lib/aarch64-linux-gnu",
         "--libraries=/usr/aarch64-linux-gnu/lib",
-        *CROSS_GUEST,
     )
+    guests(step, "suite.py", *other, *CROSS_GUEST)
+    guests(step, "runs.py", *other)
 
 
 STEPS: dict[str, Callable[[Step], None]] = {

@@ -263,7 +263,7 @@ def test_a_package_that_apt_has_and_cannot_be_unpacked_has_failed(
 SUITES = {
     "all is well": ("print('9 passed, 0 failed, 2 skipped')", 0, (9, 0, 2)),
     "some failed": ("print('9 passed, 3 failed, 1 skipped')", 1, (9, 3, 1)),
-    "nothing to try": ("print('skipped: bases: no qemu')", 3, (0, 0, 1)),
+    "nothing to try": ("print('skipped: flexsc run: no qemu')", 3, (0, 0, 1)),
     "it died": ("print('what is this?')", 1, (0, 1, 0)),
     "it says nothing": ("", 0, (0, 1, 0)),
     "status without a failure": (
