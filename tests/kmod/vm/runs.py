@@ -85,7 +85,7 @@ BASES = {
     "sites": "",
     "locks": "not_lost libc_locks",
     "life": "end_by_system_call locals floating",
-    "process": "without_its_first exec_from",
+    "process": "a_port_is_free exec_from",
     "signals": "ends_a_call computes its_own_signal_stack",
     "faults": "ends_the_process interrupts_no_call",
 }
