@@ -50,6 +50,7 @@ def server(step: int, folder: Path) -> Iterator[tuple[subprocess.Popen[str], int
     script = "".join(blocks("sh")).replace("$PWD/build", str(BUILD))
     for old, new in {
         "scripts/build --install": "set -eu",
+        "sudo apt-get install --yes netcat-openbsd procps": "",
         "-Wall": "-Wall -Wextra -Werror",
         "./server 8080": "exec ./server 0",
     }.items():
