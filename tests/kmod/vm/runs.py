@@ -18,6 +18,7 @@ apt has no source of a package, or QEMU is missing.
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import re
 import subprocess
@@ -148,7 +149,9 @@ def libc_of(machine: str, work: Path) -> Path:
 
 def elsewhere(given: argparse.Namespace) -> list[Plan]:
     programs = given.build / "tests" / "runtime" / "programs"
-    names = sorted(path.name for path in programs.glob(f"{PREFIX}*") if path.is_file())
+    # A folder that was built in before has programs of earlier builds, too.
+    targets = json.loads((given.build / "meson-info/intro-targets.json").read_text())
+    names = sorted(t["name"] for t in targets if t["name"].startswith(PREFIX))
     names = [name.removeprefix(PREFIX) for name in names]
     names = [name for name in names if name in (given.program or names)]
     folders = [libc_of(given.machine, given.work), programs, *given.libraries]
