@@ -138,6 +138,32 @@ static int loop_close(struct loop *loop)
 	return 0;
 }
 
+/*
+ * If the loop belongs to another thread, it stays in that thread's list: keep the
+ * reference. The thread closes the loop before it makes another one.
+ */
+static void loop_abandon(struct reader *reader)
+{
+	if (!reader->loop->flexsc)
+		return;
+	reader->loop->abandoned = true;
+	reader->loop = NULL;
+}
+
+static void loop_close_abandoned(void)
+{
+	struct loop *loop = open_loops, *next;
+
+	for (; loop; loop = next) {
+		next = loop->next;
+		if (!loop->abandoned)
+			continue;
+		if (loop_close(loop))
+			PyErr_WriteUnraisable((PyObject *)loop);
+		Py_DECREF(loop);
+	}
+}
+
 static void reader_dealloc(PyObject *self)
 {
 	struct reader *reader = (struct reader *)self;
@@ -145,8 +171,10 @@ static void reader_dealloc(PyObject *self)
 
 	PyObject_GC_UnTrack(self);
 	PyErr_Fetch(&type, &value, &trace);
-	if (reader->loop && loop_close(reader->loop))
+	if (reader->loop && loop_close(reader->loop)) {
 		PyErr_WriteUnraisable((PyObject *)reader->loop);
+		loop_abandon(reader);
+	}
 	PyErr_Restore(type, value, trace);
 	Py_CLEAR(reader->loop);
 	PyObject_GC_Del(self);
@@ -226,9 +254,11 @@ static struct loop *loop_new(PyObject *outer, const char *engine,
 			     unsigned int max_threads)
 {
 	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
-	struct loop *loop = PyObject_GC_New(struct loop, &loop_type);
+	struct loop *loop;
 	int err;
 
+	loop_close_abandoned();
+	loop = PyObject_GC_New(struct loop, &loop_type);
 	if (!loop)
 		return NULL;
 	memset((char *)loop + sizeof(PyObject), 0,

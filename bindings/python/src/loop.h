@@ -9,7 +9,9 @@
  *
  * The outer loop holds the only reference to the reader. So closing the outer
  * loop destroys the reader, which closes the loop. Pending calls are cancelled,
- * and the kernel has released all buffers when that returns.
+ * and the kernel has released all buffers when that returns. If another thread
+ * collects an outer loop that wasn't closed, it can't close the loop; the loop's
+ * thread does so before it makes the next one.
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -32,6 +34,7 @@ struct loop {
 	Py_ssize_t pending;
 	unsigned long thread;
 	pid_t pid;
+	bool abandoned;			/* another thread destroyed its reader */
 	bool due;			/* a turn is scheduled */
 	bool posted;			/* calls were posted since the last harvest */
 };

@@ -96,6 +96,39 @@ def test_an_event_loop_is_collected(run: Run) -> None:
     assert outer() is None
 
 
+# A thread leaves its event loop unclosed, and another thread collects that event loop.
+COLLECTED = """
+import asyncio, flexsc, gc, threading
+left, collected = threading.Event(), threading.Event()
+
+async def stat():
+    await flexsc.stat("/")
+
+def owner():
+    outer = asyncio.new_event_loop()
+    outer.run_until_complete(stat())
+    del outer
+    left.set()
+    collected.wait()
+    for _ in range(3):
+        asyncio.run(stat())
+
+gc.disable()
+thread = threading.Thread(target=owner)
+thread.start()
+left.wait()
+gc.collect()
+collected.set()
+thread.join()
+"""
+
+
+def test_another_thread_collects_an_event_loop() -> None:
+    done = python(COLLECTED)
+    assert done.returncode == 0, done.stderr
+    assert "RuntimeError: the flexsc.Loop belongs to another thread" in done.stderr
+
+
 def test_shutting_down_cancels(run: Run, waits: None, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
