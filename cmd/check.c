@@ -59,8 +59,8 @@ static int check_events(const char *backend)
 }
 
 /*
- * flexsc run depends on libc, on limits and on filters, so test it: run this
- * command under it, which then makes a thread.
+ * Whether flexsc run works depends on libc, on limits and on filters. So test
+ * it: run this command under flexsc run, and let it make a thread.
  */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 

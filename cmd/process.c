@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* a larger file in /proc/PID/fd has no counters */
+/* a larger file in /proc/PID/fd isn't read: it can't contain counters */
 #define PAGE_MAX	(16 << 20)
 
 static void read_loop(int fd, struct process *process)

@@ -56,7 +56,10 @@ struct settings {
 /* A process at the time of an update. */
 struct row {
 	pid_t pid;
-	/* start of the runtime; another process with the same id has another one */
+	/*
+	 * when the runtime started: distinguishes processes that had the same
+	 * id
+	 */
 	uint64_t begin;
 	uint64_t time;
 	char program[16];

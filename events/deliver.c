@@ -126,8 +126,8 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 		return -EINVAL;
 	critical_enter(ecb);
 	/*
-	 * Save these words. They are nonzero if the handler of an outer wait has
-	 * called this function.
+	 * Save "waiting" and "deadline", which are nonzero if the handler of an outer
+	 * wait has called this function.
 	 */
 	waiting = ecb->control->waiting;
 	deadline = ecb->control->deadline;

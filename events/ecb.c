@@ -39,9 +39,9 @@ static struct flexsc_ecb *all;
 /* fork(): a forked child's copies of ECBs belong to the parent's threads. */
 
 /*
- * Before a fork: give slots to connections that the kernel has accepted, so
- * that the child can close its copies of them. Skipped inside a critical
- * section: the section may be one of the library's own, with state that is half
+ * Before a fork: collect completions, so that each accepted connection has a slot. By the
+ * slots the child finds and closes its copies of the connections. Skipped inside a
+ * critical section: the section may be one of the library's own, with state that is half
  * updated.
  */
 static void ecb_fork_collect(struct flexsc_ecb *ecb)

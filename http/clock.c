@@ -27,7 +27,7 @@ static bool leap(int64_t year)
 	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
-/* Days from 1 January 1970 to 1 January of a year after 0. */
+/* Days from 1 January 1970 to 1 January of a year that is at least 1. */
 static int64_t days_before(int64_t year)
 {
 	int64_t y = year - 1;

@@ -26,13 +26,16 @@ struct clock {
 /* Update the texts if the second has changed. */
 void clock_update(struct clock *clock);
 
-/* CLOCK_MONOTONIC in nanoseconds, a few milliseconds coarse, and cheap. */
+/* CLOCK_MONOTONIC in nanoseconds. Cheap, but up to a few milliseconds late. */
 uint64_t clock_ticks(void);
 
 /* Write CLOCK_DATE_LEN characters; returns their end. */
 char *clock_date(char *p, time_t time);
 
-/* Parse the three forms of RFC 9110. */
+/*
+ * Parse a date in any of the three forms of RFC 9110. False: it has none of
+ * them.
+ */
 bool clock_parse(const char *text, size_t length, time_t *time);
 
 #endif /* HTTP_CLOCK_H */

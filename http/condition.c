@@ -188,9 +188,10 @@ int condition_check(const struct request *r, const char *head,
 }
 
 /*
- * Is the client's part from the file's current contents? A date proves that
- * only once the second that it names is over: until then the file may change
- * again and keep its date (RFC 9110, section 8.8.2.2).
+ * For If-Range: is the part that the client already has from the file's current
+ * contents? A date proves that only once the second that it names is over:
+ * until then the file may change again and keep its date (RFC 9110, section
+ * 8.8.2.2).
  */
 static bool range_applies(const struct request *r, const char *head,
 			  const struct file *file, const struct clock *clock)

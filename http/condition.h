@@ -27,8 +27,8 @@ struct range {
 };
 
 /*
- * Parse the value of a Range header. RANGE_NONE for anything but one range of
- * bytes. Several ranges are RANGE_NONE, too: the answer is the whole file.
+ * Parse the value of a Range header. RANGE_NONE: the header isn't a single
+ * range of bytes, and the answer is the whole file.
  */
 struct range range_parse(const char *value, size_t length);
 

@@ -5,7 +5,7 @@
 
 struct request;
 
-/* A larger one is preferred. */
+/* The server prefers an accepted encoding with a larger number. */
 enum encoding {
 	ENCODING_NONE,
 	ENCODING_GZIP,

@@ -60,7 +60,10 @@ int response_status_of(int error);
 /* Bytes needed by response_location() for a path of that length. */
 #define RESPONSE_LOCATION_MAX(length)	(RESPONSE_QUERY_MAX + 3 * (length) + 2)
 
-/* Write the location for a folder's name without its slash; returns the end. */
+/*
+ * Write the location to which a request for a folder without a "/" at the end
+ * is redirected: the path with the "/", and the query. Returns the end.
+ */
 char *response_location(char *p, const struct path *path);
 
 /* A complete, constant 503 response, for when no memory is left. */

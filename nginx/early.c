@@ -111,10 +111,10 @@ static const ngx_http_addr_conf_t *conf_of(const ngx_listening_t *ls,
 }
 
 /*
- * HTTP/2 without TLS sends its settings at once, before the client sends
- * anything.
+ * Does a server at this socket send before the client sends anything? With
+ * HTTP/2 without TLS it sends its settings at once.
  */
-static bool answers_nothing(const ngx_listening_t *ls)
+static bool sends_first(const ngx_listening_t *ls)
 {
 	const ngx_http_port_t *port = ls->servers;
 
@@ -133,6 +133,6 @@ void early_init(ngx_cycle_t *cycle)
 	for (ngx_uint_t i = 0; i < cycle->listening.nelts; i++)
 		if (ls[i].type == SOCK_STREAM &&
 		    ls[i].handler == ngx_http_init_connection &&
-		    !answers_nothing(&ls[i]))
+		    !sends_first(&ls[i]))
 			ls[i].handler = init_connection;
 }

@@ -23,7 +23,7 @@
 
 #include <sys/socket.h>
 
-#define PIECES	8	/* most buffers; nginx sends answers with more itself */
+#define PIECES	8	/* nginx itself sends answers with more buffers */
 #define MOST	(128 * 1024)
 
 enum state { FREE, POSTED, SENT, LEFT };
@@ -163,8 +163,8 @@ static ngx_int_t forget(ngx_connection_t *c, ngx_uint_t flags)
 static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
 {
 	/*
-	 * Declare the non-blocking socket as blocking, so that io_uring may
-	 * send. MSG_DONTWAIT keeps the call from waiting.
+	 * Declare the socket to the library as blocking, although it isn't, so
+	 * that io_uring may send. MSG_DONTWAIT keeps the call from waiting.
 	 */
 	flexsc_fd_hint(c->fd, FLEXSC_FD_STREAM | FLEXSC_FD_BLOCKING);
 	a->cb = (struct flexsc_cb){ .callback = on_sent, .arg = a };

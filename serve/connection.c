@@ -316,9 +316,9 @@ static void finish(struct connection *c)
 	if (c->state == CONNECTION_LINGERING && !connection_pending(c, OP_RECEIVE))
 		linger(c);
 	/*
-	 * c lingers from now on, but still takes a place. If that was the last
-	 * place, the worker may need one before it can accept a client: close a
-	 * lingering connection.
+	 * While c lingers, it still takes a place. If that is the last place,
+	 * close the connection that has lingered for the longest time: the
+	 * worker may need the place to accept a client.
 	 */
 	if (!clients_have_room(c->clients, 0))
 		clients_make_room(c->clients);

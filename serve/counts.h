@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a worker has done. Only its thread counts, and any thread may read. Each
- * counter is consistent by itself, so relaxed accesses suffice.
+ * A worker's counters. Only the worker's thread changes them, and any thread may
+ * read them. Each one is consistent by itself, so relaxed accesses suffice.
  */
 #ifndef SERVE_COUNTS_H
 #define SERVE_COUNTS_H

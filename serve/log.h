@@ -91,7 +91,7 @@ static inline bool log_has_name(const struct log_file *file)
 void log_reopen(struct log *log);
 
 /*
- * Post the write of the collected lines, which takes at most a second. Post
+ * Post the write of the collected lines, with a deadline of one second. Post
  * nothing else after this, so that the loop ends.
  */
 void log_close(struct log *log);

@@ -44,7 +44,7 @@ struct team_member {
 	int socket;
 	int core;		/* the processor; -1: any */
 	int rc;
-	sem_t ready;	/* posted by the member once it runs, or has failed */
+	sem_t ready;	/* posted once the worker runs, or has failed */
 	sem_t leave;	/* posted to the member once no other thread will
 			 * access its worker */
 };
@@ -91,8 +91,8 @@ static void *run_member(void *arg)
 	if (m->rc == 0) {
 		m->rc = worker_run(&m->worker);
 		/*
-		 * A member failed: stop all workers. Otherwise clients would
-		 * wait at the failed worker's socket for ever.
+		 * This worker failed: stop all workers. Otherwise clients would
+		 * wait at its socket for ever.
 		 */
 		if (m->rc)
 			kill(getpid(), SIGTERM);
@@ -149,8 +149,8 @@ static bool open_sockets(struct team_member *team, const struct settings *s)
 }
 
 /*
- * Start all members but the first; returns the number of members that exist
- * then.
+ * Start the threads of all workers but the first. Returns the number of workers
+ * that exist then, the first one included.
  */
 static unsigned int start_others(struct team_member *team,
 				 const struct settings *s)
@@ -214,7 +214,7 @@ static void announce(const struct team_member *team, const struct settings *s,
 	systemd_notify("READY=1");
 }
 
-/* Run all members; returns 0 or the first error. */
+/* Run all workers; returns 0 or the first error. */
 static int run_team(struct team_member *team, const struct settings *s,
 		    int metrics_fd)
 {

@@ -296,7 +296,7 @@ static int kecb_open(struct flexsc_ecb *ecb)
 	int err;
 
 	/*
-	 * Refuse batches: they would mean withholding the owner's events while it
+	 * Refuse batches: the module would have to withhold events while the owner
 	 * computes.
 	 */
 	if (ecb->flags & FLEXSC_ECB_BATCHED) {

@@ -27,7 +27,7 @@
 
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U
-/* how often in a row a poll may end, unless the queue was full */
+/* a poll has failed if it ended so often in a row, each time without a full queue */
 #define ENDS_MAX	8
 #define AGAIN		100000000U	/* ns until a full listening socket is
 					 * retried */
@@ -52,7 +52,7 @@ static bool evring_pollable(int fd)
 	return pollable;
 }
 
-/* Report by a last event that the poll has ended permanently. */
+/* Deliver a last event, which reports that the poll has ended permanently. */
 static void evring_poll_failed(struct flexsc_ecb *ecb, uint32_t index, int err)
 {
 	struct source *source = &ecb->sources[index];
@@ -122,8 +122,9 @@ static struct io_uring_cqe *evring_peek(struct evring *evring)
 	struct io_uring_cqe *cqe;
 
 	/*
-	 * When the queue is empty, the kernel moves overflowed completions to it.
-	 * Then a full queue is the only trace of the overflow.
+	 * The kernel moves overflowed completions to the queue when it is empty, and
+	 * clears the overflow flag. Then only a full queue shows that completions had
+	 * overflowed.
 	 */
 	evring->crowded |=
 		io_uring_cq_has_overflow(&evring->ring) ||
@@ -162,8 +163,8 @@ static void evring_settle(struct flexsc_ecb *ecb)
 
 		any = evring_reap(ecb);
 		/*
-		 * The kernel has no room for completions, and none could be
-		 * taken to make room. So this won't change.
+		 * The kernel has no room for completions, and none could be taken to make
+		 * room. So every later submission would fail, too.
 		 */
 		if (err == -EBUSY && !any)
 			evring->failed = err;
@@ -327,7 +328,10 @@ static struct __kernel_timespec evring_left(uint64_t now, uint64_t until)
 	};
 }
 
-/* Keep a read of the bell pending: a thread that writes to it then ends the wait. */
+/*
+ * Keep a read of the eventfd "bell" pending: a thread that writes to it then ends the
+ * wait.
+ */
 static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;

@@ -50,7 +50,10 @@ struct evring {
 				 * queue */
 };
 
-/* Listening sockets, one struct acceptor each. Owner only, in a critical section. */
+/*
+ * Listening sockets, one struct acceptor each. A socket is FULL if its last attempt to
+ * accept found no free slot or descriptor. Owner only, in a critical section.
+ */
 
 /* Start to accept from the slot's listening socket. 0 or -errno. */
 int flexsc__evring_listen(struct flexsc_ecb *ecb, uint32_t index,

@@ -52,9 +52,9 @@ struct backend {
 	/* Do S3 for these groups. Any thread, any signal handler. */
 	void (*kick)(struct flexsc_ecb *ecb, uint32_t groups);
 	/*
-	 * Called when a notification has arrived in a critical section: stop
-	 * further ones, because the end of the section collects. NULL: SIGURG is
-	 * sent only for events that are already on a list, and isn't blocked.
+	 * Called when a notification has arrived in a critical section: stop further
+	 * notifications until the end of the section, which collects the events. NULL:
+	 * SIGURG is sent only for events that are already on a list, and isn't blocked.
 	 */
 	void (*hush)(struct flexsc_ecb *ecb);
 	/*

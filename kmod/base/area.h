@@ -12,8 +12,8 @@ struct area {
 	struct page **pages;
 	unsigned long page_count;
 	/*
-	 * The charged user's credentials: these keep the user, because not all
-	 * kernels export free_uid().
+	 * The charged user's credentials. They hold the reference to the user,
+	 * because not all kernels export free_uid() to drop one.
 	 */
 	const struct cred *owner;
 };

@@ -150,8 +150,9 @@ static inline bool task_shadowed(void)
  * Clear the branch history before an indirect call whose target user mode
  * chooses (Branch History Injection). The kernel clears it on each entry from
  * user mode, but here a single entry executes a whole batch of calls. On
- * processors that clear it themselves or aren't affected, this does nothing.
- * Newer kernels export the function to KVM only.
+ * processors that clear it themselves or aren't affected, this does nothing. It
+ * does nothing on kernels from 6.13 on, either: they export the clearing
+ * function to KVM only.
  */
 static __always_inline void history_clear(void)
 {
@@ -163,7 +164,7 @@ static __always_inline void history_clear(void)
 #endif
 }
 
-/* Store the arguments where the kernel's entry code would. */
+/* Store the call's number and arguments as the kernel's entry code would. */
 static inline void regs_load(struct pt_regs *regs,
 			     const struct flexsc_entry *entry, unsigned int nr)
 {
@@ -188,7 +189,7 @@ static inline void regs_load(struct pt_regs *regs,
 #endif
 }
 
-/* Returns the second argument, from where regs_load() stored it. */
+/* Returns the call's second argument, which regs_load() stored. */
 static inline unsigned long regs_second(const struct pt_regs *regs)
 {
 #if defined(CONFIG_X86_64)

@@ -129,7 +129,7 @@ struct permit {
 struct registration {
 	/* Constant once registered. */
 	struct mm_struct *mm;	/* holds mm_count; only compared, never dereferenced */
-	/* not a counted reference: each thread in an ioctl holds one */
+	/* the device's file; not counted: each thread in an ioctl has a reference */
 	struct file *file;
 	struct area area;
 	struct flexsc_shared *shared;

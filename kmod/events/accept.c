@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Auto-accept (SEND, section 3.6.1): the kernel accepts connections when it
- * delivers them. The owner does so on its way to user mode or while it waits.
- * It uses the kernel's own accept4(), so the owner's own credentials apply.
- * Each connection gets a watch.
+ * Auto-accept (SEND, section 3.6.1): connections are accepted when they are
+ * delivered. The owner, in the kernel, accepts them on its way to user mode or
+ * while it waits, by the kernel's own accept4(). So the owner's own credentials
+ * apply. Each connection gets a watch.
  *
  * An ACCEPTING WATCH, the watch of a listening socket, is on one list at most.
  * In the code it is called "listener":
@@ -199,7 +199,10 @@ static void listener_report(struct watch *listener, u32 kind, long error)
 	watch_deliver_claimed(listener, 0, kind);
 }
 
-/* Report the error once, until a slot or a descriptor is free again. */
+/*
+ * Report the error once. A further error is reported only after a connection
+ * was accepted, or none was pending.
+ */
 static void listener_overflow(struct watch *listener, long error, u32 frees)
 {
 	if (!listener->overflowed) {
@@ -330,8 +333,9 @@ void accept_run(struct ecb *ecb)
 		}
 		clear_bit(WATCH_ACCEPTS, &listener->lists);
 		/*
-		 * A full barrier: if a callback found the bit still set, its
-		 * connection is accepted now.
+		 * A full barrier. A callback that found the bit still set
+		 * hasn't queued the watch again, so accept_turn() must see the
+		 * callback's connection.
 		 */
 		smp_mb__after_atomic();
 		accept_turn(listener);

@@ -80,8 +80,8 @@ static bool hook_is_closed(const struct watch *watch, const struct file *file,
 			   const void *files)
 {
 	/*
-	 * If the table isn't the current task's, its last task has dropped it,
-	 * and all of its descriptors are being closed.
+	 * A table other than the current task's was dropped by its last task,
+	 * so all of its descriptors are being closed.
 	 */
 	if (current->files != files)
 		return true;

@@ -15,7 +15,10 @@ void ecb_get(struct ecb *ecb)
 	refcount_inc(&ecb->refs);
 }
 
-/* Queue the attendance, which gets the caller's reference. Any context. */
+/*
+ * Queue the attendance (ecb.h), and give it the caller's reference. Any
+ * context.
+ */
 void ecb_attend_later(struct ecb *ecb)
 {
 	/*

@@ -107,7 +107,7 @@ struct ecb {
 	struct callback_head work;
 	struct work_struct attendance;
 	bool waits;			/* written by the owner, in ecb_wait() */
-	bool retry;			/* watches on "starved" may accept again */
+	bool retry;			/* return "starved" to "accepts" */
 	struct llist_head held;		/* watches that hold events */
 	/* Accepting watches whose connections are to be accepted. */
 	struct llist_head accepts;

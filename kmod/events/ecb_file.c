@@ -65,8 +65,9 @@ static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 		/* A full barrier: U3. */
 		set_current_state(TASK_INTERRUPTIBLE);
 		/*
-		 * The owner has to leave the kernel: the flag makes signal_pending()
-		 * true, and the wait restarts.
+		 * Other task work runs only on the way to user mode. The flag
+		 * makes signal_pending() true, so the owner goes there, and the
+		 * wait restarts.
 		 */
 		if (slept && ecb_has_other_work(ecb))
 			set_thread_flag(TIF_NOTIFY_SIGNAL);

@@ -40,8 +40,8 @@ static noinline int watch_queue_freed(wait_queue_entry_t *entry)
 	watch_happened(entry->private, POLLHUP | FLEXSC_EVENT_CHECK);
 	list_del_init(&entry->entry);
 	/*
-	 * The last use of the watch, which poller_leave() may free after this
-	 * store. Pairs with poller_leave().
+	 * The last use of the watch: as soon as poller_leave() reads NULL, the
+	 * poller may be freed. Pairs with poller_leave().
 	 */
 	smp_store_release(&poller->head, NULL);
 	return 1;

@@ -49,8 +49,8 @@ static const char *const watch_watchers[] = {
 };
 
 /*
- * The addresses of these file operations. The extra element is for an empty
- * list, because an array may not be empty.
+ * The addresses of the structures in watch_watchers. The extra element keeps
+ * the array from being empty, which C forbids.
  */
 static const void *watch_watcher_ops[ARRAY_SIZE(watch_watchers) + 1]
 	__ro_after_init;

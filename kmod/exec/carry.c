@@ -173,9 +173,9 @@ static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 }
 
 /*
- * Handle an entry that the waiter must not execute, because it is traced.
- * FLEXSC_IOC_WAIT can't bounce an entry, so the entry goes to a syscall thread,
- * or back to user mode if there is no syscall thread.
+ * Handle an entry that the waiter must not execute, because the waiter is
+ * traced. FLEXSC_IOC_WAIT can't bounce an entry, so the entry goes to a syscall
+ * thread, or back to user mode if there is no syscall thread.
  */
 static void carry_defer_traced(struct thread *thread, u32 index)
 {
@@ -274,10 +274,10 @@ void carry_on(struct registration *reg, struct thread *thread,
 		return;
 	WRITE_ONCE(companion->task, NULL);
 	/*
-	 * Relaxed: a reader that finds TAKEN_NOT doesn't read "task". The
-	 * stores of the next carrier come after both, because this life of the
-	 * entry ends with a release (entry_finish()) or a full barrier
-	 * (entry_leave()).
+	 * Relaxed: a reader that finds TAKEN_NOT doesn't read "task". A later
+	 * carrier's stores to the two fields come after these stores, because a
+	 * release (entry_finish()) or a full barrier (entry_leave()) is in
+	 * between.
 	 */
 	WRITE_ONCE(companion->taken, TAKEN_NOT);
 	if (taken == TAKEN_BOUNCED)

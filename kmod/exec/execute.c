@@ -80,7 +80,7 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 	__poll_t mask;
 
 	if (!file)
-		return true;	/* the call fails at once */
+		return true;	/* no such descriptor: the call fails at once */
 	/*
 	 * From here on, if a driver sleeps, block_sched_out() releases the
 	 * permit.
@@ -90,10 +90,10 @@ static bool entry_poll(struct thread *thread, const struct flexsc_entry *entry,
 	WRITE_ONCE(thread->polls, FLEXSC_NO_ENTRY);
 	fput(file);
 	/*
-	 * The waiter has slept in vfs_poll(). There was no call to interrupt,
-	 * so waiter_recall() had no effect. block_sched_out() would repeat the
-	 * recall only for a thread with a permit. So the waiter must not sleep
-	 * in the entry as well.
+	 * If the waiter has slept in vfs_poll(), it may have missed a recall:
+	 * waiter_recall() had no call to interrupt, and block_sched_out()
+	 * repeats a recall only for a thread with a permit. So the waiter must
+	 * not sleep in the entry's call as well.
 	 */
 	if (thread->is_waiter && !thread->permit)
 		return false;
@@ -246,7 +246,8 @@ static noinline void entry_consider(struct thread *thread,
 	}
 	/*
 	 * If the thread lost its permit in vfs_poll(), cancel_entry() can't
-	 * find it by its permit. Store it where cancel_entry() looks next.
+	 * find the thread by a permit. So store the thread where cancel_entry()
+	 * looks next.
 	 */
 	if (!thread->permit)
 		WRITE_ONCE(thread->reg->companions[index].thread, thread);

@@ -74,7 +74,10 @@ bool cancel_kick(struct thread *thread, u64 executes)
 		/* A record has a task while its thread executes an entry. */
 		WARN_ON_ONCE(!thread->task);
 		cancel_interrupt(thread->task);
-		/* Releases the use of the task; pairs with cancel_await(). */
+		/*
+		 * A release: the task isn't used after it. Pairs with
+		 * cancel_await().
+		 */
 		atomic64_set_release(&thread->executes,
 				     EXECUTES_KICKED | index);
 	}

@@ -35,12 +35,12 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	    (!executes && READ_ONCE(thread->polls) == FLEXSC_NO_ENTRY) ||
 	    !task_sleeps(current))
 		return;
-	/*
-	 * If this fails, the thread publishes its completions when it runs
-	 * again.
-	 */
+	/* If publishing fails here, the thread does it when it runs again. */
 	publish_now(thread);
-	/* Store before the permit is released: pairs with cancel_find(). */
+	/*
+	 * Store the thread before its permit is released: pairs with
+	 * cancel_find().
+	 */
 	if (executes)
 		WRITE_ONCE(thread->reg->companions[(u32)executes].thread,
 			   thread);
@@ -49,8 +49,8 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	atomic64_inc(&permit->counts[PERMIT_BLOCKED]);
 	WRITE_ONCE(thread->blocked, true);
 	/*
-	 * Pairs with the owner's kick, together with the barrier of
-	 * block_permit_freed().
+	 * The full barrier in block_permit_freed() follows this store, and
+	 * pairs with the owner's barrier between tail and needs_kick.
 	 */
 	WRITE_ONCE(thread->reg->shared->needs_kick, 1);
 	/* Pairs with the cmpxchg() of permit_take(). */
