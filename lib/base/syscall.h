@@ -12,8 +12,8 @@
 #if defined(__clang_analyzer__)
 
 /*
- * clang's analyzer doesn't see which memory the assembly writes, but assumes that an
- * unknown function writes any.
+ * clang's analyzer doesn't see that the assembly writes memory, but assumes that an
+ * unknown function may write to any memory.
  */
 long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
 		 uint64_t a4, uint64_t a5);
@@ -39,8 +39,9 @@ static inline long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2,
 #elif defined(__aarch64__)
 
 /*
- * The result replaces the first argument. x7 keeps it, so that a signal's handler can
- * make the call again: runtime/arch/aarch64/frame.h reads these two instructions.
+ * The kernel overwrites the first argument, in x0, with the result. A copy of the
+ * argument stays in x7, so that a signal's handler can make the call again:
+ * runtime/arch/aarch64/frame.h recognises the two instructions "mov" and "svc".
  */
 static inline long raw_syscall(long nr, uint64_t a0, uint64_t a1, uint64_t a2,
 			       uint64_t a3, uint64_t a4, uint64_t a5)

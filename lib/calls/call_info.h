@@ -240,8 +240,8 @@ struct call_variant {
 };
 
 /*
- * The number of rows that arrays indexed by call number have. All calls have lower
- * numbers, with room for new ones.
+ * The size of arrays that are indexed by call number: more than the highest number, so
+ * that there is room for new calls.
  */
 #define CALLS_ROOM	512U
 

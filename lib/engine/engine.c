@@ -62,8 +62,8 @@ static int open_engine(struct flexsc_loop *loop, const struct engine *engine)
 }
 
 /*
- * Open the first engine that works. On return, loop->why gives the reason why the best
- * engine failed, because that is the one the user may want to repair.
+ * Open the first engine that works. If the best engine has failed, loop->why gives the
+ * reason, even if another engine works: the user may want to remove the cause.
  */
 static int open_best(struct flexsc_loop *loop)
 {

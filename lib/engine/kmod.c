@@ -88,8 +88,8 @@ static int kmod_kick(struct kmod *kmod)
 
 /*
  * The submission ring is full, because entries that were cancelled and posted again are
- * in it twice: kick the module until there is room. Fails if a filter that was
- * installed later forbids the kick.
+ * in it twice: kick the module until there is room. Fails if the program has installed
+ * a filter that forbids the kick.
  */
 static COLD int kmod_make_room(struct kmod *kmod)
 {
@@ -411,10 +411,7 @@ static int kmod_attach(struct flexsc_loop *loop, int fd)
 	return 0;
 }
 
-/*
- * Does the module have entries that it hasn't completed? The eventfd doesn't report
- * their completion.
- */
+/* Does the module have incomplete entries? The eventfd won't report their completion. */
 static bool kmod_is_silent(const struct flexsc_loop *loop)
 {
 	const struct kmod *kmod = kmod_of(loop);
@@ -491,9 +488,9 @@ static int kmod_open(struct flexsc_loop *loop)
 		flexsc__private_fd_close(kmod->fd);
 	free(kmod);
 	/*
-	 * If the loop has its own entries again, flexsc__kmod_why() may change the
-	 * error to -EOPNOTSUPP, and the loop tries another engine. Without entries no
-	 * engine can work, so return the original error.
+	 * If the loop's own entries were restored, another engine can be tried, so
+	 * flexsc__kmod_why() may change the error to -EOPNOTSUPP. If memory was too
+	 * short to restore them, no engine can work: return the original error.
 	 */
 	return loop->entries.count ?
 		       flexsc__kmod_why(err, loop->why, sizeof(loop->why)) :
@@ -518,7 +515,7 @@ static void kmod_forked(struct flexsc_loop *loop)
 	flexsc__private_fd_close(kmod->fd);
 	flexsc__kmod_threads_forked(kmod);
 	free(kmod);
-	/* The mapping has MADV_DONTFORK, so it doesn't exist in the child. */
+	/* The child has no mapping to unmap, because of MADV_DONTFORK. */
 	loop->entries = (struct arena){ 0 };
 }
 

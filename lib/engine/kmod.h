@@ -40,7 +40,7 @@ struct bouncing {
 	bool always;		/* "spares" is permanent: kmod_attach() */
 	uint32_t seen;		/* flexsc_shared.bounced at the last check */
 	uint32_t row;		/* consecutive entries that bounced */
-	uint32_t done;		/* entries that completed since the row began */
+	uint32_t done;		/* entries that completed while "row" was counted */
 	uint32_t spared;	/* calls made by the pool since "spares" was set */
 	uint64_t since;
 };

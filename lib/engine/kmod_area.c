@@ -5,7 +5,7 @@
 
 #include "kmod.h"
 
-/* Number of pages for these entries: a power of two. */
+/* The number of pages for at most this many entries: a power of two, at least 1. */
 static uint32_t pages_for(uint32_t entries)
 {
 	uint32_t pages = 1;

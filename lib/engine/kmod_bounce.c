@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries that bounce. If a tracer, auditing, a tracepoint, or a filter installed later
- * watches a thread's system calls, the kernel module makes the thread execute each call
- * in user mode. This costs an additional mode switch per call, and a switch of threads
- * if the call is posted alone. A tracer or filter sees a pool's calls, too, but the pool
- * costs less. So the loop spares the kernel, that is, gives calls to the pool:
+ * Entries that bounce. A tracer, auditing, a tracepoint, or a filter that was installed
+ * after the loop's creation may watch a thread's system calls. In this case the kernel
+ * module makes the thread execute each call in user mode. This costs an additional mode
+ * switch per call, and a switch of threads if the call is posted alone. A tracer or
+ * filter sees a pool's calls, too, but the pool costs less. So it replaces the module:
  *
- *	serves -> spares	BOUNCED_MOST entries in a row have bounced, or
- *				the owner was watched when it registered
- *	spares -> serves	after SPARED_MOST calls, or after TRY_NS: a trial
- *	serves -> spares	in a trial, after a single bounce
+ *	module -> pool	BOUNCED_MOST entries in a row have bounced, or the owner
+ *			was watched when it registered
+ *	pool -> module	after SPARED_MOST calls, or after TRY_NS: a trial
+ *	module -> pool	in a trial, after a single bounce
  *
- * While the loop spares the kernel, loop->why gives the reason. Owner only.
+ * While the pool makes the calls ("spares" is set), loop->why gives the reason. Owner
+ * only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,8 +107,7 @@ void flexsc__kmod_spare_first(struct flexsc_loop *loop)
 
 /*
  * The module counts a bounce before the entry completes. So if more entries have
- * completed than bounced, at least one entry didn't bounce, which ends the row of
- * bounces.
+ * completed than bounced, at least one entry didn't bounce, and counting starts again.
  */
 void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n)
 {

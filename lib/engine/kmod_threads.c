@@ -169,7 +169,7 @@ static void *serve(void *arg)
 		server_shut_out(server, serve.index);
 	else if (result == FLEXSC_SERVE_END)
 		/*
-		 * Publishes that the ioctl has returned; pairs with
+		 * Publishes what the ioctl has done; pairs with
 		 * kmod_take_deserted().
 		 */
 		__atomic_store_n(&kmod->deserted, true, __ATOMIC_RELEASE);

@@ -13,10 +13,10 @@
  * request; the owner acquires the head before it fills the request again.
  *
  * W1: the owner sets "handed", then reads the guards of the requests. W2: a thread that
- * closes a descriptor gives the guard a duplicate, then reads "handed", and waits until
- * the kernel has consumed the requests before that index. The accesses of both threads
- * are sequentially consistent. So either a request names the duplicate, or the kernel
- * has looked the number up before the descriptor is closed.
+ * closes a descriptor gives the guard a duplicate, then reads the index "handed", and
+ * waits until the kernel has consumed all requests before this index. The accesses of
+ * both threads are sequentially consistent. So either the owner puts the duplicate into
+ * a request, or the kernel has looked up the descriptor before it is closed.
  */
 #ifndef FLEXSC_ENGINE_RING_H
 #define FLEXSC_ENGINE_RING_H

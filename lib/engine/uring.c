@@ -165,8 +165,8 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 
 	flexsc__uring_route(loop);
 	/*
-	 * Don't sleep if results are available, because routing has entered the kernel,
-	 * or if calls have bytes left to transfer.
+	 * Routing may have entered the kernel, which then has stored results. If there
+	 * are results, or calls with bytes left to transfer, don't sleep.
 	 */
 	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;
@@ -261,8 +261,8 @@ static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
 	if (ring_overflows(&uring->ring))
 		return REACH_EXECUTED;
 	/*
-	 * With IORING_SETUP_DEFER_TASKRUN, the kernel executes an armed request
-	 * only when the owner enters.
+	 * With IORING_SETUP_DEFER_TASKRUN, the kernel executes pending requests only
+	 * when the owner enters the kernel.
 	 */
 	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN ?
 		       REACH_ARMED :
@@ -370,7 +370,7 @@ static int uring_open(struct flexsc_loop *loop)
 		return loop->why[0] ? err : uring_explain(loop, err);
 	}
 	loop->engine_data = uring;
-	/* Kernels with this feature (Linux 6.12 or later) don't need FD_OLD_WORKER. */
+	/* IORING_FEAT_MIN_TIMEOUT shows Linux 6.12, which doesn't need FD_OLD_WORKER. */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
 	uring->loop = loop;

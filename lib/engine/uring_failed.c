@@ -100,8 +100,8 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 	if (sqe->user_data == WAKE)
 		uring_of(loop)->armed = false;
 	/*
-	 * The request isn't that of a pending call: drop it. If it is a cancellation,
-	 * its target is unseen or taken back as well.
+	 * Drop a request that doesn't belong to a pending call. If the request is a
+	 * cancellation, the request to cancel is unseen or taken back as well.
 	 */
 	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
 		return;
@@ -114,9 +114,9 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 
 /*
  * Returns the first request that the kernel hasn't consumed and never will. An SQPOLL
- * thread consumes all published requests while it is awake. After it has set
- * IORING_SQ_NEED_WAKEUP, it checks for requests once more. So only several checks in a
- * row show that it really sleeps.
+ * thread consumes all published requests while it is awake. Before it falls asleep, it
+ * sets IORING_SQ_NEED_WAKEUP and checks for requests once more. So the flag must be set
+ * at several checks in a row: only then is the thread certainly asleep.
  */
 static uint32_t first_unseen(struct ring *ring)
 {
@@ -188,8 +188,8 @@ static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * If the call was cancelled, cancel its request. False: the cancellation has failed,
- * and the loop is ending. True: the result will arrive.
+ * If the call was cancelled, cancel its request in the ring, too. False: this has
+ * failed, and the loop is ending, so don't wait for the result.
  */
 static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 {

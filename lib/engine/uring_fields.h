@@ -19,9 +19,9 @@
 #define CURRENT		((uint64_t)-1)	/* as an offset: the file's position */
 
 /*
- * io_uring doesn't make a call whose count doesn't fit an int. It doesn't make a read()
- * or write() of 0 bytes, because some files make the plain call fail or wait. It doesn't
- * make a call with a negative offset, because its error differs from the plain call's.
+ * io_uring makes a call only if "fits" holds: not if the count doesn't fit an int. Not
+ * read() and write() of 0 bytes, because on some files the plain call fails or waits.
+ * Not with a negative offset, because io_uring's error differs from the plain call's.
  *
  *			fits			fd	addr	len	off flags
  */

@@ -146,8 +146,8 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 				   0, 0);
 
 	/*
-	 * A staged call gets no "poll_waits", so its engine will query the kernel
-	 * before the call waits.
+	 * A staged call has no struct call yet, so "poll_waits" can't be set: its
+	 * engine will query whether the descriptor is ready before the call waits.
 	 */
 	if (!err && handle_kind(cb->handle) == HANDLE_CALL)
 		call_of(loop, (uint32_t)handle_index(cb->handle))->poll_waits =
@@ -277,8 +277,8 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 		direct_free(loop, call);
 	} else {
 		/*
-		 * Clear the flag here, too: the engine doesn't clear it if the call was
-		 * cancelled early.
+		 * The uring engine clears "poll_waits" when it routes the call, but not
+		 * if the call was cancelled before that.
 		 */
 		call->poll_waits = false;
 		call_free_entry(loop, index);
@@ -304,9 +304,9 @@ COLD void flexsc__call_retire_otherwise(struct flexsc_loop *loop,
 }
 
 /*
- * Frees a done entry, starts the calls that waited for the entry, and then runs its
- * callback. The callback comes last, because it may post, cancel, or free the memory of
- * the cb.
+ * Frees a done entry, starts the calls that waited for it, and then runs the callback
+ * of the done call. The callback comes last, because it may post, cancel, or free the
+ * memory of the cb.
  */
 void flexsc__call_retire(struct flexsc_loop *loop, uint32_t index)
 {

@@ -48,7 +48,8 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	 */
 	if (entry_cancel_submitted(entry)) {
 		/*
-		 * "part" is up to date, because no engine has executed the entry since.
+		 * "part" is still correct, because no engine has begun the entry after
+		 * "part" was read.
 		 */
 		if (!part)
 			flexsc__call_unstarted(loop, index);

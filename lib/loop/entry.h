@@ -131,8 +131,8 @@ static inline void completions_push(struct flexsc_completions *queue,
 	do {
 		entry->link = head;
 		/*
-		 * Not only release but sequentially consistent, as the protocol in
-		 * loop_notify() requires.
+		 * Sequentially consistent, because the protocol in loop_notify()
+		 * requires more than a release.
 		 */
 	} while (!__atomic_compare_exchange_n(&queue->head, &head, index, true,
 					      __ATOMIC_SEQ_CST,

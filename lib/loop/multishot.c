@@ -53,7 +53,7 @@ static uint32_t index_of(const struct multishot *multishot)
 
 /* Memory. */
 
-/* Reserve the arenas with the first multishot call: most loops have none. */
+/* Called at a loop's first multishot call, because most loops never make any. */
 static int multishots_make(struct multishots *all)
 {
 	int err = flexsc__arena_init(&all->all, sizeof(struct multishot),
@@ -244,7 +244,6 @@ static struct flexsc_cb *multishot_end(struct multishot *multishot)
 				      !multishot->how->next(multishot, ret));
 }
 
-/* The end comes behind the call's shots, which are in the ready list already. */
 void flexsc__multishot_postpone(struct multishot *multishot)
 {
 	struct flexsc_loop *loop = multishot_loop(multishot);
@@ -313,8 +312,8 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 	struct multishot *multishot = multishot_of(own);
 	struct flexsc_loop *loop = multishot_loop(multishot);
 	/*
-	 * After a lost result, report no others: the data that the program receives
-	 * would have a gap.
+	 * Once a result was lost, report no later ones, because the data that the
+	 * program receives would have a gap.
 	 */
 	struct shot *shot = multishot->failed ? NULL : shot_alloc(loop);
 

@@ -144,8 +144,8 @@ int64_t flexsc__multishot_filled(struct flexsc_cb *own, int32_t res,
 void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret);
 
 /*
- * Returns the cb to harvest instead of "cb": the program's cb, if "cb" belongs to a
- * multishot call, or NULL if there is nothing to report.
+ * Returns the cb that a harvest reports for "cb": the program's cb if "cb" belongs to a
+ * multishot call, otherwise "cb" itself. NULL: there is nothing to report yet.
  */
 struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb);
 /* Is the cb a shot of a multishot call whose cb this harvest has already returned? */

@@ -69,7 +69,7 @@ int flexsc__staged_init(struct flexsc_loop *loop)
 	if (!staged_grow(loop))
 		return -ENOMEM;
 	/*
-	 * The free list yields element 0 first: it heads the waiting list, and is
+	 * Take element 0 off the free list: this element heads the waiting list, and is
 	 * never freed.
 	 */
 	loop->staged_free = staged_of(loop, WAITING)->next;

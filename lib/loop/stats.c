@@ -22,7 +22,8 @@
 #include "loop.h"
 
 /*
- * Map whole pages, because TSan forgets an unmapped page only if all of it is unmapped.
+ * Returns the size in whole pages: TSan forgets the accesses to a page only if all of
+ * the page is unmapped, and may otherwise report races with the page's next user.
  */
 static size_t stats_mapped(void)
 {

@@ -64,13 +64,15 @@ static void wake_cb(struct wakes *wakes, struct flexsc_cb *cb)
 
 	/*
 	 * W1: publishes what the waker has written before, even if the mark was set
-	 * already. Acquires the end of the owner's use of cb->ret. Pairs with W2.
+	 * already. Acquires the owner's last use of cb->ret as a link: the waker may
+	 * store another link there. Pairs with W2.
 	 */
 	if (__atomic_exchange_n(&cb->handle, mark, __ATOMIC_ACQ_REL) == mark)
 		return;
 	/*
-	 * W5: if the callback is running, lets the owner queue the cb; otherwise
-	 * acquires the callback's end. Pairs with W6.
+	 * W5: if the callback is running, this sets AGAIN, and the owner queues the cb
+	 * later. Otherwise this acquires what the callback's last run did to the cb, and
+	 * this thread queues the cb. Pairs with W6.
 	 */
 	if (!atomic_compare_exchange_strong(&wakes->running, &running,
 					    running | AGAIN))
@@ -133,17 +135,17 @@ void flexsc__wakes_run(struct wakes *wakes)
 
 	wakes->oldest = wake_next(cb);
 	/*
-	 * This store comes before W2: a waker that sets the mark again must see that
-	 * the callback runs. A release, so that a waker that reads this value also
-	 * acquires what W6 published.
+	 * This store comes before W2, because a waker that sets the mark after W2 must
+	 * see that the callback runs. The store is a release, because a waker that
+	 * reads this value must also acquire what W6 published earlier.
 	 */
 	atomic_store_explicit(&wakes->running, (uintptr_t)cb,
 			      memory_order_release);
 	/* W2: acquires what all wakers have written so far; pairs with W1. */
 	__atomic_exchange_n(&cb->handle, 0, __ATOMIC_ACQ_REL);
 	/*
-	 * callback() isn't used here: it would clear cb->flags, too, but a waker may
-	 * have set the mark again.
+	 * callback() isn't used here, because it also writes cb->flags, but a waker may
+	 * have made the cb pending again.
 	 */
 	cb->ret = 0;
 	if (cb->callback)
