@@ -83,7 +83,7 @@ static int make_a_thread(void)
 	return pthread_join(thread, NULL) != 0;
 }
 
-/* The line's text after the prefix of the runtime's messages. */
+/* Returns the line's text after the prefix of the runtime's messages. */
 static char *line_text(char *line)
 {
 	static const char prefix[] = "flexsc: run: ";

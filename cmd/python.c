@@ -13,7 +13,7 @@
 
 /*
  * The packages, and their folders in the sources, relative to a built command.
- * Absolute folders would make each build's command a different file.
+ * With absolute folders, the command would differ between build folders.
  */
 static const struct package {
 	const char *name;

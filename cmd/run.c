@@ -204,7 +204,10 @@ static bool preload(const char *library)
 	return done;
 }
 
-/* Report once that the best engine fails, instead of in every process. */
+/*
+ * Choose the engine here, so that a single message reports that io_uring fails,
+ * instead of one in each process.
+ */
 static bool choose_engine(void)
 {
 	const char *chosen = getenv("FLEXSC_ENGINE");

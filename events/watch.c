@@ -59,7 +59,7 @@ static int watch_make(struct flexsc_ecb *ecb,
 		source->flags |= SOURCE_USED | flags;
 		ecb->owns |= flags & SOURCE_OWN;
 	}
-	/* Leaving the section may call the handler for the first event. */
+	/* If the source has an event already, this may call the handler. */
 	flexsc__critical_leave(ecb);
 	return index;
 }

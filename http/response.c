@@ -71,8 +71,8 @@ static char *put_end(char *p, const struct response *r)
 }
 
 /*
- * Move the head, which begins at "p", from "scratch", so that it ends at
- * "body".
+ * Copy the head, which begins at "scratch" and ends at "p", to in front of
+ * "body". Returns its new beginning.
  */
 static char *place(char *body, const char *scratch, const char *p)
 {

@@ -96,8 +96,8 @@ static __always_inline int device_get(struct file *file)
 	if (thread_inside())
 		return -ELOOP;
 	/*
-	 * ioctl() holds no reference if the process has one thread, but an
-	 * entry may close this very file: take one.
+	 * ioctl() itself holds no reference to the file if the process has a
+	 * single thread, but an entry may close the file: hold one here.
 	 */
 	get_file(file);
 	return 0;

@@ -83,7 +83,7 @@ void early_watch(void)
 /* Called instead of nginx' function for a connection that was accepted. */
 static void init_connection(ngx_connection_t *c)
 {
-	/* Otherwise "deferred" is configured. */
+	/* A connection is ready already if "deferred" is configured. */
 	if (!c->read->ready) {
 		if (count == MOST)
 			early_watch();

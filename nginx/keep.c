@@ -37,8 +37,8 @@ static bool is_named(const struct kept *k, const ngx_str_t *name)
 }
 
 /*
- * Compares identity and rights. If an access control list has changed, only the
- * change time differs.
+ * Compare identity and rights. Only the change time shows that an access
+ * control list has changed.
  */
 static bool is_same(const struct stat *a, const struct stat *b)
 {

@@ -215,8 +215,8 @@ static int flags_of(ngx_http_request_t *r)
 }
 
 /*
- * A single answer isn't posted. If it is the connection's last one, it is sent
- * here, else by nginx' function.
+ * An answer isn't posted if it is probably the only one of its turn. Then the
+ * last answer of a connection is sent here, any other by nginx' function.
  */
 static void answer_send(struct answer *a, ngx_connection_t *c)
 {

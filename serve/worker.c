@@ -44,7 +44,10 @@ static unsigned int signals_of(const struct worker *w)
 	return WORKER_SIGNALS - !log_has_name(w->env.settings->log_file);
 }
 
-/* Has the worker stopped, so that it only has to end its own calls? */
+/*
+ * Is the worker stopping, without clients and pending accepts? Then it only has
+ * to end its own calls.
+ */
 static bool is_done(const struct worker *w)
 {
 	return w->clients.stopping && !w->clients.count && !w->listener.posted;

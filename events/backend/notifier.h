@@ -30,7 +30,7 @@ void flexsc__notifier_unmask(struct flexsc_ecb *ecb);
 /* Send SIGURG to the owner. Any thread, any signal handler. */
 void flexsc__notifier_send(const struct flexsc_ecb *ecb);
 
-/* Make the kernel send the signal for this pipe of the ECB. 0 or -errno. */
+/* Make the kernel send SIGURG to the owner for this pipe. 0 or -errno. */
 int flexsc__notifier_arm(const struct flexsc_ecb *ecb, int fd);
 
 #endif /* FLEXSC_EVENTS_NOTIFIER_H */

@@ -132,7 +132,7 @@ static struct io_uring_cqe *evring_peek(struct evring *evring)
 	return io_uring_peek_cqe(&evring->ring, &cqe) ? NULL : cqe;
 }
 
-/* Returns whether there was a completion. */
+/* Take all completions that have arrived. Returns true if there were any. */
 static bool evring_reap(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;

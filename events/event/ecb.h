@@ -71,7 +71,7 @@ struct flexsc_ecb {
 	bool handling;		/* the handler is running */
 	bool masked;		/* the library blocks SIGURG, or may have done so */
 	uint32_t signals;	/* number of times that SIGURG arrived */
-	bool stale;		/* in a forked child */
+	bool stale;		/* a forked child's copy */
 	bool owns;		/* SOURCE_OWN was ever set */
 
 	uint32_t first[FLEXSC_ECB_GROUPS];	/* per group: the oldest slot of the

@@ -115,8 +115,8 @@ flexsc__upcall_tail:
 	testl	%eax, CONTROL_PENDING(%rdx)
 	jz	5f
 	/*
-	 * Stored before leaving the tail: outside the tail, the kernel would make a
-	 * new frame.
+	 * Store this inside the tail: outside of it, while "critical" is 0, the kernel
+	 * could begin another upcall, with a new frame.
 	 */
 	movl	$1, CONTROL_CRITICAL(%rdx)
 	jmp	flexsc__upcall_entry

@@ -122,8 +122,8 @@ static inline struct rseq __user *task_rseq(void)
 
 /*
  * May the current task be in a restartable sequence? True if its rseq area
- * points to one. Some programs don't clear that pointer when they leave the
- * sequence, so the answer may be wrong.
+ * points to a sequence. Some programs don't clear that pointer when they leave
+ * the sequence, so true may be wrong.
  */
 static inline bool task_in_sequence(void)
 {

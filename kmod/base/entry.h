@@ -17,7 +17,7 @@ struct companion {
 	/* The task that keeps its claim in user mode; only compared. */
 	struct task_struct *task;
 	u32 next;		/* the next entry on the deferred list */
-	bool deferred;		/* on the deferred list; guarded by the lock */
+	bool deferred;		/* on the deferred list; guarded by registration.lock */
 	u8 taken;		/* enum taken */
 };
 

@@ -95,8 +95,9 @@ static long ecb_wait_for(struct ecb *ecb, u32 groups, u64 deadline)
 	} while (ecb_sleep(ecb, groups,
 			   deadline == U64_MAX ? NULL : &expires));
 	/*
-	 * Restart the wait if no handler runs: the owner was stopped, frozen or
-	 * notified without an event, or it has released files.
+	 * Restart the wait if no signal's handler runs: the owner was only
+	 * stopped, frozen or notified without an event, or it has released
+	 * files.
 	 */
 	return signal_pending(current) ? -ERESTARTNOHAND : 0;
 }

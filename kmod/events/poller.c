@@ -55,7 +55,9 @@ static int watch_called(wait_queue_entry_t *entry, unsigned int mode, int sync,
 
 	if (unlikely(bits & (__force u32)POLLFREE))
 		return watch_queue_freed(entry);
-	/* A wake-up without a key doesn't name its events: let the owner check. */
+	/*
+	 * A wake-up without a key names no events: make the owner call poll(2).
+	 */
 	bits = bits ? bits & watch->want : FLEXSC_EVENT_CHECK;
 	if (bits)
 		watch_happened(watch, bits);

@@ -40,8 +40,8 @@
 /*
  * Returns the current task's protection-key rights. If they differ from those
  * at the ECB's creation, no upcall is made: a handler must not run with the
- * rights of the code that it interrupts. A signal's handler doesn't, either,
- * because the kernel resets the rights for it.
+ * rights of the code that it interrupts. A signal's handler doesn't run with
+ * them, either: the kernel resets the rights for it.
  */
 u32 upcall_rights(void)
 {

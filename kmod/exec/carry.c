@@ -206,8 +206,8 @@ noinline void carry_traced(struct thread *thread, u32 index,
 /*
  * Continue a call that was interrupted in this task. The entry has been BUSY
  * all the time, so it may have been cancelled before the thread stored what it
- * executes. So the status is checked after a full barrier, which pairs with
- * cancel_entry().
+ * executes. Therefore the status is checked after a full barrier, which pairs
+ * with cancel_entry().
  *
  * If the thread has become traced or unfit, the entry ends as INTERRUPTED, and
  * the library lets another thread make its call from the beginning.

@@ -117,8 +117,8 @@ struct thread *thread_enter(struct registration *reg)
 }
 
 /*
- * Returns another record for WAIT, if the wait record is in use or hasn't been
- * allocated.
+ * Returns a record for WAIT, if the wait record is in use or hasn't been
+ * allocated. In the second case the new record becomes the wait record.
  */
 struct thread *thread_get_for_wait(struct registration *reg)
 {

@@ -38,7 +38,7 @@ struct thread {
 	 */
 	struct task_struct *task;
 	struct preempt_notifier notifier;
-	/* written by the record's own task only; see block_sched_out() */
+	/* NULL: none; only the record's own task writes it, also in block_sched_out() */
 	struct permit *permit;
 	/* the core to which the thread has moved, as it reported; -1: any */
 	int core;
@@ -52,7 +52,8 @@ struct thread {
 	bool is_wait_record;		/* it is registration.wait_record */
 	/* the thread lost its permit in an entry that it still executes */
 	bool blocked;
-	bool woken;		/* taken off the idle list by idle_wake(); under the lock */
+	/* idle_wake() took it off the idle list; guarded by registration.lock */
+	bool woken;
 	/* its ioctl has to request another thread from user mode */
 	bool needs_thread;
 	bool bounces;		/* user mode has to make the call of "carries" */
