@@ -179,8 +179,8 @@ def settings() -> dict[str, str | None]:
 
 
 def collect(flexsc: str, several: Sequence[Cores]) -> Json:
-    """several: the cores of each part of the run. The fields for a single core describe
-    the first part.
+    """The description of the machine. several: the cores of each part of the run; the
+    fields for a single core describe the first part.
     """
     cores, allowed = several[0], os.sched_getaffinity(0)
     governor = CPU / f"cpu{cores.measured}/cpufreq/scaling_governor"

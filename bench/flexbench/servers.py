@@ -265,7 +265,7 @@ def nginx_config(place: Place, site: Site, cores: Sequence[int] = (0,)) -> str:
         workers=len(cores),
         affinity=affinity(cores),
         descriptors=descriptors(),
-        # The other quarter of the descriptors is left for files.
+        # A quarter of the descriptors is left for files.
         connections=descriptors() * 3 // 4,
         folder=place.folder,
         root=site.root,

@@ -31,8 +31,8 @@ def ratio(value: Interval | None) -> str:
     return f"{value.median:.2f} ({value.low:.2f}-{value.high:.2f})"
 
 
-# A server that was busy for less of the time could have done more. Its clients were the
-# limit, so its rate isn't its maximum.
+# A server that was busy for a smaller share of the time could have done more. Its
+# clients were the limit, so its rate isn't its maximum.
 BUSY_PERCENT = 95.0
 LIMITED = "*"
 

@@ -91,7 +91,8 @@ def load(plan: Plan, port: int, settings: Settings) -> Json:
         "seconds": settings["seconds"],
         "bytes": MESSAGE,
         "threads": len(cores),
-        # An idle client occupies an entry, so few entries can't serve a greeting.
+        # An idle client occupies an entry. With few entries, all would soon be occupied
+        # by greeted clients, and no further client would be greeted.
         "greet": int(settings["part"] != ENTRIES or settings["variant"] == NATIVE),
     }
     return raw(plan.flexsc, "load", args, servers.pinned(servers.listed(cores), []))

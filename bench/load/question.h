@@ -26,7 +26,7 @@ struct bench_question {
 	bool udp;		/* use datagrams */
 	struct bench_route route;
 	size_t bytes;		/* size of an echo */
-	struct bench_page page;	/* not for echo, where each peer has its own */
+	struct bench_page page;	/* unused for an echo: each peer has its own page */
 };
 
 /*

@@ -48,7 +48,7 @@ struct bench_visit {
 	struct bench_visit *older, *newer;	/* list of the crowd */
 	struct bench_page *page;	/* the session's pages are an array */
 	size_t left;		/* number of pages still to come */
-	uint64_t due;		/* time at which the page is requested */
+	uint64_t due;		/* time at which the request has to begin */
 	uint64_t ready;		/* time at which bytes could first be sent; or 0 */
 	int fd;			/* -1: not connected */
 	bool made;		/* the connection was made for this page */

@@ -64,9 +64,9 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 /*
  * Post a call that starts when the call of "before" has completed with ret >= 0, and
  * otherwise completes with -ECANCELED. Flags in chain change that: FLEXSC_CHAIN_ARG(n)
- * stores the result of "before" in argument n (section 8.3's looped multi-call),
- * FLEXSC_CHAIN_ALWAYS starts after any result, FLEXSC_CHAIN_FULL only if all bytes were
- * transferred.
+ * stores the result of "before" in argument n (ATC 2011, section 8.3: a
+ * looped multi-call), FLEXSC_CHAIN_ALWAYS starts the call after any result, and
+ * FLEXSC_CHAIN_FULL starts it only if all bytes were transferred.
  */
 #define FLEXSC_CHAIN_ARG(n)	((unsigned int)(n) + 1)
 #define FLEXSC_CHAIN_ALWAYS	0x10U

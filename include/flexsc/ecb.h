@@ -61,21 +61,22 @@ const char *flexsc_ecb_backend(const struct flexsc_ecb *ecb);
 int flexsc_ecb_probe(const char *backend, char *why, size_t size);
 
 /*
- * Returns the words shared with the kernel. The program may store to notify and deliver
- * with __atomic_store_n(), and must call flexsc_ecb_flush() after setting bits.
+ * Returns the words shared with the kernel. The program may store to "notify" and
+ * "deliver" with __atomic_store_n(), and must call flexsc_ecb_flush() after setting
+ * bits.
  */
 struct flexsc_event_control *flexsc_ecb_control(struct flexsc_ecb *ecb);
 
 /*
- * Set the groups whose events are delivered, and the groups that also notify the owner;
- * handle the events that were held. Posts by threads are delivered regardless of
- * "deliver".
+ * Set the groups whose events are delivered, and the groups whose events also call the
+ * handler. flexsc_ecb_flush() applies bits that the program has stored itself. Posts by
+ * threads are delivered regardless of "deliver".
  */
 int flexsc_ecb_deliver(struct flexsc_ecb *ecb, uint32_t groups);
 int flexsc_ecb_notify(struct flexsc_ecb *ecb, uint32_t groups);
 int flexsc_ecb_flush(struct flexsc_ecb *ecb);
 
-/* Set the handler. -EBUSY: notify isn't zero. */
+/* Set the handler. -EBUSY: "notify" isn't zero. */
 int flexsc_ecb_handler(struct flexsc_ecb *ecb,
 		       void (*handler)(struct flexsc_ecb *ecb, void *arg),
 		       void *arg);

@@ -38,8 +38,8 @@ void flexsc__closing_begin(const struct flexsc_entry *entry);
 void flexsc__closing_end(const struct flexsc_entry *entry, int64_t ret);
 
 /*
- * Begin and end without counting the close (guard.h, G3). For a thread that may be
- * cancelled between the two, which would leave the count too high.
+ * Begin and end without counting the close (guard.h, G3), for a thread that may be
+ * cancelled in between: the count would then stay too high.
  */
 void flexsc__closing_begin_alone(const struct flexsc_entry *entry);
 void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret);

@@ -52,15 +52,15 @@ uint64_t flexsc__fds_set_begin(void)
 void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t ret)
 {
 	if (ret || (uint32_t)begun != 1)
-		;	/* failed, or another call sets flags, too: no fact */
+		;	/* it failed, or overlaps such a call: record no fact */
 	else if (flags & O_NONBLOCK)
 		fds_learn(fd, FD_NEVER_WAITS);
 	else if (fds_known(fd) & FD_NO_LIMITS)
 		fds_learn(fd, FD_WAITS);
 	/*
-	 * The fact was recorded before this subtraction. If another call that sets
-	 * flags has begun meanwhile, the result differs from "begun", and the fact is
-	 * dropped here. A call that begins later drops the fact itself.
+	 * Subtract this call after recording the fact. If another call that sets flags
+	 * has begun since this one, the counter differs from "begun": drop the fact
+	 * here. A call that begins after the subtraction drops the fact itself.
 	 */
 	if (atomic_fetch_sub(&flexsc__fds_setters, 1) != begun)
 		fds_keep(fd, ~(uint32_t)FLAGS);

@@ -39,9 +39,9 @@ void flexsc__fds_init(void)
 }
 
 /*
- * Returns a descriptor's facts; queries the kernel first if it has none of "which". If
- * another thread records a fact during the query, that fact wins, because it is newer
- * than the kernel's answer.
+ * Returns a descriptor's facts. If none of the facts "which" is recorded, queries the
+ * kernel first. If another thread records one during the query, that fact wins, because
+ * it is newer than the kernel's answer.
  */
 static uint32_t fds_find_out(uint32_t fd, uint32_t which,
 			     uint32_t (*ask)(uint32_t))

@@ -71,7 +71,8 @@ enum fd_fact {
 	FD_OWN = 1 << 11,	/* one of the library's own descriptors */
 	FD_PLACED = 1 << 12,	/* calls on it use and move a file position */
 	FD_TERMINAL = 1 << 13,
-	FD_LOWAT = 1 << 14,	/* SO_RCVLOWAT was set: one byte may be too few */
+	FD_LOWAT = 1 << 14,	/* SO_RCVLOWAT was set: a receive may wait for
+				 * more than one byte */
 	FD_NO_LOWAT = 1 << 15,	/* SO_RCVLOWAT wasn't set */
 	FD_POLLED = 1 << 16,	/* polled by a call, and not closed since */
 	FD_COPY = 1 << 17,	/* the library's duplicate, held for waiting calls */

@@ -60,7 +60,7 @@ static void refill(struct bucket *bucket)
 	}
 }
 
-/* Create a guard with one user, which isn't in the bucket yet. */
+/* Create a guard with one user. Doesn't add the guard to the bucket. */
 static struct guard *make(struct bucket *bucket, uint32_t named, int fd)
 {
 	struct guard *guard;

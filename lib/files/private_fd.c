@@ -38,7 +38,7 @@ static _Thread_local uint32_t changing_here;
 /*
  * A close_range() may block until other threads proceed, for example on a filesystem
  * that the program serves itself. So a change waits for it this long only. After that,
- * the range may close the new descriptor as well.
+ * the close_range() may close the new descriptor as well.
  */
 #define RANGE_NS	100000000ULL
 

@@ -23,8 +23,8 @@ static int own_thread_attributes(pthread_attr_t *attr, const cpu_set_t *cores)
 		return err;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	/*
-	 * Ignore an error: a program with very large thread-local storage needs
-	 * more, and then gets libc's default size.
+	 * Ignore an error: if the program's thread-local storage is too large
+	 * for STACK, the stack gets libc's default size.
 	 */
 	pthread_attr_setstacksize(attr, STACK);
 #endif

@@ -336,10 +336,10 @@ static void thread_execute_patiently(struct pool *pool,
 /*
  * May the thread execute the next entry before it notifies the loop of delivered
  * results? A wake-up per result costs more than most entries do. But the entry may take
- * a while, so the owner must not sleep long meanwhile: if entries are queued, it sleeps
- * for at most STALL_NS. P2: "checked" must still be set after the results were
- * delivered. Otherwise the owner sets "sleeping" later, and then looks for results
- * itself.
+ * a while, and the owner must not sleep long meanwhile. So entries must be queued: then
+ * the owner sleeps for at most STALL_NS. P2: "checked" must still be set after the
+ * results were delivered. Otherwise the owner sets "sleeping" later, and then looks for
+ * results itself.
  */
 static bool thread_may_be_late(struct pool *pool)
 {
@@ -365,8 +365,8 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	class = flexsc__call_class(row, entry);
 	if (call_is_guarded(call_of(pool->loop, thread->index))) {
 		/*
-		 * With the lock, because a thread that closes a descriptor reads the
-		 * arguments.
+		 * Take the lock, because a thread that closes a descriptor reads the
+		 * arguments, which flexsc__call_renew() changes.
 		 */
 		lock(&pool->lock);
 		flexsc__call_renew(pool->loop, thread->index);

@@ -27,7 +27,7 @@ struct syscall_thread {
 	bool ended;		/* must be joined */
 	bool cancelled;		/* the cancel signal was sent for "index" */
 	bool kicked;		/* the cancel signal was sent so that the call is
-				 * attempted again */
+				 * attempted again: a kick */
 	/*
 	 * The thread has read a guard's descriptor and is about to enter the kernel
 	 * with it, or is in a call that a kick interrupts.

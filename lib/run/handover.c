@@ -31,7 +31,7 @@ void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner)
 {
 	loop->owner = owner;
-	/* Only the heir was notified of some results: make the owner collect them. */
+	/* Some results notified only the heir: make the owner look for results. */
 	atomic_store(&loop->notified, true);
 	atomic_store(&loop->heir, NULL);
 }

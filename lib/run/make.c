@@ -42,7 +42,7 @@ static int take_options(struct flexsc_loop *loop,
 		return err;
 	if (own->flags)
 		return -EINVAL;
-	/* Check the list here: an engine parses it later, or not at all. */
+	/* Check the list of cores here: an engine parses it later, or never. */
 	if (own->kernel_cores && flexsc__cores_parse(own->kernel_cores, &cores))
 		return -EINVAL;
 	if (own->kernel_cores) {

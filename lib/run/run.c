@@ -450,8 +450,8 @@ static bool run_has_work(struct flexsc_loop *loop)
 /*
  * Prepare the outer loop's sleep. False: there is work. The protocol is that of
  * flexsc__sleep_begin(), see loop_notify(). A thread may make the descriptor readable
- * just before this function silences it. The second check finds that thread's work,
- * which was visible before.
+ * just before this function makes it unreadable again. The second check finds that
+ * thread's work, because the work was visible before the descriptor was readable.
  */
 static bool run_sleep_outside(struct flexsc_loop *loop)
 {

@@ -34,7 +34,7 @@ PERIOD = 256  # units of work per period whose instructions are counted
 
 LOST_CALLS = [NONE, "getppid", "stat", "pwrite"]
 SHOWN = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]  # numbers of slices in the table
-WINDOW = 2  # slices whose mean speed counts as the program's speed there
+WINDOW = 2  # consecutive slices: their mean is the program's speed
 SPEEDS = [0.95, 0.98, 1.00]
 
 POLLUTING = "pwrite"
@@ -194,8 +194,8 @@ def lost_in_all(measurement: Measurement) -> list[float]:
 
 
 def ticks_until(measurement: Measurement, speed: float) -> str:
-    """The program's own ticks after a call until the mean speed of WINDOW slices
-    reaches this."""
+    """The program's own ticks from a call until its speed, the mean of WINDOW slices,
+    reaches `speed`."""
     called = slices(measurement, "called_ticks")
     for index, here in enumerate(windows(speeds(measurement))):
         if here >= speed:
@@ -290,8 +290,8 @@ def pollute_row(run: Run, work: str, every: int) -> list[str]:
         table.number(between) if between else f"{every} units",
         table.number(unit / control if unit else None),
         table.ratio(user),
-        # This compares two processes. If clock readings cost next to nothing, the ratio
-        # is the difference between the processes, and isn't shown.
+        # The two speeds come from different processes. If clock readings cost next to
+        # nothing, only the processes differ, and the ratio isn't shown.
         table.ratio(least if least.median < user.median else None),
         part(1 - direct.median, unsure),
         part(direct.median - user.median, unsure),

@@ -85,7 +85,7 @@ def ask_in_rounds(
 
 
 def parse_ab(text: str) -> int:
-    """The number of correct answers. A single other answer is an error."""
+    """The number of correct answers. A single incorrect answer is an error."""
     total = re.search(r"^Complete requests:\s+(\d+)$", text, re.MULTILINE)
     if not total:
         raise BenchError("ab: " + (" ".join(text.split())[-200:] or "no output"))

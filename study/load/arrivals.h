@@ -13,13 +13,13 @@
 #include <stdint.h>
 
 struct bench_arrivals {
-	uint64_t begin;		/* ns: time when the first one is due */
+	uint64_t begin;		/* ns: time when the first arrival is due */
 	uint64_t count;		/* number of arrivals, of all threads together */
-	uint64_t made;		/* number of the next one, among all threads' */
+	uint64_t made;		/* the next arrival's number, among all threads' */
 	uint64_t rate;		/* arrivals per second */
 	uint64_t stride;	/* distance between this thread's arrivals */
 	bool poisson;
-	double at;		/* poisson: ns from "begin" to the next one */
+	double at;		/* poisson: ns from "begin" to the next arrival */
 	uint64_t random;	/* state of the random numbers */
 };
 
@@ -34,7 +34,7 @@ void bench_arrivals_init(struct bench_arrivals *arrivals, uint64_t rate,
 void bench_arrivals_share(struct bench_arrivals *arrivals, uint64_t index,
 			  uint64_t threads);
 
-/* The time when the next one is due. UINT64_MAX: none is left. */
+/* The time when the next arrival is due. UINT64_MAX: none is left. */
 uint64_t bench_arrivals_due(const struct bench_arrivals *arrivals);
 
 /* Go on to the next arrival. */

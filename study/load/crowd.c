@@ -11,7 +11,7 @@
 #include "bench/raw/loop.h"
 
 #define SECOND		1000000000ULL
-#define PATIENCE	(15 * SECOND)	/* if requests have no time-out: wait at the end */
+#define PATIENCE	(15 * SECOND)	/* wait at the end without a time-out */
 #define PATIENCE_MS	5000		/* wait for the first answer of each page */
 #define PAUSE		1000000ULL	/* ns to wait after a failure to connect */
 #define STARTS		64	/* most requests begun before events are checked */
@@ -440,7 +440,7 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 	tally->from = begin + crowd->warm_up;
 	tally->until = begin + length(crowd);
 	while (!crowd->wrong && (crowd->oldest || next_due(crowd) != NEVER)) {
-		/* First: others can use the connections of clients that give up. */
+		/* Before new requests, because this frees connections for them. */
 		give_up(crowd);
 		begin_due(crowd);
 		wait_for_events(crowd);
@@ -448,7 +448,7 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 	end_all(crowd);
 	/*
 	 * A trace without a length: measure until the last answer, because sessions are
-	 * still running when the last one has begun.
+	 * still running when the last session has begun.
 	 */
 	if (crowd->trace && !crowd->length && tally->last > tally->until)
 		tally->until = tally->last;

@@ -114,7 +114,7 @@ static const struct level {
 	{ "l1d", lines_of_l1d, MADV_HUGEPAGE, LINE, HUGE / LINE },
 	{ "l1i", lines_of_l1i, 0, 0, 4096 },
 	{ "l2", lines_of_l2, MADV_HUGEPAGE, LINE, HUGE / LINE },
-	/* PAGE + LINE puts the touched lines into different sets. */
+	/* PAGE + LINE puts the touched lines into different sets of the cache. */
 	{ "dtlb", entries_of_dtlb, MADV_NOHUGEPAGE, PAGE + LINE,
 	  HUGE / (PAGE + LINE) },
 };

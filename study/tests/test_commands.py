@@ -113,8 +113,9 @@ def test_raw_lost(call: str) -> None:
     for name in ("control_ticks", "called_ticks"):
         assert len(found["samples"][name]) == 64
         assert all(t > 0 for t in found["samples"][name])
-    # 20 calls, and a tenth more to warm up. Each has two sides, of which each has the
-    # measured period and the one before. One more period, the first, computes the sum.
+    # 20 calls, and a tenth more to warm up. For each call two sides are measured. Each
+    # side runs a period before the measured one. The first period of all computes the
+    # sum.
     assert periods(found["counts"]["units"]) == 1 + 2 * 2 * (20 + 2)
     assert found["counts"]["ticks_per_us"] > 0
 

@@ -348,7 +348,7 @@ TEST(work_that_waits_for_a_thread_may_be_late)
 	for (int i = 0; i < 3; i++)
 		loop.spawn(work_late(loop, late));
 	loop.run();
-	/* Only one thread runs work, so even the first work may time out. */
+	/* Only one thread runs work: even the first function may start too late. */
 	CHECK(late >= 2);
 }
 

@@ -293,7 +293,7 @@ static task<> use_when_all(loop &loop)
 	co_await same(value) = 5;
 	CHECK_EQ(value, 5);
 
-	/* All must end before the first one's exception is thrown. */
+	/* All tasks must end before the exception of the first one is thrown. */
 	voids.push_back(live(loop, ended));
 	voids.push_back(throw_at_once());
 	voids.push_back(throw_below(loop, 3, ended));
@@ -370,7 +370,7 @@ static task<> wait_for_ever(loop &loop, int fd, event &event,
 	CHECK_EQ(slept.error(), ECANCELED);
 	CHECK_EQ(set.error(), ECANCELED);
 	CHECK_EQ(stopped.error(), ECANCELED);
-	/* The body must not run for ever. */
+	/* While the loop is destroyed, a call throws, which ends this task. */
 	for (;;)
 		co_await loop.sleep_for(forever);
 }

@@ -25,7 +25,7 @@ struct call {
 
 	/*
 	 * Convert ret to the call's result; ret is negative only if "stays" is
-	 * set. Returns 0; 1: the rest was posted; -1: raised.
+	 * set. Returns 0; 1: the rest was posted; -1: an exception is set.
 	 */
 	int (*finish)(struct call *call, int64_t ret);
 	int64_t (*work)(void *call);	/* called instead of a system call */
@@ -58,17 +58,23 @@ struct call {
 	bool blocking;			/* asyncio's flag: a task is about to wait */
 };
 
-/* Make a call, with its finish function, but don't post it. NULL: raised. */
+/*
+ * Make a call, with its finish function, but don't post it. NULL: an exception
+ * is set.
+ */
 struct call *call_new(PyTypeObject *type, struct loop *loop, unsigned int nr,
 		      int (*finish)(struct call *call, int64_t ret));
 
 /*
  * Post the call; drop it on failure. Returns the object for the program. NULL:
- * raised.
+ * an exception is set.
  */
 PyObject *call_post(struct call *call);
 
-/* Post the rest of a call; used by finish(). Returns 1, or -1: raised. */
+/*
+ * Post the rest of a call; used by finish(). Returns 1, or -1 with an exception
+ * set.
+ */
 int call_post_rest(struct call *call);
 
 /* Count a call as pending before it is posted; call_post_late() posts it. */
@@ -84,8 +90,8 @@ void call_post_late(struct call *call);
 bool call_complete(struct call *call);
 
 /*
- * Run the call's callbacks. Returns 0; -1: an exception that ends the program
- * was raised.
+ * Run the call's callbacks. Returns 0, or -1 with an exception set that ends the
+ * program.
  */
 int call_wake(struct call *call);
 
@@ -114,7 +120,7 @@ int call_raise(struct call *call, int err);
 int call_finish_none(struct call *call, int64_t ret);
 int call_finish_int(struct call *call, int64_t ret);
 
-/* Returns 0, or -1: raised. */
+/* Returns 0, or -1 with an exception set. */
 int call_init(void);
 
 #endif /* CALL_H */

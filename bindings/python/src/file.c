@@ -74,7 +74,7 @@ static struct call *file_call(struct file *file, unsigned int nr,
 }
 
 /*
- * Make a call at the file's position. If this struct keeps the position, the
+ * Make a call at the file's position. If the struct keeps the position, the
  * call is nr_at, otherwise nr.
  */
 static struct call *file_call_on(struct file *file, unsigned int nr,
@@ -443,8 +443,8 @@ static PyObject *file_close(PyObject *self, PyObject *unused)
 		return NULL;
 	call->args[0] = (uint64_t)file->fd;
 	/*
-	 * The close must happen even if cancelled: no other call could close
-	 * the descriptor.
+	 * Even if the program cancels this call, the close must happen: no
+	 * other call could close the descriptor.
 	 */
 	call->stays = true;
 	posted = file_close_post(file, call);

@@ -14,8 +14,8 @@
 extern PyTypeObject file_type;
 
 /*
- * Make a file of descriptor fd, which was opened with these flags. NULL:
- * raised.
+ * Make a file of descriptor fd, which was opened with these flags. NULL: an
+ * exception is set.
  */
 PyObject *file_new(struct loop *loop, PyObject *name, int fd, uint64_t flags);
 

@@ -47,7 +47,7 @@ static PyObject *future_raise_cancelled(struct call *call)
 	return NULL;
 }
 
-/* Returns a new reference; NULL: raised. */
+/* Returns a new reference, or NULL with an exception set. */
 static PyObject *future_result(struct call *call)
 {
 	if (!call->done) {
@@ -186,7 +186,10 @@ static PyObject *method_add(PyObject *self, PyObject *const *args, Py_ssize_t n,
 	Py_RETURN_NONE;
 }
 
-/* Remove callback from "more". Returns how often it was there; -1: raised. */
+/*
+ * Remove callback from "more". Returns how often it was there; -1: an exception
+ * is set.
+ */
 static Py_ssize_t future_remove_more(struct call *call, PyObject *callback)
 {
 	Py_ssize_t n = 0;
@@ -324,7 +327,7 @@ static int future_traverse(PyObject *self, visitproc visit, void *arg)
 	return 0;
 }
 
-/* A call that is garbage isn't posted: the library would hold a reference to it. */
+/* Only a call that isn't posted can be garbage: the library refers to posted ones. */
 static int future_clear(PyObject *self)
 {
 	struct call *call = (struct call *)self;

@@ -11,10 +11,10 @@
 /* Call, and Opening, which is the Call that opens a file. */
 extern PyTypeObject call_type, opening_type;
 
-/* Return a completed call with this result. NULL: raised. */
+/* Return a completed call with this result. NULL: an exception is set. */
 PyObject *future_of(struct loop *loop, PyObject *result);
 
-/* Returns 0, or -1: raised. */
+/* Returns 0, or -1 with an exception set. */
 int future_init(void);
 
 #endif /* FUTURE_H */

@@ -108,7 +108,7 @@ static void loop_unlink(struct loop *loop)
 		*at = loop->next;
 }
 
-/* Returns 0, or -1: raised. */
+/* Returns 0, or -1 with an exception set. */
 static int loop_close(struct loop *loop)
 {
 	struct flexsc_loop *flexsc = loop->flexsc;
@@ -198,7 +198,7 @@ static PyTypeObject reader_type = {
 	.tp_vectorcall_offset = offsetof(struct reader, vectorcall),
 };
 
-/* Add a reader to the outer loop. Returns 0, or -1: raised. */
+/* Add a reader to the outer loop. Returns 0, or -1 with an exception set. */
 static int loop_attach(struct loop *loop)
 {
 	int fd = flexsc_loop_fd(loop->flexsc);
@@ -249,7 +249,7 @@ static struct loop *loop_find(PyObject *outer)
 	return loop;
 }
 
-/* Returns a new reference; NULL: raised. */
+/* Returns a new reference, or NULL with an exception set. */
 static struct loop *loop_new(PyObject *outer, const char *engine,
 			     unsigned int max_threads)
 {
@@ -287,7 +287,7 @@ static struct loop *loop_new(PyObject *outer, const char *engine,
 	return loop;
 }
 
-/* Returns a new reference; NULL: raised. */
+/* Returns a new reference, or NULL with an exception set. */
 static PyObject *outer_running(void)
 {
 	PyObject *outer = PyObject_CallNoArgs(get_running_loop);

@@ -43,17 +43,20 @@ extern PyTypeObject loop_type;
 
 /*
  * The running outer loop's loop; made if necessary. Borrowed reference; NULL:
- * raised.
+ * an exception is set.
  */
 struct loop *loop_running(void);
 
-/* Check that the calling thread may use the loop. Returns 0, or -1: raised. */
+/*
+ * Check that the calling thread may use the loop. Returns 0, or -1 with an
+ * exception set.
+ */
 int loop_check(struct loop *loop);
 
 /* Raise an error code that a function of the library returned. Returns NULL. */
 PyObject *loop_raise(int err);
 
-/* Returns 0, or -1: raised. */
+/* Returns 0, or -1 with an exception set. */
 int loop_init(void);
 
 /* Close the running outer loop's loop, if it has one. */

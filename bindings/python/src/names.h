@@ -6,8 +6,8 @@
 #include "call.h"
 
 /*
- * Set the call's path i and the name for its error messages. Returns 0, or -1:
- * raised.
+ * Set the call's path i and the name for its error messages. Returns 0, or -1
+ * with an exception set.
  */
 int names_set(struct call *call, int i, PyObject *path);
 

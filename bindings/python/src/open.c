@@ -35,7 +35,7 @@ static int open_end(struct call *call, int64_t ret)
 	return -1;
 }
 
-/* The open(2) flags of a mode such as "rb+"; -1: raised. */
+/* The open(2) flags of a mode such as "rb+"; -1: an exception is set. */
 static int open_flags(const char *mode)
 {
 	static const char letters[] = "rwax";

@@ -10,7 +10,7 @@ PyObject *status_post(struct call *call, int fd, int flags);
 
 int status_finish(struct call *call, int64_t ret);
 
-/* Returns 0, or -1: raised. */
+/* Returns 0, or -1 with an exception set. */
 int status_init(void);
 
 #endif /* STATUS_H */

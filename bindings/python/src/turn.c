@@ -35,7 +35,10 @@ void turn_stop(struct loop *loop)
 	Py_CLEAR(loop->timer);
 }
 
-/* Let the outer loop's timer make a turn after ns. Returns 0, or -1: raised. */
+/*
+ * Let the outer loop's timer make a turn after ns. Returns 0, or -1 with an
+ * exception set.
+ */
 static int turn_after(struct loop *loop, uint64_t ns)
 {
 	PyObject *seconds;

@@ -12,13 +12,13 @@
 
 /*
  * Schedule a turn soon, for calls that were posted or cancelled. Returns 0, or
- * -1: raised.
+ * -1 with an exception set.
  */
 int turn_soon(struct loop *loop);
 
 /*
- * Make a turn; readable: the descriptor may be readable. Returns 0, or -1:
- * raised.
+ * Make a turn; readable: the descriptor may be readable. Returns 0, or -1 with
+ * an exception set.
  */
 int turn_make(struct loop *loop, bool readable);
 
@@ -39,7 +39,7 @@ void turn_ended(struct flexsc_cb *cb);
  */
 void turn_last(struct loop *loop, bool alive);
 
-/* Returns 0, or -1: raised. */
+/* Returns 0, or -1 with an exception set. */
 int turn_init(void);
 
 #endif /* TURN_H */

@@ -163,8 +163,8 @@ struct flexsc_completions {
  */
 #define FLEXSC_MAY_SLEEP	0x08	/* may block: have another thread ready first */
 #define FLEXSC_DEFER		0x10	/* not on the owner's thread */
-#define FLEXSC_IF_READABLE	0x20	/* the owner only if args[0] has POLLIN */
-#define FLEXSC_IF_WRITABLE	0x40	/* the owner only if args[0] has POLLOUT */
+#define FLEXSC_IF_READABLE	0x20	/* on the owner only if args[0] has POLLIN */
+#define FLEXSC_IF_WRITABLE	0x40	/* on the owner only if args[0] has POLLOUT */
 /*
  * Flag in flexsc_entry.nargs, set by the kernel together with DONE: the call
  * ended early. It wasn't cancelled, but its thread was needed elsewhere or may
@@ -422,9 +422,9 @@ struct flexsc_policy {
  * KICK, CANCEL, WAKE and END are also lseek(fd, FLEXSC_CALL(command, argument),
  * FLEXSC_CALL_SEEK), with the same result. A seccomp filter that is installed
  * later may forbid ioctl(), and threads that wait or serve must still be
- * reachable. If a filter keeps a thread from calling SERVE again, the entry
- * that it carries stays BUSY. After BOUNCE, only that thread has the call's
- * result. After AGAIN or a signal, the result is in the entry's "ret".
+ * reachable. If a filter keeps a thread from calling SERVE again, the thread's
+ * entry stays BUSY. After BOUNCE, only that thread has the call's result. After
+ * AGAIN or a signal, the result is in the entry's "ret".
  */
 #define FLEXSC_CALL_SEEK	4	/* SEEK_HOLE */
 #define FLEXSC_CALL(command, arg)	(_IOC_NR(command) | (__u64)(arg) << 8)

@@ -298,8 +298,8 @@ struct flexsc_ecb_watch {
  */
 #define FLEXSC_WATCH_ACCEPT	0x1U
 /*
- * A flag of the library, which the kernel refuses: poll(2) before an event is
- * handed out.
+ * A flag for the library: it calls poll(2) before it hands an event out. The
+ * kernel refuses the flag.
  */
 #define FLEXSC_WATCH_CHECKED	0x2U
 

@@ -120,8 +120,8 @@ def said(point: Point) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """A number of ours (here, or ratio), and the paper's number (point, or paper), if
-    it has one. reason: why there is no number of ours.
+    """Our number, in `here` or `ratio`, and the paper's number, if it has one, in
+    `point` or `paper`. reason: why there is no number of ours.
     """
 
     where: str

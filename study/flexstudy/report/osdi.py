@@ -28,7 +28,7 @@ APACHE = Bench(
 MARIADB = Bench(
     ("programs", "mariadb:connection", SWEEP), programs.BENCH, {"program": "mariadb"}
 )
-# Small servers; --quick skips them, because it has Apache.
+# Small servers. --quick skips them, because it measures Apache for the same figures.
 LOADED: Settings = {"part": threads.LOAD, "mode": "http"}
 THREADS = Bench(("threads",), threads.BENCH, LOADED, slow=True)
 LIMITED: Settings = {"part": threads.ENTRIES}

@@ -30,7 +30,7 @@
 
 static struct flexsc_ecb *ecb;
 static int listening;
-/* The server accepts itself, because a tracer or filter watches its thread. */
+/* The server calls accept4(), because a tracer or filter watches its thread. */
 static bool accepts;
 static uint32_t admitted = ALL;
 

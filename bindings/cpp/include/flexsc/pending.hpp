@@ -189,7 +189,8 @@ private:
 /*
  * An operation with a stop token. Any thread may request the stop, but only the owner
  * may cancel. So the request wakes the loop, and the wake-up's callback cancels. If
- * both callbacks are to come, the coroutine continues after the second one.
+ * the loop was woken, the coroutine continues when both callbacks have run: the
+ * operation's and the wake-up's.
  */
 template <class Post, bool deadlines>
 class [[nodiscard]] stoppable : public pending<Post, deadlines> {

@@ -49,7 +49,7 @@ template <class T = void> class task;
 namespace detail
 {
 
-/* A rule is broken, and continuing would use freed memory. */
+/* The program broke a rule of these headers. Continuing would use freed memory. */
 [[noreturn]] inline void die(const char *why) noexcept
 {
 	std::fprintf(stderr, "flexsc: %s\n", why);

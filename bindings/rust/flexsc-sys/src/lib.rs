@@ -103,7 +103,7 @@ pub struct flexsc_stats_page {
     pub stats: flexsc_stats,
 }
 
-/// Makes the result of the previous call argument `n` of this call.
+/// Stores the result of the previous call in argument `n` of this call.
 #[allow(non_snake_case)]
 pub const fn FLEXSC_CHAIN_ARG(n: c_uint) -> c_uint {
     n + 1

@@ -47,8 +47,8 @@ unsafe impl IoBuf for Vec<u8> {
     }
 }
 
-/// Filled from its beginning, up to its capacity. Its length is the number of bytes
-/// read.
+/// The vector is filled from its beginning, up to its capacity. Then its length is the
+/// number of bytes read.
 // SAFETY: As above.
 unsafe impl IoBufMut for Vec<u8> {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
