@@ -18,7 +18,7 @@
 struct cached {
 	struct file file;
 	unsigned int references;
-	uint64_t checked;	/* time of the open, or of a pending reopen */
+	uint64_t checked;	/* when the file was opened, or a reopen began */
 	UT_hash_handle hh;
 	struct cached *prev, *next;
 	char name[];

@@ -59,8 +59,8 @@ static void evring_poll_failed(struct flexsc_ecb *ecb, uint32_t index, int err)
 
 	source->error = err;
 	/*
-	 * Raise no event if the function that creates the source returns the
-	 * error, or if the descriptor was closed.
+	 * Deliver no event if the source is still being created: the function that
+	 * creates the source returns the error. Nor if the descriptor was closed.
 	 */
 	if (source->flags & SOURCE_BEGINS || err == -EBADF)
 		return;

@@ -66,8 +66,8 @@ static void acceptor_fail(struct flexsc_ecb *ecb,
 
 	source->error = err;
 	/*
-	 * Raise no event if the function that creates the source returns the
-	 * error, or if the descriptor was closed.
+	 * Deliver no event if the source is still being created: the function that
+	 * creates the source returns the error. Nor if the descriptor was closed.
 	 */
 	if (!(source->flags & SOURCE_BEGINS) && err != -EBADF)
 		acceptor_report(ecb, acceptor, err);

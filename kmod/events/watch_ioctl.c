@@ -147,8 +147,8 @@ static long watch_add_file(struct ecb *ecb, struct file *file,
 	if (IS_ERR(watch))
 		return PTR_ERR(watch);
 	/*
-	 * Another thread may close the file and so end the watch: keep
-	 * "inherit" for watch_report().
+	 * Another thread may close the file, which ends the watch. This
+	 * reference keeps the watch's "inherit" for watch_report().
 	 */
 	watch_get(watch);
 	level = watch_start(watch, file);
