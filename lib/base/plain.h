@@ -7,7 +7,7 @@
  * runtime as if the program had made it. tests/lint/imports.py lists the names that no
  * file of the runtime may use, and the exceptions with their reasons.
  *
- * Elsewhere they are libc's functions, because sanitizers track descriptors by those.
+ * Elsewhere they are libc's functions, which sanitizers intercept to track descriptors.
  */
 #ifndef FLEXSC_PLAIN_H
 #define FLEXSC_PLAIN_H

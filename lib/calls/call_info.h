@@ -144,7 +144,7 @@ enum call_turn {
 	TURN_SUBMIT,	/* submits asynchronous I/O */
 	TURN_AWAIT,	/* waits until a member of an epoll set, of a list of
 			 * descriptors, or of a set of requests is ready */
-	TURN_POLL,	/* waits for a list of descriptors, unless it has exactly one */
+	TURN_POLL,	/* as TURN_AWAIT, unless the list has exactly one descriptor */
 };
 
 /* The function of runtime/calls/hook.c that handles the call: "user". */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The system-call table, read: syscalls.tbl, whose top explains the columns."""
+"""Reads the system-call table, syscalls.tbl, whose top explains the columns."""
 
 from __future__ import annotations
 

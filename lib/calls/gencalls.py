@@ -253,7 +253,7 @@ TABLE_TOP = """\
 #include <asm/prctl.h>
 #endif
 
-/* Older headers lack them. */
+/* Older headers lack these constants. */
 #ifndef IORING_REGISTER_USE_REGISTERED_RING
 #define IORING_REGISTER_USE_REGISTERED_RING	(1U << 31)
 #endif

@@ -144,8 +144,8 @@ static bool needs_kick(const struct kmod *kmod)
 }
 
 /*
- * Is the submission ring empty, and no thread polling it? In that case the owner makes
- * a posted call as a plain system call if it is the only one and can't block: entering
+ * Is the submission ring empty, and no thread polling it? In that case, if a single
+ * call was posted and can't block, the owner makes it as a plain system call: entering
  * the module would cost more than the call.
  */
 static bool is_lone(const struct kmod *kmod)
@@ -314,8 +314,9 @@ static int kmod_enter(struct kmod *kmod, uint64_t ns)
 }
 
 /*
- * Has the kernel made a syscall thread return since the last check? If so, the owner
- * has to enter the module, which then looks for entries that this thread has left.
+ * Has the module ended a syscall thread (FLEXSC_SERVE_END) since the last check? If so,
+ * the owner has to enter the module, which then looks for entries that this thread
+ * would have executed.
  */
 static bool kmod_take_deserted(struct kmod *kmod)
 {

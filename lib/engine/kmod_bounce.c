@@ -4,7 +4,7 @@
  * after the loop's creation may watch a thread's system calls. In this case the kernel
  * module makes the thread execute each call in user mode. This costs an additional mode
  * switch per call, and a switch of threads if the call is posted alone. A tracer or
- * filter sees a pool's calls, too, but the pool costs less. So it replaces the module:
+ * filter sees a pool's calls, too, but a pool costs less. So it replaces the module:
  *
  *	module -> pool	BOUNCED_MOST entries in a row have bounced, or the owner
  *			was watched when it registered

@@ -236,8 +236,8 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	server->bounced = NONE;
 	lock(&kmod->lock);
 	/*
-	 * If "ending" is set, flexsc__kmod_threads_end() joins the servers, without the
-	 * lock: leave the list to it.
+	 * If "ending" is set, don't change the list here: flexsc__kmod_threads_end()
+	 * reads it without the lock, to join the servers.
 	 */
 	if (!kmod->ending)
 		join_servers(kmod, false);
@@ -275,9 +275,9 @@ static bool interrupt_all(struct kmod *kmod)
 }
 
 /*
- * Used if a filter forbids FLEXSC_IOC_END, which makes all servers return: interrupt
- * each server with a signal. A signal that arrives just before a server enters the
- * kernel has no effect, so repeat until no server is left.
+ * Used if a filter forbids FLEXSC_IOC_END, which would make all servers return: send
+ * each server a signal, which interrupts its ioctl. A signal that arrives just before
+ * the ioctl has no effect, so repeat until no server is left.
  */
 static COLD void drive_home(struct kmod *kmod)
 {

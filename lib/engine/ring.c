@@ -229,9 +229,9 @@ static COLD void ring_hand(struct ring *ring)
 }
 
 /*
- * Reset "handed", because the next io_uring_enter() hands over the requests that the
- * kernel hasn't consumed. Not with SQPOLL, whose kernel thread may consume requests at
- * any time.
+ * Called when io_uring_enter() has returned. Without SQPOLL, the kernel consumes no more
+ * requests until the next io_uring_enter(), so set "handed" back to the first request
+ * that it hasn't consumed. An SQPOLL thread may consume requests at any time.
  */
 static COLD void ring_handed(struct ring *ring)
 {

@@ -80,8 +80,8 @@ static COLD uint64_t sleep_limit(struct flexsc_loop *loop)
 }
 
 /*
- * Another thread may have made its work visible and not yet have called loop_notify():
- * make the next turn collect.
+ * Don't sleep. The thread whose work was found may not have called loop_notify() yet, so
+ * set "notified" for it: otherwise the next turn wouldn't collect the work.
  */
 static COLD uint64_t sleep_not(struct flexsc_loop *loop)
 {

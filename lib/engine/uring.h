@@ -45,8 +45,8 @@ struct uring {
 	uint32_t others;		/* entries of this batch that don't go to the
 					 * ring */
 	/*
-	 * Number of direct calls since the last batch. Requests before the index
-	 * "counted" are included.
+	 * "direct": number of direct calls since the last batch, as far as they were
+	 * counted. "counted": index of the first request that wasn't counted yet.
 	 */
 	uint32_t direct, counted;
 	uint32_t direct_end;	/* direct calls may take requests before this index */

@@ -132,10 +132,10 @@ static const struct {
 } directs[] = { DIRECT_CALLS3(ROW3) DIRECT_CALLS6(ROW6) };
 
 /*
- * Called when a call is posted that changes descriptors, so that their known facts may
- * become wrong. io_uring has no operation for such a call, so it is made before the
- * batch is submitted. Post the batch's remaining calls with entries: the facts of their
- * descriptors are then read after the change.
+ * Called when a call is posted that may make the cached facts of descriptors wrong.
+ * io_uring has no operation for such a call, so it is made before the batch is submitted.
+ * Post the batch's remaining calls with entries: the facts of their descriptors are then
+ * read after the change.
  */
 static void direct_pause(struct flexsc_loop *loop)
 {

@@ -19,9 +19,9 @@
 #define CURRENT		((uint64_t)-1)	/* as an offset: the file's position */
 
 /*
- * io_uring makes a call only if "fits" holds: not if the count doesn't fit an int. Not
- * read() and write() of 0 bytes, because on some files the plain call fails or waits.
- * Not with a negative offset, because io_uring's error differs from the plain call's.
+ * io_uring makes a call only if "fits" holds. A count must fit an int. It mustn't be 0
+ * for read() and write(), because on some files the plain call then fails or waits. An
+ * offset mustn't be negative, because io_uring's error differs from the plain call's.
  *
  *			fits			fd	addr	len	off flags
  */

@@ -203,10 +203,9 @@ SHAPE(fxattr,	a[3] <= UINT32_MAX,	a[0],	a[1],	a[3],	a[2],
 							sqe_optional(entry, 4))
 
 /*
- * A poll() or ppoll() of one descriptor without a time limit. If the descriptor is
- * ready, or the memory isn't readable, make the plain call. To find out, query the
- * kernel first, except for calls that flexsc__call_poll() has posted
- * (URING_POLL_WAITS).
+ * A poll() or ppoll() of one descriptor without a time limit. Query the kernel first: if
+ * the descriptor is ready, or the struct pollfd isn't readable memory, the plain call is
+ * made. A call that flexsc__call_poll() has posted (URING_POLL_WAITS) needs no query.
  */
 static bool prepare_one(struct io_uring_sqe *sqe, uint8_t op, args_t a,
 			unsigned int known)

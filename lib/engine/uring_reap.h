@@ -38,8 +38,8 @@ static inline struct io_uring_sqe *uring_request(struct flexsc_loop *loop)
 	while (!(sqe = ring_request(&uring->ring)))
 		uring->make_room(loop);
 	/*
-	 * All requests since the last one that was taken here are direct calls:
-	 * count them.
+	 * Count the direct calls: all requests that were taken since the last call of
+	 * this function.
 	 */
 	uring->direct += uring->ring.tail - 1 - uring->counted;
 	uring->counted = uring->ring.tail;

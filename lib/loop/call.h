@@ -97,9 +97,9 @@ struct call {
 	uint8_t where;		/* enum pool_where */
 	bool woken;		/* was parked, and has been woken */
 	/*
-	 * If set, execute the call next without checking whether it would wait. Set
-	 * after shutdown() (files/closing.h), or if poll(2) doesn't report the
-	 * event that the call waits for.
+	 * A syscall thread executes the call without first checking whether it would
+	 * wait. Set after shutdown() (files/closing.h), or if poll(2) doesn't report
+	 * the event that the call waits for.
 	 */
 	bool plainly;
 	uint8_t guarded;	/* bit n: by_entry.guards[n] is in use */

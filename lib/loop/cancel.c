@@ -60,8 +60,8 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Cancel the call again after AGAIN_NS. The timer is that of the call's deadline, which
- * isn't needed any more.
+ * Cancel the call again after AGAIN_NS. Use the timer of the call's deadline, because a
+ * cancelled call doesn't need its deadline any more.
  */
 void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index)
 {

@@ -17,8 +17,8 @@ void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
 
 /*
  * Called when the loop ends: cancel the calls that have a callback, and those that may
- * wait for an event. A close() without a cb isn't cancelled: it still happens, even if
- * it is staged.
+ * wait for an event. A close() without a cb isn't cancelled: the descriptor is still
+ * closed, even if the close() is staged.
  */
 void flexsc__cancel_all(struct flexsc_loop *loop);
 

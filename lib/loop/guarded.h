@@ -28,8 +28,8 @@ static inline bool call_is_guarded(const struct call *call)
 void flexsc__call_guard(struct flexsc_loop *loop, uint32_t index);
 /*
  * Called when the program is about to close fd. If the call names fd, and has no guard
- * for it, the call joins this guard. True: the call names fd, and doesn't close a
- * descriptor.
+ * for it, "guard" becomes the call's guard. True: the call names fd, and isn't one that
+ * closes descriptors.
  */
 bool flexsc__call_join(struct flexsc_loop *loop, uint32_t index, uint32_t fd,
 		       struct guard *guard);
@@ -48,8 +48,8 @@ void flexsc__call_renew(struct flexsc_loop *loop, uint32_t index);
 void flexsc__call_unguard(struct flexsc_loop *loop, uint32_t index);
 
 /*
- * Does the call name this descriptor? No if the program has closed the descriptor after
- * the call began.
+ * Does the call name this descriptor? False if the program has closed the descriptor
+ * after the call began.
  */
 bool flexsc__call_names(const struct flexsc_loop *loop, uint32_t index, int fd);
 

@@ -284,8 +284,7 @@ enum sleep {
  * Wake the owner if it sleeps. The owner sets "sleeping", checks once more for work,
  * and sleeps. Another thread makes work visible, then reads "sleeping". All four
  * accesses are sequentially consistent, so at least one of the threads sees the other's
- * store, and no wake-up is lost. The thread that clears the flag wakes the owner, so
- * this happens once.
+ * store, and no wake-up is lost. Only the thread that clears "sleeping" wakes the owner.
  *
  * While awake, the owner checks for other threads' work only if "notified" is set. The
  * owner clears "notified" before it checks, so the same argument applies.
@@ -298,9 +297,9 @@ static inline void loop_notify(struct flexsc_loop *loop)
 	if (!atomic_load(&loop->notified))
 		atomic_store(&loop->notified, true);
 	/*
-	 * E2: reads "heir" after the result was made visible; pairs with E1 in
-	 * run/handover.c. "nudged" ends the heir's wait; the heir then checks the
-	 * loops that it has adopted.
+	 * E2: this thread reads "heir" after it has made its work visible; pairs with
+	 * E1 in run/handover.c. "nudged" ends the heir's wait; the heir then checks
+	 * the loops that it has adopted.
 	 */
 	while ((heir = atomic_load(&loop->heir))) {
 		loop = heir;
@@ -312,8 +311,8 @@ static inline void loop_notify(struct flexsc_loop *loop)
 	was = atomic_exchange(&loop->sleeping, AWAKE);
 	if (was == ASLEEP)
 		/*
-		 * Acquires the engine, because an awake owner may change it:
-		 * uring_fail().
+		 * Acquires the engine, because the owner may have replaced it before
+		 * it fell asleep: flexsc__uring_fail().
 		 */
 		__atomic_load_n(&loop->engine, __ATOMIC_ACQUIRE)->wake(loop);
 	else if (was == ASLEEP_OUTSIDE)
@@ -321,10 +320,10 @@ static inline void loop_notify(struct flexsc_loop *loop)
 }
 
 /*
- * Bracket a notification from another thread, so that the owner doesn't free the loop
- * before the notification has ended: the owner may return from its wait at once. N1:
- * the end of the visit is the thread's last use of the loop; pairs with N2 in
- * run/make.c.
+ * Called before and after a notification from another thread, respectively. Meanwhile
+ * the owner may return from its wait and destroy the loop, but it doesn't free the loop
+ * before all visits have ended. N1: loop_leave() is the thread's last use of the loop;
+ * pairs with N2 in run/make.c.
  */
 static inline void loop_visit(struct flexsc_loop *loop)
 {

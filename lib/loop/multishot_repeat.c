@@ -90,9 +90,9 @@ static int repeat_wait(struct multishot *multishot)
 }
 
 /*
- * Wait for a timer. poll(2) has reported an error, but the call has found nothing,
- * because the socket's error queue has messages. poll(2) would report them again at
- * once.
+ * Wait for a timer, not for poll(2). Because the socket's error queue has messages,
+ * poll(2) has reported an error, although the call finds no data. poll(2) would report
+ * the messages again at once.
  */
 static int repeat_pause(struct multishot *multishot)
 {

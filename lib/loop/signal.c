@@ -48,7 +48,7 @@ static void on_signal(int signo)
 
 		if (!(atomic_load(&target->caught) & signal_bit(signo)))
 			continue;
-		/* S1: increments users, then reads loop; pairs with S2. */
+		/* S1: increments "users", then reads "loop"; pairs with S2. */
 		atomic_fetch_add(&target->users, 1);
 		loop = atomic_load(&target->loop);
 		if (loop && !loop->stale) {
@@ -114,8 +114,8 @@ static void signals_fini(struct flexsc_loop *loop)
 		if (caught & 1ULL << i && !--dispositions.users[i])
 			sigaction(i + 1, &dispositions.before[i], NULL);
 	/*
-	 * S2: clears loop, then waits for users: no later handler finds the loop.
-	 * Pairs with S1.
+	 * S2: clears "loop", then waits until "users" is 0: no handler uses the loop
+	 * any more. Pairs with S1.
 	 */
 	atomic_store(&target->loop, NULL);
 	pthread_mutex_unlock(&dispositions.lock);

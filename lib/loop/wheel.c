@@ -5,7 +5,7 @@
 
 /*
  * The first elements are list heads: one per bucket, and two for due timers. Index 0 is
- * the head of bucket 0 of level 0, so TIMER_NONE (0) never is a timer.
+ * the head of bucket 0 of level 0, so no timer has the index TIMER_NONE (0).
  */
 #define BUCKETS		WHEEL_DUE_CBS
 #define FIRST		(WHEEL_DUE_DEADLINES + 1)
@@ -177,8 +177,8 @@ static uint64_t wheel_earliest(const struct wheel *wheel, unsigned int *level,
 		uint64_t begin;
 
 		/*
-		 * On every level, all non-empty buckets lie after the digit of
-		 * wheel->now, so the first one is the earliest.
+		 * On every level, the numbers of all non-empty buckets are higher than
+		 * the digit of wheel->now, so the lowest number is the earliest bucket.
 		 */
 		if (!wheel->used[*level])
 			continue;
