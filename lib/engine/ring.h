@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An io_uring, created by liburing. A request is an SQE, a result is a CQE. Filling
- * requests and entering are implemented here, because both are on the path of every
- * call. Owner only.
+ * An io_uring, created by liburing. A request is an SQE, a result is a CQE. Taking
+ * requests and entering the kernel are implemented here, not by liburing, because both
+ * are on the path of every call. Owner only.
  *
  * If the ring has an array of SQE indices, liburing has initialised it to the identity,
  * so nothing writes to it later.

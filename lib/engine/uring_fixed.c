@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fixed descriptors of the uring engine: the ring holds their files in slots
- * (IOSQE_FIXED_FILE). Requests are written with the descriptor. Just before they are
- * submitted, it is replaced by its slot. Owner only.
+ * (IOSQE_FIXED_FILE). Requests are written with the descriptor. Just before requests are
+ * submitted, slots replace the fixed descriptors in them. Owner only.
  *
  *	free	-> fixed	flexsc_loop_fix_fd()
  *	fixed	-> leaving	unfixed, or a request closes the descriptor: no

@@ -15,7 +15,7 @@
 #include "uring_eager.h"
 #include "uring_ops.h"
 
-/* A result: a copy of what the program needs of a CQE. */
+/* A result: a copy of the CQE's fields that the engine uses. */
 struct done {
 	uint64_t what;		/* user_data */
 	int32_t res;
