@@ -87,9 +87,9 @@ static void forked(void)
 	struct uthread *u = &flexsc__self;
 
 	/*
-	 * First, because the calls below may close descriptors, which needs this state.
-	 * The fork handler of lib/run/make.c resets some of it, too, but may run after
-	 * this one.
+	 * Reset the state of descriptors first, because the functions below may close
+	 * some. The fork handler of lib/run/make.c resets a part of that state, too,
+	 * but may run after this function.
 	 */
 	flexsc__private_fds_forked();
 	flexsc__guards_forked();
@@ -296,8 +296,8 @@ static bool start_threads(unsigned int n)
 }
 
 /*
- * False: libc created the caller, as for SIGEV_THREAD, and the runtime would miss its
- * end.
+ * Is the caller the first thread? If libc created the caller, as for SIGEV_THREAD, the
+ * runtime would miss the caller's end.
  */
 static bool is_first_thread(void)
 {

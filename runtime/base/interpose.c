@@ -31,8 +31,8 @@ static bool foreign_calls[CALLS];
 static bool known;
 
 /*
- * If another library's constructor needs a function, this runs earlier. Even then the
- * process has only one thread.
+ * Also called before it runs as a constructor, if another library's constructor needs
+ * one of the functions. The process has only one thread in both cases.
  */
 __attribute__((constructor)) static void find_all(void)
 {
@@ -63,7 +63,7 @@ void *flexsc__real(enum real which)
 {
 	void *function = flexsc__real_if_any(which);
 
-	/* The library that defines the function may have been loaded later. */
+	/* dlsym() also finds the function in a library that was loaded later. */
 	if (!function)
 		function = dlsym(RTLD_NEXT, names[which]);
 	if (!function) {

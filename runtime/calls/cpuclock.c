@@ -38,9 +38,9 @@ static uint64_t show_clock(struct uthread *u, uint64_t ns)
 
 static struct ended {
 	int32_t tid;
-	uint64_t host;	/* ns that its host had computed when it ended */
+	uint64_t host;	/* processor time of its host at the end, in ns */
 	uint64_t ran;	/* ticks that it has computed on carriers */
-	uint64_t clock_shown;	/* ns that its clock had shown when it ended */
+	uint64_t clock_shown;	/* highest time that its clock had shown, in ns */
 } ended[ENDED];
 
 static struct ended *ended_with(int32_t tid)
@@ -49,14 +49,14 @@ static struct ended *ended_with(int32_t tid)
 }
 
 /*
- * What the ended user thread with this id computed on carriers, in ns; 0 if unknown. If
- * a new kernel thread has got the id, it is recognised by its processor time, as long
- * as it has computed less than the host of the ended thread.
+ * The processor time that the ended user thread with this id took on carriers, in ns; 0
+ * if unknown. Also 0 if a new kernel thread has the id and has taken less processor
+ * time than the ended thread's host had; after that, the two can't be distinguished.
  */
 static uint64_t ended_away(int32_t tid)
 {
 	const struct ended *last = ended_with(tid);
-	/* 0: the kernel thread has ended, too. */
+	/* 0: the host, which is the kernel thread with this id, has ended, too. */
 	uint64_t host = flexsc__cputime_of(tid);
 
 	return last->tid == tid && (!host || host >= last->host) ?

@@ -164,7 +164,7 @@ static void number(struct uthread *u)
 static void anchor(struct uthread *u, bool anchored)
 {
 	flexsc__uthreads_lock();
-	/* A filter for all threads may have anchored u meanwhile. */
+	/* If a filter for all threads has anchored u meanwhile, u stays anchored. */
 	flexsc__anchor(u, ANCHORED_FILTER,
 		    anchored || atomic_load(&flexsc__runtime.filtered));
 	flexsc__uthreads_unlock();
@@ -295,7 +295,7 @@ long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
 	const struct filter filter = { a[2], nr == SYS_prctl ? 0 : a[1] };
 
 	/*
-	 * In a dormant runtime u is the only thread, and later threads inherit its
+	 * In a dormant runtime u is the only thread, and later threads inherit u's
 	 * filter.
 	 */
 	if (is_for_all(nr, a) ||

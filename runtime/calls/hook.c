@@ -142,8 +142,8 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 		return flexsc__signal_action(a);
 	case USER_RSEQ:
 		/*
-		 * The kernel would write to the area while its kernel thread runs other
-		 * user threads, too.
+		 * Refuse rseq(2): the kernel would also write to u's area while u's
+		 * kernel thread runs other user threads.
 		 */
 		return -ENOSYS;
 	case USER_SIGMASK:
@@ -232,8 +232,8 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 		entry.args[i] = a[i];
 	flexsc__fds_note_signals(&entry, ret);
 	/*
-	 * Record options, because this may be a forked child, which shares its parent's
-	 * files.
+	 * Record socket options: in a forked child, they also apply to the parent,
+	 * which shares the files.
 	 */
 	if (call_info_of(entry.nr, entry.args)->changes == CHANGES_OPTION)
 		flexsc__fds_note(&entry);

@@ -58,6 +58,6 @@ void flexsc__life_end(struct uthread *u)
 	while (atomic_load(&u->recheck.requests))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	flexsc__host_fini(u);
-	/* This handles signals that came meanwhile, for the process or for u. */
+	/* The exit handles signals that came meanwhile, for the process or for u. */
 	flexsc__exit(u);
 }

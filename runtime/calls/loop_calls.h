@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls of an event loop that runs in a user thread on its host (sched/sticky.h).
- * They are made as in a plain thread and may cost only a few more instructions, so the
+ * They are made as in a plain thread and must cost only a few instructions more, so the
  * functions are inline. The calling user thread only, outside the runtime.
  */
 #ifndef FLEXSC_RUNTIME_LOOP_CALLS_H

@@ -93,7 +93,7 @@ static bool parts_keep_file(struct parts *p)
 	return true;
 }
 
-/* Also called when the user thread is cancelled, then outside the runtime. */
+/* Also called when the user thread is cancelled. Then it is outside the runtime. */
 static void parts_end(void *arg)
 {
 	struct parts *p = arg;
@@ -227,7 +227,7 @@ static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 	/* The kernel rejects a negative length of write(), but not of sendto(). */
 	if (row->length == LENGTH_BYTES && now->args[row->length_arg] > INT32_MAX)
 		return false;
-	/* sendmmsg() would send fewer messages, and this file can't send the rest. */
+	/* sendmmsg() could send only some messages; this file can't send the rest. */
 	if (row->traits & CALL_SEND) {
 		now->args[row->flags_arg] |= MSG_DONTWAIT;
 		return flexsc__partial(now) &&

@@ -18,8 +18,8 @@ static inline const void *flexsc__arg_pointer(uint64_t arg)
 }
 
 /*
- * The role of a call in one turn of an event loop. Such calls may cost little more than
- * natively.
+ * The role of a call in one turn of an event loop. Such calls must cost hardly more
+ * than natively.
  */
 static inline enum call_turn call_turn(long nr)
 {

@@ -319,7 +319,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 		return wait_on_host(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
-	/* The program's pollfd is readable: on the stack, or read by the kernel. */
+	/* The pollfd is readable: it is on the stack, or the kernel has read it. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__runtime.polls || p.fd.fd < 0)

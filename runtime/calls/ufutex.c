@@ -163,10 +163,10 @@ void flexsc__ufutex_init(void)
 
 /*
  * Turns. libc's locks let any thread take a free lock, even before the thread that was
- * woken for the lock runs. The woken thread then waits again. If it became the last
- * waiter, and the monitor moved each owner to its host while it has the lock, the same
- * threads would get the lock again and again, and others never. So a woken thread that
- * waits again becomes the first waiter.
+ * woken for the lock runs. The woken thread then waits again. As the last waiter, it
+ * might never get the lock. If the monitor moves each owner to a host during its
+ * ownership, the same few threads get the lock in turn. So a woken thread that waits
+ * again becomes the first waiter.
  */
 
 /* Value of a lock of libc's that has waiters; some other libraries use it, too. */
@@ -234,7 +234,7 @@ static void wait_then(struct kthread *k, struct uthread *u)
 	if (ret)
 		bucket_take(bucket, u, ret);
 	unlock(&bucket->lock);
-	/* If u stays in the bucket, it may be woken and end: don't touch it. */
+	/* If u stays in the bucket, don't access u any more: u may be woken and end. */
 	if (ret)
 		release(u);
 }
@@ -411,7 +411,8 @@ static struct uthread *take_waiters(struct bucket *bucket, const uint32_t *word,
 
 /*
  * Count a hand-over (sched/sticky.h): u, which is the waker or NULL, is about to
- * release these user threads. Called first, because a released user thread may end.
+ * release these user threads. Called before the release, because a released user thread
+ * may end.
  */
 static void hand_over(struct uthread *u, const struct uthread *list)
 {

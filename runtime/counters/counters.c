@@ -182,7 +182,10 @@ void flexsc__counters_show(uint64_t calls)
 					   calls, time_monotonic()));
 }
 
-/* If the runtime has started, it has shown the counters before this. */
+/*
+ * Runs at quick_exit(), for a program that has started no thread. If the runtime has
+ * started, its own handler has run before and shown the counters.
+ */
 static void quick_exit_follows(void)
 {
 	flexsc__counters_show(0);

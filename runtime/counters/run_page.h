@@ -50,7 +50,7 @@ enum cause {
 	CAUSE_FAULT,	/* the program faulted */
 	CAUSE_ANCHORED,	/* anchored: it may compute on its host only */
 	CAUSE_UNKNOWN,	/* a call with an unknown number */
-#undef freopen64	/* musl's <stdio.h> defines it as a macro */
+#undef freopen64	/* musl's <stdio.h> defines this name as a macro */
 #define SYMBOL(symbol)	CAUSE_##symbol,
 #define CALL(...)
 #define POINT(...)

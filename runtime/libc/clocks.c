@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interposed functions of clocks and timers, which treat a thread's clock
- * differently (sched/cputime.h). They run on the program's threads.
+ * The interposed functions of clocks and timers. They add a user thread's time on
+ * carriers to its processor-time clock (sched/cputime.h). They run on the program's
+ * threads.
  */
 #include <stdlib.h>
 #include <time.h>

@@ -40,7 +40,7 @@ const uint8_t *flexsc__code_next(const uint8_t *at, const uint8_t *end);
  */
 bool flexsc__code_look(struct code *code, const uint8_t *begin, const uint8_t *end,
 		       const uint8_t *limit, const uint8_t *call);
-/* The number of the call. UNKNOWN if the number depends on how the code came there. */
+/* The call's number; UNKNOWN if it depends on the path to the call. */
 long flexsc__code_number(const struct code *code);
 /* Is this __syscall_cancel_arch(), if the call's number is unknown? */
 bool flexsc__code_is_point(const struct code *code);

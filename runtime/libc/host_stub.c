@@ -27,9 +27,9 @@ static bool cause_needs_host(struct uthread *u, uint16_t cause,
 	case CAUSE_setcontext:
 	case CAUSE_swapcontext:
 		/*
-		 * When the function of such a context returns, libc changes the mask by
-		 * a call that the runtime doesn't see. So the thread may never leave
-		 * its host again.
+		 * When the function of such a context returns, libc changes the signal
+		 * mask by a call that the runtime doesn't see. So the thread must never
+		 * leave its host again.
 		 */
 		u->host_only = true;
 		return true;
@@ -103,7 +103,7 @@ static bool uses_owned_ring(uint16_t cause, const uint64_t args[6])
 
 /*
  * Is the caller a vfork() child, which uses u's memory? Such a child must not change
- * the runtime's state, as in calls/hook.c.
+ * the runtime's state (see calls/hook.c).
  */
 static bool is_lent(const struct uthread *u)
 {
@@ -190,7 +190,10 @@ void flexsc__stayed_on_host(uint64_t outermost)
 static void leave_for(struct uthread *u, jmp_buf env)
 {
 	flexsc__stay_left(u, context_jump_target(env));
-	/* The jump may leave a handler that interrupted a cancellation point. */
+	/*
+	 * The jump may leave a handler that interrupted a cancellation point, which
+	 * then can't reset u->point.
+	 */
 	u->point = false;
 	if (!flexsc__runtime.unpatched || !env->__mask_was_saved || u->busy)
 		return;

@@ -149,7 +149,8 @@ static bool is_signal_frame(const struct object *object, uint32_t row)
 
 /*
  * Does the row's description cover the place? A place that no description covers isn't
- * code, or is the first code of a child.
+ * code, or belongs to clone(): libc ends that function's description before its system
+ * call, because a new thread continues there.
  */
 static bool covers(const struct object *object, uint32_t row, const uint8_t *place)
 {
@@ -169,7 +170,9 @@ static bool must_patch(const struct patch *patch, long nr)
 {
 	if (nr == UNKNOWN)
 		return true;
-	/* These calls don't return, return twice, or matter only to libc. */
+	/*
+	 * Not patched: calls that don't return, return twice, or matter only to libc.
+	 */
 	if (flexsc__call_info((unsigned int)nr)->traits & CALL_KEEP)
 		return false;
 	return patch->deep || is_vital(nr) || call_is_needed(nr);

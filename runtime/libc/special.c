@@ -109,8 +109,8 @@ static COLD long foreign_syscall(long nr, const uint64_t a[6])
 static long choose_syscall(long nr, const uint64_t args[6]);
 
 /*
- * Makes all calls of syscall() but forks. NULL: flexsc__libc_call() makes them. The
- * first call sets this variable.
+ * The function that makes the calls of syscall(), except forks. NULL stands for
+ * flexsc__libc_call(). The first call of syscall() sets this variable.
  */
 static long (*syscall_target)(long, const uint64_t[6]) = choose_syscall;
 
@@ -146,7 +146,7 @@ static int own_clock_nanosleep(clockid_t clock, int flags,
 	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
 				   PTR(rest) };
 
-	/* libc returns another error than the kernel. */
+	/* For this clock libc returns EINVAL, but the kernel another error. */
 	if (clock == CLOCK_THREAD_CPUTIME_ID)
 		return EINVAL;
 	return (int)-flexsc__libc_point(SYS_clock_nanosleep, args);

@@ -132,8 +132,8 @@ static void return_to_host_for(pthread_t thread)
 }
 
 /*
- * The user thread that has to return to its host for a signal that was sent to it; or
- * NULL. flexsc__signal_sent() does the same.
+ * The thread as a user thread, if it has to return to its host for this signal, which
+ * was sent to it; otherwise NULL. flexsc__signal_sent() does the same for system calls.
  */
 static struct uthread *to_learn(pthread_t thread, int signo, int err)
 {

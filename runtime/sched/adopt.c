@@ -47,8 +47,8 @@ static bool is_held(const struct carrier *c)
 
 /*
  * Does the carrier run a user thread that is outside the runtime? That user thread may
- * end at any moment; the list's lock keeps its memory. The monitor only tries that
- * lock, because its owner may be a host that is stuck itself.
+ * end at any moment, but its memory stays while the list of user threads is locked. The
+ * monitor doesn't wait for that lock, because a stuck host may have it.
  */
 static bool runs_program(const struct carrier *c)
 {
@@ -76,8 +76,8 @@ static bool adopt_is_stuck(struct carrier *c)
 }
 
 /*
- * Can s adopt c? A ward can adopt only its heir, and only while it waits for the heir
- * to return its loop.
+ * Can s adopt c? A ward can adopt only its heir, and only while the ward waits for the
+ * heir to return the ward's loop.
  */
 static bool can_adopt(struct carrier *s, struct carrier *c)
 {
@@ -119,7 +119,7 @@ bool flexsc__adopt_look(struct carrier *c)
 {
 	if (atomic_load(&c->adopt) == ADOPT_NOT && !adopt_is_stuck(c))
 		return false;
-	/* Request an heir at each check: the previous heir may be stuck itself. */
+	/* Request another heir at each check: the previous one may be stuck itself. */
 	if (atomic_load(&c->adopt) == ADOPT_REQUESTED)
 		request_heir(c);
 	return atomic_load(&c->adopt) != ADOPT_NOT;
@@ -142,8 +142,8 @@ void flexsc__adopt_gate(struct carrier *c)
 /* Heir. */
 
 /*
- * Number of carriers that became heirs without being spares. So many stuck carriers run
- * user threads again when they are back; any others become spares.
+ * Number of carriers that became heirs without being spares. When stuck carriers are
+ * back, this number of them run user threads again; the others become spares.
  */
 static _Atomic int missing;
 
@@ -231,8 +231,8 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	if (!adopt_goes(c, ADOPT_REQUESTED, ADOPT_TAKEN))
 		return false;
 	/*
-	 * Until now only c used the queues, and c is outside the runtime. Now they need
-	 * locks.
+	 * From now on c's queues need locks. c, which was the only one to use them,
+	 * isn't doing so: its user thread is outside the runtime.
 	 */
 	flexsc__runtime.alone = false;
 	step_in(s, c, waits);

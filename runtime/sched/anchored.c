@@ -51,7 +51,7 @@ static bool call_to_host_if_runs(const struct uthread *u)
 	bool runs = c && atomic_load(&u->anchored) &&
 		    __atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u;
 
-	/* Prefer the timer: its signal interrupts no call. */
+	/* Prefer a timer's signal, because it interrupts no call. */
 	if (runs && !flexsc__signal_running(c))
 		flexsc__signal_carrier(c);
 	return runs;

@@ -73,7 +73,7 @@ struct carrier {
 	bool pipe_broke;	/* a posted call ended with EPIPE */
 	uint64_t switches_seen;	/* "switches" at the monitor's last check */
 	struct stuck stuck;	/* the call that blocks its user thread */
-	struct carrier_progress progress; /* as the monitor's last check found it */
+	struct carrier_progress progress; /* at the monitor's last check */
 	int stuck_fd, status_fd;	/* descriptors of files in /proc: proc.h */
 	int kept_timer;		/* timer of flexsc__signal_timer() */
 	uint64_t timed;		/* "switches" when the monitor set kept_timer */
@@ -100,7 +100,7 @@ struct carrier {
 	_Atomic uint32_t adopt;		/* enum adopt */
 	atomic_bool spare;	/* it runs nothing until it adopts a carrier: spare.h */
 	atomic_bool idle;
-	/* identifies the run that the monitor wants to end: its value of "switches" */
+	/* "switches" in the run that the monitor wants to end: identifies that run */
 	_Atomic uint64_t preempt;
 	/* T1, T2 (monitor.c): a signal handler will read "stuck" soon */
 	atomic_bool called;

@@ -77,8 +77,8 @@ static void recheck(struct carrier *c, struct uthread *u)
 		}
 		flexsc__wait_interrupt(c, u);
 		/*
-		 * V4: no request came since "wanted" was read; pairs with V3. From here
-		 * on u may end, or be in a list again.
+		 * V4: succeeds if no request came since "wanted" was read; pairs with
+		 * V3. After that u may end, or be in a list again.
 		 */
 	} while (!atomic_compare_exchange_strong(&u->recheck.requests, &requests,
 						 0));
@@ -138,8 +138,9 @@ static void sleep_until_work(struct carrier *c)
 	/* Free dead timers first: if one expired, it would end the sleep. */
 	flexsc__futex_timers_free_dead(c);
 	/*
-	 * Submit now if the carrier will spin, or if other carriers may take it for
-	 * idle. Otherwise don't: a single system call then submits and waits.
+	 * Submit now if the carrier spins first, or if there are others, to which
+	 * flexsc__runqueue_idle() declares it idle. Otherwise the wait below submits,
+	 * too, by the same system call.
 	 */
 	if (flexsc__runtime.spins || !flexsc__runtime.alone)
 		flexsc_loop_submit(c->loop);
@@ -274,8 +275,8 @@ void flexsc__carrier_run(struct carrier *c)
 		if (!u)
 			sleep_until_work(c);
 		/*
-		 * P1: pairs with P2 in wait.c. As the wait of u is over, no carrier
-		 * acts on a request that came since, so test "wanted" here.
+		 * P1: pairs with P2 in wait.c. Since u's wait ended, no carrier acts on
+		 * requests to end it, so test "wanted" here.
 		 */
 		else if (atomic_load(&u->wanted))
 			send_to_host(u, CAUSE_SIGNAL);

@@ -114,7 +114,7 @@ void flexsc__signal_carrier(const struct carrier *c)
 void flexsc__signal_stuck(struct carrier *c)
 {
 	atomic_store(&c->called, true);
-	/* Sending fails at the limit of queued signals (RLIMIT_SIGPENDING). */
+	/* If sending fails (RLIMIT_SIGPENDING), no handler will clear "called". */
 	if (!carrier_call_to_host(c, &mark_stuck))
 		atomic_store(&c->called, false);
 }

@@ -20,9 +20,9 @@ void flexsc__signal_fini(struct carrier *c);
 void flexsc__signal_unblock(struct carrier *c, sigmask_t but);
 
 /*
- * Carrier c, on its own stack, after it has collected completions: a SIGPIPE came
- * before that. If none of the collected calls ended with EPIPE, a program sent the
- * SIGPIPE: send it to the process again, so that another thread gets it.
+ * Carrier c, on its own stack: a SIGPIPE came, and c has collected completions since.
+ * If none of the collected calls ended with EPIPE, a program sent the SIGPIPE: send it
+ * to the process again, so that another thread gets it.
  */
 void flexsc__signal_pipe(struct carrier *c);
 

@@ -74,9 +74,9 @@ struct starts {
 	uint32_t changed;
 	char *why;
 	size_t size;
-	/* held by a thread that takes a place and creates its loop */
+	/* held by a thread while it becomes a carrier and creates its loop */
 	struct lock turn;
-	int err;		/* the first error, after which no thread takes a place */
+	int err;		/* the first error; no carrier starts after it */
 	/* number of threads that have neither started nor failed */
 	_Atomic uint32_t left;
 };

@@ -85,7 +85,7 @@ static inline void closings_wait(void)
 }
 
 /*
- * Heirs only: the first call moves after heir_begins(). heir_ends() follows when the
+ * Heirs only: call heir_begins() before the first call moves, and heir_ends() when the
  * new requests are submitted.
  */
 void flexsc__closings_heir_begins(void);

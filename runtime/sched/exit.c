@@ -39,8 +39,8 @@ static bool waits_for_others(const struct uthread *u)
 }
 
 /*
- * Call user threads that wait for unconnected sockets to their hosts. True: one is on
- * its way, or another thread has locked the list.
+ * Call user threads that wait for unconnected sockets to their hosts. True: at least
+ * one is on its way, or another thread has locked the list.
  */
 static bool call_to_hosts(void)
 {

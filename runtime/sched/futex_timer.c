@@ -5,8 +5,8 @@
 #include "lib/run/handover.h"
 
 /*
- * Timers never move, and their memory stays, because other threads may read a freed
- * one.
+ * Take a free timer, or allocate one. A timer's memory stays mapped while carriers run,
+ * because other threads may still read a timer that its owner has freed.
  */
 static struct futex_timer *take(struct carrier *c)
 {

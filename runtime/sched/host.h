@@ -21,7 +21,10 @@ void flexsc__host_init(struct uthread *u, void *stack, sigmask_t mask);
 /* Free what the host has allocated. u is on its host, and never leaves it again. */
 void flexsc__host_fini(struct uthread *u);
 
-/* User thread only: return to the host, or leave it. No effect if u has already. */
+/*
+ * User thread only: return to the host, or leave it. No effect if u has already done
+ * so.
+ */
 void flexsc__return_to_host(struct uthread *u);
 void flexsc__leave_host(struct uthread *u);
 /* As flexsc__leave_host(), for a u that doesn't wait next, but computes. */
@@ -92,7 +95,7 @@ static inline void flexsc__exit(struct uthread *u)
 	RULE(u == &flexsc__self && u->busy);
 	for (;;) {
 		u->busy = false;
-		/* Signals from here on are handled at once, earlier ones below. */
+		/* Signals that come later are handled at once, earlier ones below. */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (!atomic_load_explicit(&u->wanted, memory_order_relaxed) ||
 		    !on_host())

@@ -82,13 +82,14 @@ struct uthread *flexsc__inbox_take(struct carrier *c)
 	return oldest;
 }
 
-/* If c runs u, which may compute, c doesn't check its list. So interrupt u. */
+/* If c runs u, interrupt u: while u computes, c doesn't check its list of rechecks. */
 static void signal_if_runs(const struct carrier *c, const struct uthread *u)
 {
 	/*
-	 * If u has been suspended meanwhile, the signal has no effect. If c has read
-	 * "wanted" before it was set and has not set "current" yet, no signal is sent.
-	 * Then u goes to its host with its next call, or when the monitor calls it.
+	 * If u has been suspended meanwhile, the signal has no effect. No signal is
+	 * sent if c is about to run u: it has read "wanted" too early, and hasn't set
+	 * "current" yet. Then u goes to its host with its next call, or when the
+	 * monitor calls it.
 	 */
 	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)
 		flexsc__signal_carrier(c);
@@ -106,7 +107,7 @@ void flexsc__inbox_pass(struct carrier *last, struct uthread *u)
 	} while (!atomic_compare_exchange_weak(&c->rechecks, &head, u));
 	notify(c);
 	signal_if_runs(c, u);
-	/* The stuck carrier still runs u, although c has its queues. */
+	/* If "last" is stuck, it still runs its user thread, which may be u. */
 	if (c != last)
 		signal_if_runs(last, u);
 }

@@ -54,8 +54,9 @@ static int own_create_large(pthread_t *thread, const pthread_attr_t *attr,
 
 /*
  * Use a stack of the runtime's, or one of libc's if the program's thread-local storage
- * is too large. libc puts that storage at the stack's top and checks for little space
- * below it, so libc gets a stack that is smaller by LEAST.
+ * is too large. libc puts that storage at the stack's top, and accepts the stack even
+ * if little space is left below. So libc gets a size without the lowest LEAST bytes,
+ * which then remain in any case.
  */
 static int own_create(pthread_t *thread, pthread_attr_t *attr,
 		      struct birth *birth)

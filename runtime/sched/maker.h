@@ -13,7 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The maker begins. Until then, threads create the requested threads themselves. */
+/*
+ * The maker begins. Before that, each thread that requests a thread creates it itself.
+ */
 void flexsc__maker_begin(void);
 /* The maker only: create the requested threads. */
 void flexsc__maker_make(void);

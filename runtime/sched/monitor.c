@@ -116,8 +116,8 @@ static enum found find_now(struct carrier *c)
 
 /*
  * If a user thread seems to compute, let a timer call it to its host: the timer's
- * signal comes between two calls. This is tried once per run. If the timer hasn't
- * expired by the next check, another way is needed. False: not tried.
+ * signal comes between two calls. This is tried once per run. If the user thread still
+ * runs at later checks, the monitor sends a signal at once. False: not tried.
  */
 static bool call_to_host_gently(struct carrier *c, uint64_t switches)
 {
@@ -172,8 +172,8 @@ static void monitor_look(struct carrier *c)
 		flexsc__runqueue_relieve(c);
 	} else if (runs && run_of(c) > LONG_TICKS) {
 		/*
-		 * From this state the next check finds out whether the thread only
-		 * computed in between.
+		 * The next check compares with this to find out whether the user thread
+		 * has only computed.
 		 */
 		c->progress = progress_of(c);
 	}

@@ -124,7 +124,7 @@ void flexsc__poll_first(struct carrier *c, struct uthread *u)
 		.fd = (int)u->args[0],
 		.events = poll_first_is_connect(u) ? POLLOUT : POLLIN,
 	};
-	/* Calls with a time limit of the program's never come here. */
+	/* No call that comes here has a time limit set by the program. */
 	u->ns = 0;
 	u->cb.callback = poll_over;
 	if (flexsc__loop_has_entry(c->loop))
@@ -151,7 +151,7 @@ static void accept_over(struct flexsc_cb *cb)
 
 void flexsc__poll_first_instead(struct carrier *c, struct uthread *u)
 {
-	/* The call polls already, or will after the attempt. */
+	/* The call polls already, or will poll after its attempt. */
 	if (u->cb.callback == poll_over || u->cb.callback == attempt_over)
 		return;
 	if (!flexsc__poll_first_copy(u))

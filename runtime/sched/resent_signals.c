@@ -49,7 +49,6 @@ void flexsc__resent_give(struct uthread *u, int signo, siginfo_t *info)
 		first->si_signo = 0;
 }
 
-/* Drop host.first: if sigwaitinfo() takes its token, no handler exchanges it. */
 void flexsc__resent_unmask(struct uthread *u, sigmask_t mask)
 {
 	int signo = u->host.first.si_signo;

@@ -165,7 +165,7 @@ struct uthread *flexsc__runqueue_next(struct carrier *c)
 	c->roused = false;
 	if (!u)
 		return steal(c);
-	/* c was woken to steal, but has work of its own: let another search. */
+	/* c was woken to steal, but has work of its own: let another carrier search. */
 	if (roused)
 		atomic_store(&searching, false);
 	share(c, 1);

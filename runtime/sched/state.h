@@ -37,8 +37,8 @@ struct runtime {
 	_Atomic uint32_t count;	/* number of carriers; grows with each new spare */
 	uint32_t room;		/* capacity of the array */
 	/*
-	 * Is there only one carrier at the queues? They need no locks then. An adoption
-	 * clears the field, while no carrier uses a queue: adopt.c.
+	 * Does only one carrier use queues? Then they need no locks. An adoption clears
+	 * the field at a moment when no carrier uses a queue: adopt.c.
 	 */
 	bool alone;
 	/* Loops can wait for a descriptor without a syscall thread (io_uring). */

@@ -9,17 +9,21 @@
 #include "runtime/base/interpose.h"
 
 /*
- * made: threads of the runtime that were created. Grows after libc has counted the
- * thread. left: those that have left libc's count. Grows before libc's count drops.
- * Between libc's change and ours, a thread is "unsettled". If no thread is, libc's
- * count includes (made - left) threads of the runtime. Otherwise it may include more.
+ * made: threads of the runtime that were created; grows after libc has counted the
+ * thread. left: those that have left libc's count; grows before that count drops.
+ * unsettled: threads for which only one of the counts, libc's or ours, has changed.
+ * While it is 0, libc's count includes (made - left) threads of the runtime; otherwise
+ * it may include more.
  */
 static _Atomic unsigned int made, left, unsettled;
 
 /* Interval of checks whether all are settled, in ns. */
 #define LOOK_NS		20000
 
-/* Status of the last thread that ended by the system call, with BY_CALL set; or 0. */
+/*
+ * If the program's thread that ended most recently called exit(2) directly: its status,
+ * with BY_CALL set. Otherwise 0.
+ */
 static _Atomic uint64_t last_end;
 
 #define BY_CALL		(1ULL << 32)
@@ -73,7 +77,9 @@ void flexsc__count_join(void)
 		atomic_fetch_add(threads, 1);
 }
 
-/* This wait may be long, because a thread may lose its processor between two steps. */
+/*
+ * This wait may be long, because a thread may lose its processor while it is unsettled.
+ */
 static void wait_until_settled(void)
 {
 	const struct timespec moment = { 0, LOOK_NS };

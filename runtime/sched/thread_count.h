@@ -33,7 +33,7 @@ bool flexsc__count_others(void);
 /* The calling thread of the program ends; libc takes it off the count afterwards. */
 void flexsc__count_program_ends(void);
 /*
- * The calling thread of the program ends by the system call, which libc doesn't see:
+ * The calling thread of the program ends by syscall(SYS_exit), which libc doesn't see:
  * take the thread off the count. Returns unless it was the last one.
  */
 void flexsc__count_program_ends_by_call(uint32_t status);

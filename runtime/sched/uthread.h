@@ -195,7 +195,7 @@ struct uthread {
 		bool timed;
 		uintptr_t page;	/* page of the last word that it waited for */
 		const uint32_t *turn;	/* word for which it was last woken */
-		/* after this wake-up it found the lock at "turn" taken */
+		/* it was woken for the lock at "turn", but found the lock taken */
 		bool again;
 		struct futex_timer *timer;	/* its time limit, or NULL */
 	} futex;

@@ -66,8 +66,8 @@ static const struct kernel_sigaction normal = { .handler = (uintptr_t)SIG_DFL };
 
 /*
  * A fault happens again when the runtime's handler returns, now with the default
- * action. Other signals don't: they were sent, or come after the instruction that
- * raised them. So they are sent again.
+ * action. Other signals don't happen again, because they were sent, or came after the
+ * instruction that raised them. So they are sent again.
  */
 void flexsc__action_end(int signo, siginfo_t *info, ucontext_t *context)
 {
@@ -119,8 +119,8 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 /*
  * Does the kernel need the runtime's handler for this action? True for a handler of the
  * program, and for the default action of a signal in runtime_raised(). Carriers don't
- * block these. So before the kernel acts on one, the runtime must find the user thread
- * that it is for, and whether that thread blocks it.
+ * block these. So before the kernel acts on such a signal, the runtime must find the
+ * user thread that the signal is for, and whether that thread blocks the signal.
  */
 static bool is_replaced(int signo, const struct kernel_sigaction *action)
 {
@@ -148,10 +148,10 @@ instead_of(int signo, const struct kernel_sigaction *action)
 	/* Use the alternate stack, if any: the thread may have little stack left. */
 	if (signo == SIGNAL_SETXID || !is_function(action->handler))
 		own.flags |= SA_ONSTACK;
-	/* Without a handler of the program, the signal must not end its calls. */
+	/* If the program has no handler, its calls must not fail with EINTR. */
 	if (!is_function(action->handler))
 		own.flags |= SA_RESTART;
-	/* Block all signals until this one's thread is determined. */
+	/* Block all signals until the handler has found this signal's thread. */
 	own.mask = ~0ULL;
 	return own;
 }
@@ -236,8 +236,8 @@ void flexsc__signal_adopt(int signo)
 uint64_t flexsc__signal_restorer(void)
 {
 	/*
-	 * Known by now: with its first thread, libc sets the action of SIGNAL_SETXID,
-	 * which contains the restorer.
+	 * Known by now: libc set SIGNAL_SETXID's action, which contains the restorer,
+	 * when it created the first thread.
 	 */
 	return restorer;
 }

@@ -46,9 +46,9 @@ void flexsc__identity_changed(struct carrier *c)
 	/* N3: after "changed"; pairs with N4. */
 	atomic_fetch_add(&changes, 1);
 	/*
-	 * If this is the last carrier to change, wake the hosts. Other carriers may
-	 * have changed for fewer calls, so test for the first call that is new to this
-	 * one.
+	 * Wake the hosts if this is the last carrier to change for a call. Some
+	 * carriers may not have changed for all n calls yet, so test only for the first
+	 * call that is new to this carrier.
 	 */
 	if (all_changed(before + 1))
 		futex_wake_all(&changes);

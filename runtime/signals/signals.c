@@ -67,7 +67,9 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	if (signo == SIGTRAP && signal_is_fault(signo, info) && u->host.trap)
 		frame_set_trap(context, u->host.trap);
 	u->host.trap = 0;
-	/* If the handler leaves by a jump, the thread must be outside the runtime. */
+	/*
+	 * The handler may leave by a jump, so the thread must be outside the runtime.
+	 */
 	u->busy = false;
 	u->site = false;
 	u->point = false;
@@ -80,8 +82,8 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	u->site = site;
 	u->point = point;
 	/*
-	 * Set u->handled for the interrupted call, because calls of the handler have
-	 * changed it.
+	 * Calls that the handler made have changed u->handled, so set it for the
+	 * interrupted call again.
 	 */
 	u->handled = before > handled ? before : handled;
 }
@@ -142,7 +144,10 @@ static void signal_go_to_host(struct kthread *k, struct uthread *u)
 		u->host.borrowed = stack;
 		flexsc__signal_stack(c);
 	}
-	/* The carrier doesn't return from its handler, so restore its mask here. */
+	/*
+	 * The carrier doesn't return from its handler, so restore the carrier's mask
+	 * here.
+	 */
 	signal_mask(SIG_SETMASK, &c->open, NULL);
 	counters_return(u->cause);
 	flexsc__send_to_host(u);
@@ -316,8 +321,8 @@ static void broken_pipe(struct kthread *k, siginfo_t *info,
 	if (!u || u->busy) {
 		atomic_store(&k->carrier->pipe_came, true);
 		/*
-		 * Wake the carrier: it may be about to sleep, and has read the flag
-		 * already. A carrier that is starting has no loop.
+		 * Wake the carrier, because it may have read pipe_came already and be
+		 * about to sleep. A carrier that is starting has no loop.
 		 */
 		if (k->carrier->loop)
 			flexsc_loop_wake(k->carrier->loop, NULL);

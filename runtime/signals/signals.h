@@ -64,9 +64,9 @@ void flexsc__signal_self(struct uthread *u, int signo);
 
 /*
  * User thread, inside the runtime: the kernel has queued a signal for the thread tid.
- * If that is another user thread's host, call that user thread to its host at once: the
- * caller may notify the user thread next, and the handler must run before calls that it
- * then makes.
+ * If tid is the host of another user thread, call that user thread to its host at once.
+ * The caller may notify that user thread next, and the handler must run before any call
+ * that the user thread makes after that.
  */
 void flexsc__signal_sent(int32_t tid, int signo);
 
