@@ -142,7 +142,7 @@ static inline void fds_raise_end(_Atomic uint32_t *end, uint32_t fd)
  * recorded, so that a scan up to this number misses none.
  */
 extern _Atomic uint32_t flexsc__fds_end;
-/* The same for FD_ALONE, and for facts about flags and options. */
+/* The same limit for FD_ALONE, and for facts about flags and options. */
 extern _Atomic uint32_t flexsc__fds_asked_end;
 
 /*
@@ -151,7 +151,7 @@ extern _Atomic uint32_t flexsc__fds_asked_end;
  * memory.
  */
 extern _Atomic uint32_t *flexsc__fds_options;
-/* Call it before any descriptor gets a fact. */
+/* Must be called before any descriptor gets a fact. */
 void flexsc__fds_init(void);
 
 static inline void fds_learn(uint32_t fd, uint32_t fact)

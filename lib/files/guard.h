@@ -52,9 +52,9 @@ struct guard {
 };
 
 /*
- * A subscriber to closes: a thread pool, or a ring with long writes. A pool's calls
- * that were expected not to block have no guard, but may have to make their system call
- * a second time. A pool also polls descriptors for calls.
+ * A subscriber to closes: a thread pool, or a ring with long writes. A pool has calls
+ * without guards, because they were expected not to block, which may have to enter the
+ * kernel a second time. A pool also polls descriptors for its parked calls.
  */
 struct guard_watcher {
 	/*

@@ -180,7 +180,8 @@ static uint32_t facts_of_regular(uint32_t fd, const struct statx *file)
 }
 
 /*
- * Doesn't query the position by lseek(), which succeeds on some files without one.
+ * Doesn't use lseek() to find out whether the file has a position, because lseek()
+ * succeeds on some files without one.
  * AT_STATX_DONT_SYNC returns the attributes that the kernel has cached, without
  * querying a file server, which might never answer.
  */

@@ -20,8 +20,8 @@
 #include "lib/loop/stats.h"
 
 /*
- * Interval, in ns, and number of checks whether threads have left the kernel. The
- * number is limited, because a device driver may never let them leave.
+ * How often, and at what interval in ns, a closing thread checks whether other threads
+ * have left the kernel. A device driver may never let them leave.
  */
 #define TRIES_NS	20000
 #define TRIES_LOOKS	5000U

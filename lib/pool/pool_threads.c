@@ -84,8 +84,8 @@ static void pool_give_up(struct pool *pool)
 		return;
 	while ((index = calls_take(pool->loop, &pool->queue)) != NONE) {
 		/*
-		 * Ignore the result: an entry that was deferred or cancelled has begun
-		 * already.
+		 * Ignore the result: it is false for an entry that was deferred or
+		 * cancelled before, which can be ended, too.
 		 */
 		(void)entry_begin(entry_of(pool->loop, index));
 		flexsc__pool_finish(pool, index, pool->loop->no_thread);
@@ -93,7 +93,7 @@ static void pool_give_up(struct pool *pool)
 	atomic_store_explicit(&pool->backlog, 0, memory_order_relaxed);
 }
 
-/* Called if a thread couldn't be created. */
+/* Called if a thread that was to be created later (OWN_LATER) couldn't be. */
 static void pool_thread_failed(void *arg)
 {
 	struct syscall_thread *thread = arg;

@@ -411,8 +411,8 @@ static void thread_spin(struct pool *pool)
 }
 
 /*
- * With the lock held: may the thread take entries? Makes it active or not, as the limit
- * requires.
+ * With the lock held: make the thread active or not, as the limit of active threads and
+ * the queues require. False: the thread must not take an entry.
  */
 static bool thread_go_active(struct pool *pool, struct syscall_thread *thread)
 {

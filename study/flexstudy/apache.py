@@ -21,8 +21,8 @@ from flexbench.tools import Load
 
 from .threaded import Kind, Variant, variants
 
-# When wrk closes a connection and makes another one, the first one may still occupy
-# a thread.
+# Threads beyond one per connection: when wrk closes a connection and makes another one,
+# the first one may still occupy a thread.
 SPARE_THREADS = 44
 
 KEPT, CLOSED = "kept", "closed"

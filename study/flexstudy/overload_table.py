@@ -125,7 +125,7 @@ def saturation(found: list[Measurement]) -> str:
 
 
 def doubts(run: Run) -> None:
-    """Note measurements in which the clients were too slow: they say nothing about the
+    """Note measurements in which the clients were too slow: these don't measure the
     server."""
     for m in run.of(BENCH):
         if m.settings["part"] == SATURATION:

@@ -198,8 +198,7 @@ static void send_request(struct bench_crowd *crowd, struct bench_visit *visit)
 		visit->end = err == -ECONNREFUSED ? BENCH_REFUSED :
 						    BENCH_UNSENT;
 	/*
-	 * The answer can't have arrived yet, not even on an idle connection:
-	 * don't receive.
+	 * Only send: the answer to a new request can't have arrived yet.
 	 */
 	if (err || bench_visit_send(visit))
 		pass(crowd, visit);
@@ -215,8 +214,8 @@ static void handle(struct bench_crowd *crowd, const struct epoll_event *event)
 		if (!bench_visit_go(visit))
 			return;
 		/*
-		 * The server may have closed the connection right after the
-		 * answer.
+		 * The same event may report the answer and the server's close
+		 * right after it.
 		 */
 		visit->closing |= !!(event->events & GONE);
 		pass(crowd, visit);

@@ -70,7 +70,7 @@ static int set_pages(struct bench_crowd *crowd, const char *sizes)
 static int set_arrivals(struct bench_crowd *crowd,
 			const struct bench_settings *settings)
 {
-	/* A closed loop of sessions has no rate. */
+	/* A closed loop of sessions has no rate: any value but 0. */
 	uint64_t rate = settings->rate ? (uint64_t)settings->rate : 1;
 	uint64_t count = (uint64_t)settings->count;
 	bool poisson = bench_is(settings->arrivals, "poisson");

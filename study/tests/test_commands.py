@@ -182,8 +182,9 @@ def test_the_cost_of_calls_is_measured(measured: Measured) -> None:
         name: len([m for m in found if m["bench"] == name])
         for name in ("steps", "lost", "pollute", "footprint")
     }
-    # Two works; four calls; two works, three frequencies, with and without calls; seven
-    # calls and four levels. Steps and levels aren't available everywhere.
+    # steps: two kinds of work. lost: four calls. pollute: two kinds of work at three
+    # frequencies, with and without calls. footprint: seven calls, four levels. Steps
+    # and levels aren't available everywhere.
     assert number["lost"] == 4
     assert number["pollute"] == 12
     assert number["steps"] in (0, 2)

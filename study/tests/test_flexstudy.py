@@ -86,12 +86,13 @@ def pollute_run(steps: float | None) -> Run:
 def test_a_program_is_slow_between_calls() -> None:
     tree, _, durations = cost.show(pollute_run(256 * 400))
     often = tree.splitlines()[4].split()
-    # 250 of 350 ticks, 20 of them direct; relative to work without interruption, 200.
+    # A unit takes 250 ticks without the call and 350 with it; 20 of the difference are
+    # direct. With the fewest clock readings a unit takes 200.
     assert often[:3] == ["400", "1.60", "0.71"]
     assert often[4:6] == ["0.57", "(0.57-0.57)"]
     assert often[6:8] == ["7.4", "21.2"]
     assert durations.splitlines()[3].split()[2] == "1,001"
-    # 1,001 ticks relative to 1,256.
+    # The call's ticks: 1,001 if it is made often, 1,256 if it is made seldom.
     assert "0.80 (0.80-0.80)" in durations.splitlines()[5]
 
 
@@ -115,7 +116,8 @@ def footprint_run(nothing: float, scale: list[float]) -> Run:
 
 
 def test_lines_are_read_off_the_scale() -> None:
-    # Ten ticks per line: 640 ticks are 64 lines, between 50 (k is 5) and 72.
+    # Ten ticks per line: a call of 640 ticks takes 64 lines. The functions around it
+    # touch 50 (k is 5) and 72.
     run = footprint_run(0, [10.0 * (512 * k * k // 256) for k in range(17)])
     lines, l1i, l1d, l2, dtlb = cost.show(run)
     row = lines.splitlines()[2].split()
@@ -128,7 +130,7 @@ def test_lines_are_read_off_the_scale() -> None:
 
 
 def test_lines_below_the_resolution_are_none() -> None:
-    # A call that isn't made apparently takes 700 ticks; or the scale is flat at first.
+    # First "none" apparently takes 700 ticks; then the scale begins with equal costs.
     run = footprint_run(700, [10.0 * (512 * k * k // 256) for k in range(17)])
     assert "below 70.0" in cost.show(run)[0]
     run = footprint_run(0, [0.0, *[700.0] * 11, *(1000.0 * k for k in range(1, 6))])

@@ -112,7 +112,8 @@ def test_every_request_is_answered(server: Server, site: Path, args: list[str]) 
         times = [samples[f"{name}_{p}_us"][0] for p in ("p50", "p90", "p99", "p999")]
         assert 0 < times[0]
         assert times == sorted(times)
-    # An exchange begins when its request can be sent, a response when it is due.
+    # An exchange's time counts from when its request can be sent, a response's time
+    # from when its request is due.
     assert samples["exchange_mean_us"][0] <= samples["response_mean_us"][0]
 
 

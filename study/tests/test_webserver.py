@@ -500,7 +500,7 @@ def short_of_descriptors(web: Web) -> Iterator[None]:
 @pytest.mark.parametrize("driver", MAIN, ids=str)
 def test_too_few_descriptors_stop_nothing(start: Start, driver: Driver) -> None:
     web = start(driver)
-    # Its port is known before all of its threads run.
+    # The server prints its port before all of its threads run: wait for those.
     assert web.get("/hello.txt").status == 200
     before = settled(web.descriptors)
     clients = [web.client() for _ in range(3)]

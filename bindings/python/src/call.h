@@ -36,8 +36,8 @@ struct call {
 	PyObject *path[2];		/* paths that the kernel reads, or NULL */
 	PyObject *name[2];		/* names for error messages, or NULL */
 	PyObject *file;			/* the file whose descriptor it uses, or NULL */
-	bool *busy;			/* the file's flag, cleared when the call
-					 * ends; or NULL */
+	bool *busy;			/* the file's flag "a call uses the
+					 * position", cleared at the end; or NULL */
 	void (*ended)(PyObject *file);	/* updates the file's count of calls, or NULL */
 	PyObject *bytes;		/* the bytes object that it fills, or NULL */
 	Py_buffer buffer;		/* obj == NULL: no buffer */

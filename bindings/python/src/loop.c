@@ -59,7 +59,7 @@ static PyObject *reader_call(PyObject *self, PyObject *const *args, size_t n,
 	struct loop *loop = ((struct reader *)self)->loop;
 	int err;
 
-	/* The turn's callbacks may drop the reader. */
+	/* The turn's callbacks may drop the reader, and with it the loop. */
 	Py_INCREF(loop);
 	err = turn_make(loop, true);
 	Py_DECREF(loop);

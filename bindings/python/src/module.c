@@ -10,7 +10,7 @@
  *	names	calls that take names of files
  *	status	a file's attributes
  *
- * Everything runs on the thread of the asyncio loop and with the GIL, but for
+ * Everything runs on the thread of the asyncio loop and with the GIL, except
  * the work of listdir(). Each thread has its own list of loops.
  */
 #include "call.h"

@@ -5,7 +5,7 @@
 
 #include "call.h"
 
-/* Post a statx() of call's path[0], or of fd. On failure call is dropped. */
+/* Post a statx() of call's path[0], or of fd. On failure drop call. */
 PyObject *status_post(struct call *call, int fd, int flags);
 
 int status_finish(struct call *call, int64_t ret);

@@ -440,7 +440,7 @@ def test_a_cancelled_close_waits_and_closes(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_closing_file_s_loop_closes(run: Run, tmp_path: Path) -> None:
-    """Nothing can post the close after this."""
+    """After shutdown() no call can post the close."""
 
     async def main() -> None:
         file = await flexsc.open(tmp_path / "f", "ab+")
@@ -457,7 +457,8 @@ def test_a_closing_file_s_loop_closes(run: Run, tmp_path: Path) -> None:
 
 def test_a_buffer_may_close_the_file(run: Run, tmp_path: Path) -> None:
     class Closes:
-        """Its bytes are requested after the check that the file is open."""
+        """Closes the file when write() requests the bytes, after write() has checked
+        that the file is open."""
 
         def __init__(self, file: flexsc.AsyncFile) -> None:
             self.file = file

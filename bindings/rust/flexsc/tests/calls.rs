@@ -192,10 +192,10 @@ fn a_truncating_recv_shows_no_memory_that_was_not_filled() {
 fn any_call_is_made_by_its_number() {
     with(ALL, |flexsc| {
         flexsc.block_on(async {
-            // SAFETY: It only returns a number.
+            // SAFETY: getpid() only returns a number.
             let (pid, kept) = unsafe { flexsc.syscall(nr::GETPID, [0; 6], "kept") }.await;
             assert_eq!((pid.unwrap(), kept), (std::process::id().into(), "kept"));
-            // SAFETY: The library refuses it.
+            // SAFETY: The library doesn't make exit().
             let refused = unsafe { flexsc.syscall(nr::EXIT, [0; 6], 5) }.await;
             assert_eq!(
                 (refused.0.unwrap_err().raw_os_error(), refused.1),

@@ -169,7 +169,7 @@ fn descriptors_are_closed() {
                 drop(flexsc.open(&path).await.unwrap().close());
             }
         });
-        // Dropped while the loop doesn't run.
+        // A file and a future that are dropped while the loop doesn't run.
         let file = flexsc.block_on(flexsc.open(&path)).unwrap();
         drop(file);
         drop(flexsc.open(&path));
