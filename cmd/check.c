@@ -19,7 +19,7 @@
 #include "command.h"
 
 static const char usage[] =
-	"usage: flexsc check [ENGINE]\n"
+	"usage: flexsc check [ENGINE | run]\n"
 	"\n"
 	"Tests each engine, or only ENGINE, on this machine and for this user, and\n"
 	"explains failures. Programs use uring, or threads if uring doesn't work,\n"
@@ -27,6 +27,7 @@ static const char usage[] =
 	"Then tests the backends of events: programs use kmod, or uring if kmod\n"
 	"doesn't work, unless FLEXSC_ECB or an option selects another one.\n"
 	"Then tests flexsc run with a program that makes a thread.\n"
+	"With the argument run, only tests that.\n"
 	"The exit status is 0 if all but kmod (or the named ENGINE) work, else 1.\n";
 
 static void check_print(const char *what, const char *name, int err,
@@ -161,6 +162,20 @@ static int check_run(void)
 
 #endif
 
+static int check_one(const char *name)
+{
+	const char *engine;
+
+	if (!strcmp(name, "run"))
+		return check_run();
+	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
+		if (!strcmp(name, engine))
+			return check(name) != 0;
+	fprintf(stderr, "flexsc: check: unknown engine \"%s\"; see flexsc check "
+		"--help\n", name);
+	return 2;
+}
+
 int command_check(int argc, char **argv)
 {
 	const char *engine;
@@ -177,10 +192,8 @@ int command_check(int argc, char **argv)
 	}
 	if (argc == 2 && !strcmp(argv[1], MAKE_A_THREAD))
 		return make_a_thread();
-	if (argc == 2) {
-		failed = check(argv[1]);
-		return failed == -EINVAL ? 2 : failed != 0;
-	}
+	if (argc == 2)
+		return check_one(argv[1]);
 	/* The kernel module is optional, so a missing module is no failure. */
 	for (unsigned int i = 0; (engine = flexsc_engine_name(i)); i++)
 		failed |= check(engine) && strcmp(engine, "kmod") != 0;

@@ -55,9 +55,10 @@ static bool find(const char *who, const struct package *package,
 		if (has(folders[i], package->name) &&
 		    realpath(folders[i], path))
 			return true;
-	fprintf(stderr, "%s: the Python package %s isn't in %s; set "
-		"FLEXBENCH_DIR to the folder that has it\n", who,
-		package->name, folders[end - 1]);
+	fprintf(stderr, "%s: the Python package %s isn't in %s; %s\n", who,
+		package->name, folders[end - 1],
+		asked ? "set FLEXBENCH_DIR to the folder that has it" :
+			"install Debian's package flexsc-study");
 	return false;
 }
 

@@ -177,7 +177,8 @@ static bool find_library(char *path, size_t size)
 				   "/flexsc/" LIBRARY);
 	if (!access(path, R_OK))
 		return true;
-	failed(path, errno);
+	fprintf(stderr, "flexsc: run: %s: %s; install Debian's package "
+		"flexsc-run\n", path, strerror(errno));
 	return false;
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,24 @@ def test_an_unknown_command_is_reported_in_one_line() -> None:
     assert one_line(done.stderr) and '"surve"' in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("args", "package"),
+    [(("run", "true"), "flexsc-run"), (("bench", "--help"), "flexsc-study")],
+)
+def test_a_missing_package_is_named(
+    tmp_path: Path, args: tuple[str, ...], package: str
+) -> None:
+    copy = shutil.copy(command(), tmp_path)
+    done = subprocess.run(
+        [copy, *args], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    if not done.returncode:
+        pytest.skip("FlexSC is installed on this machine")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith(f"; install Debian's package {package}\n")
+    assert one_line(done.stderr)
+
+
 # check
 
 
@@ -108,8 +127,16 @@ def test_check_takes_an_engine() -> None:
     assert (done.returncode, done.stdout) == (0, "sync     works\n")
 
 
+def test_check_takes_run() -> None:
+    done = flexsc("check", "run")
+    assert done.stdout == flexsc("check").stdout.splitlines(keepends=True)[-1]
+    assert done.returncode == int(" works" not in done.stdout)
+
+
 def test_check_refuses_unknown_engines() -> None:
-    assert flexsc("check", "warp").returncode == 2
+    done = flexsc("check", "warp")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'unknown engine "warp"' in done.stderr
     assert flexsc("check", "sync", "threads").returncode == 2
 
 
