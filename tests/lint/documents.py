@@ -7,6 +7,9 @@ A path that begins with one of the repository's folders has to exist, relative t
 root or to the document's folder, or has to be a program named like a source file.
 The target of a link has to exist, and so does a source file that a document below
 docs/ names without its folder. CHANGELOG.md and docs/migrating.md name old files.
+
+A command of a guide or a tutorial has to work for packages and for `meson install`. So
+neither names the installed command or its data below one prefix.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ OLD = {"CHANGELOG.md", "docs/migrating.md"}
 BUILT = {"flexsc.ko", "calls.def", "syscalls.h"}
 PATH = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./*-]*\w")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+INSTALLED = re.compile(r"/usr/(?:local/)?(?:bin|share)/flexsc\b[\w/.]*")
 NAME = re.compile(r"`(\w+\.(?:c|h|S|def|tbl))`")
 
 
@@ -39,6 +43,8 @@ def missing(root: Path, document: Path, names: set[str]) -> Iterator[str]:
     for match in LINK.finditer(text):
         if not (document.parent / match[1]).exists():
             yield match[1]
+    if document.parent.name in ("how-to", "tutorial"):
+        yield from INSTALLED.findall(text)
     if "docs" in document.relative_to(root).parts:
         yield from (n for n in NAME.findall(text) if n not in names | BUILT)
 

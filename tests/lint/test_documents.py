@@ -46,6 +46,16 @@ def test_a_file_that_does_not_exist_is_found(
     assert capsys.readouterr().out == f"docs/design.md: no such file: {name}\n"
 
 
+@pytest.mark.parametrize("name", ["/usr/local/share/flexsc/a", "/usr/bin/flexsc"])
+def test_a_guide_names_no_prefix(tmp_path: Path, name: str) -> None:
+    guide = tmp_path / "docs/how-to/guide.md"
+    guide.parent.mkdir(parents=True)
+    guide.write_text(f"cp {name} /etc; ls /usr/share/doc/flexsc")
+    assert documents.main(tmp_path) == 1
+    guide.write_text("cp ../share/flexsc/a /etc; ls /usr/share/doc/flexsc")
+    assert documents.main(tmp_path) == 0
+
+
 def test_the_changelog_may_name_old_files(tmp_path: Path) -> None:
     (tmp_path / "CHANGELOG.md").write_text("lib/loop/held.c")
     assert documents.main(tmp_path) == 0
