@@ -64,7 +64,7 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 /*
  * Post a call that starts when the call of "before" has completed with ret >= 0, and
  * otherwise completes with -ECANCELED. Flags in chain change that: FLEXSC_CHAIN_ARG(n)
- * stores the result of "before" in argument n (ATC 2011, section 8.3: a
+ * stores the result of "before" in argument n (OSDI 2010, section 6.1: a
  * looped multi-call), FLEXSC_CHAIN_ALWAYS starts the call after any result, and
  * FLEXSC_CHAIN_FULL starts it only if all bytes were transferred.
  */

@@ -324,8 +324,10 @@ def test_instructions_are_added_to_a_file_in_place_of_older_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     samples = {"clock_ticks": [14.0] * 3, "call_ticks": [355.0, 355.0, 900.0]}
-    said = {"settings": {"call": "getppid"}, "samples": samples, "counts": {}}
-    monkeypatch.setattr(instructions, "said", lambda *_: ["6.1", json.dumps(said)])
+    output = {"settings": {"call": "getppid"}, "samples": samples, "counts": {}}
+    monkeypatch.setattr(
+        instructions, "guest_output", lambda *_: ["6.1", json.dumps(output)]
+    )
     path = tmp_path / "run.json"
     kept = {"bench": "footprint", "settings": {}, "rounds": []}
     path.write_text(json.dumps({"flexbench": 1, "measurements": [kept]}))

@@ -173,6 +173,10 @@ def test_a_thread_s_memory_under_flexsc_run_has_a_limit(program: str, way: str) 
     base, thread = taken(way, program, "threads")
     native_base, native = taken("native", program, "threads")
     more = [a - b for a, b in zip(thread, native, strict=True)]
-    assert within(more, limits("a thread under `flexsc run`, more than natively"))
-    whole = limits("a process under `flexsc run` with 4 carriers, more than natively")
+    assert within(
+        more, limits("a thread under `flexsc run`, in addition to its native cost")
+    )
+    whole = limits(
+        "a process under `flexsc run` with 4 carriers, in addition to its native cost"
+    )
     assert within([base - native_base], whole)
