@@ -17,7 +17,7 @@
  */
 long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* dispatch.c: make call nr. The entry has its arguments; entry->nr has only 16 bits. */
+/* dispatch.c: make call nr, which may exceed the 16 bits of entry->nr. */
 long flexsc__dispatch(struct uthread *u, long nr,
 		      const struct flexsc_entry *entry);
 
@@ -27,7 +27,7 @@ long flexsc__futex2(struct uthread *u, long nr, const uint64_t args[6]);
 /* parts.c: post u's call, which may wait, in several parts if necessary. */
 long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry);
 
-/* raise.c: u's call returned ret: raise SIGPIPE for EPIPE, or SIGXFSZ for EFBIG. */
+/* raise.c: if u's call returned -EPIPE or -EFBIG, raise SIGPIPE or SIGXFSZ. */
 void flexsc__raise_error(struct uthread *u, const struct call_info *row,
 			 const uint64_t a[6], long ret);
 

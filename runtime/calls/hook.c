@@ -50,9 +50,9 @@ static bool in_child(struct uthread *u)
 	if (runtime_is_lent())
 		return true;
 	/*
-	 * The caller is the parent. u->forks stays set until the function that creates
-	 * the child has ended, because posix_spawn() makes calls in the parent before
-	 * there is a child.
+	 * The caller is the parent, in which u->forks stays set until the function that
+	 * creates the child has ended, because posix_spawn() makes calls in the parent
+	 * before there is a child.
 	 */
 	if (u->forks == FORKS_NOW && !flexsc__stay_goes_on(u))
 		u->forks = FORKS_NOT;

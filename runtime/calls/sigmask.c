@@ -13,7 +13,7 @@
 			 SIGNAL_BIT(SIGNAL_SETXID))
 
 /*
- * Does the set have all signals, except perhaps libc's own? libc blocks it only
+ * Does the set have all signals, except perhaps libc's own? libc blocks such a set only
  * briefly.
  */
 static bool is_all(sigmask_t set)

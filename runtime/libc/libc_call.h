@@ -31,7 +31,7 @@ static inline long libc_result(long ret)
 }
 
 /*
- * A thread was cancelled, which may not be a user thread yet. Same ordering as
+ * Was any thread cancelled, even one that isn't a user thread yet? Same ordering as
  * uthread.cancelled (C1 in thread_functions.c, C2 in libc_call.c).
  */
 extern atomic_bool flexsc__anybody_cancelled;

@@ -9,8 +9,8 @@
 #define POPULATE_WRITE	23	/* MADV_POPULATE_WRITE, missing in old headers */
 
 /*
- * The runtime marks its SIGSETXIDs with these addresses: "mark_stuck" those of
- * flexsc__signal_stuck(), "mark" all others.
+ * The runtime marks its SIGSETXIDs with the address of one of these bytes: those of
+ * flexsc__signal_stuck() with "mark_stuck", all others with "mark".
  */
 static char mark, mark_stuck;
 

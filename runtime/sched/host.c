@@ -95,7 +95,7 @@ static void leave_host(struct uthread *u,
 
 	if (!on_host())
 		return;
-	/* If a signal arrives after this, its handler calls u to its host. */
+	/* The handler of a signal that arrives from here on calls u to the host. */
 	u->host.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	signal_mask(SIG_BLOCK, NULL, &mask);

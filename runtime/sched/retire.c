@@ -44,7 +44,7 @@ bool flexsc__carrier_retire(struct carrier *c)
 
 	if (how == RETIRING_NOT || atomic_load(&c->retired))
 		return how != RETIRING_NOT;
-	/* Test "adopt": "heir" is NULL already while the heir returns the loop. */
+	/* Don't test "heir", which is NULL already while the heir returns the loop. */
 	if (how == RETIRING_LATE || atomic_load(&c->adopt) != ADOPT_NOT)
 		park(c);
 	flexsc__engine_retire(c->loop);

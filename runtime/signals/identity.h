@@ -11,7 +11,7 @@
 
 struct carrier;
 
-/* Any thread: a call follows that changes all threads, or fails. */
+/* Any thread, before each call that changes all threads; the call may fail. */
 void flexsc__identity_begin(void);
 /* A carrier, in the signal's handler: this carrier has changed. */
 void flexsc__identity_changed(struct carrier *c);
