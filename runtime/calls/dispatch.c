@@ -29,7 +29,9 @@ static bool may_hang(const struct call_info *row, const uint64_t a[6])
 	return call_variant_of(row, (const __u64 *)a)->traits & CALL_HANGS;
 }
 
-/* Is the descriptor non-blocking? Then the call can't wait, and needn't be posted. */
+/*
+ * Is the descriptor non-blocking? Then the call needn't be posted, as it doesn't wait.
+ */
 static bool is_impatient(const struct call_info *row, const uint64_t a[6])
 {
 	return row->dir != POLL_NONE &&

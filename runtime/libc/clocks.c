@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interposed functions of clocks and timers. They add a user thread's time on
- * carriers to its processor-time clock (sched/cputime.h). They run on the program's
- * threads.
+ * The interposed functions of clocks and timers, which run on the program's threads. A
+ * user thread's processor-time clock includes its time on carriers, unlike the clock of
+ * its host: these functions convert between the two (sched/cputime.h).
  */
 #include <stdlib.h>
 #include <time.h>

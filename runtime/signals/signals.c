@@ -67,9 +67,7 @@ static void handle(struct uthread *u, int signo, siginfo_t *info,
 	if (signo == SIGTRAP && signal_is_fault(signo, info) && u->host.trap)
 		frame_set_trap(context, u->host.trap);
 	u->host.trap = 0;
-	/*
-	 * The handler may leave by a jump, so the thread must be outside the runtime.
-	 */
+	/* The handler may jump away, so the thread must be outside the runtime. */
 	u->busy = false;
 	u->site = false;
 	u->point = false;
