@@ -37,6 +37,9 @@ use() {
 	flexsc run -- python3 -c 'from threading import *; Thread().start()' 2>"$work/errors"
 	cat "$work/errors"
 	[ ! -s "$work/errors" ]
+	# io_uring may be forbidden here, but a thread works without it, too.
+	flexsc check run | tee "$work/check"
+	grep -q '^run *works' "$work/check"
 	python3 -c 'import flexsc; flexsc.Loop'
 	nginx -t
 	getent group flexsc
@@ -82,8 +85,13 @@ echo "upgrading to $version"
 $install $packages
 use "$version"
 echo removing
+unit=/etc/systemd/system/server.service.d
+mkdir -p "$unit"
+echo 'ExecStart=/usr/bin/flexsc run -- server' >"$unit/run.conf"
 # shellcheck disable=SC2086
-apt-get remove --yes $names
+apt-get remove --yes $names | tee "$work/remove"
+grep -F "$unit/run.conf" "$work/remove"
+rm -r "$unit"
 nginx -t
 left | diff "$work/before" - | grep '^>' || true
 echo purging

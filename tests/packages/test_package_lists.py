@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -92,6 +93,25 @@ def test_each_line_of_a_list_names_a_file() -> None:
 def test_each_package_has_files() -> None:
     packages = {one["Package"] for one in fields("control") if "Package" in one}
     assert packages == {path.stem for path in DEBIAN.glob("*.install")}
+
+
+def test_links_of_packaged_documents_work(tmp_path: Path) -> None:
+    for line in (DEBIAN / "flexsc-doc.install").read_text().splitlines():
+        *sources, place = line.split()
+        folder = tmp_path / place.removeprefix("usr/share/doc/flexsc").lstrip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        for source in sources:
+            paths = list(ROOT.glob(source))
+            # A build makes the site.
+            assert paths or source.startswith("build-"), source
+            for path in paths:
+                copy = shutil.copytree if path.is_dir() else shutil.copy
+                copy(path, folder / path.name)
+    documents = list(tmp_path.rglob("*.md"))
+    assert documents
+    for document in documents:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
 
 
 def test_the_library_s_package_is_named_after_its_interface() -> None:
