@@ -84,6 +84,7 @@ int main(int argc, char **argv)
 	struct flexsc_ecb *ecb = start();
 	int err;
 
+	fputs("hello-events: computing until the third Ctrl-C\n", stderr);
 	err = flexsc_ecb_notify(ecb, 1U << SIGNALS | 1U << TIMERS);
 	if (err)
 		fail("notification", err);

@@ -28,7 +28,11 @@ int main(int argc, char **argv)
 	int fd;
 	struct flexsc_cb cb = { .callback = opened, .arg = &fd };
 
-	if (argc != 2 || flexsc_init())
+	if (argc != 2) {
+		fputs("usage: hello FILE\n", stderr);
+		return 2;
+	}
+	if (flexsc_init())
 		return 1;
 	flexsc_openat(&cb, AT_FDCWD, argv[1], O_RDONLY, 0);
 	return flexsc_main_loop();

@@ -122,6 +122,13 @@ static bool fail(struct patch *patch, const char *what, const void *where)
 	return false;
 }
 
+static bool fail_to_write(struct patch *patch)
+{
+	snprintf(patch->why, patch->size, "text can't be made writable; does "
+		 "MemoryDenyWriteExecute= forbid it?");
+	return false;
+}
+
 /* The row of the function that contains "place". "row": a row at or before it. */
 static uint32_t row_of(const struct object *object, uint32_t row,
 		       const uint8_t *place)
@@ -300,8 +307,7 @@ static bool protect_texts(struct patch *patch, int access)
 	for (unsigned int i = 0; i < patch->objects_count; i++)
 		if (!protect(patch->objects[i].text, patch->objects[i].end,
 			     access))
-			return fail(patch, "text can't be made writable",
-				    patch->objects[i].text);
+			return fail_to_write(patch);
 	return true;
 }
 
@@ -317,8 +323,7 @@ static bool write_sites(struct patch *patch)
 			return fail(patch, "libc is too far away",
 				    patch->sites[i].jump);
 	if (!protect(flexsc__trampolines, end, open))
-		return fail(patch, "text can't be made writable",
-			    flexsc__trampolines);
+		return fail_to_write(patch);
 	for (unsigned int i = 0; i < patch->count; i++)
 		fill_trampoline(&patch->sites[i], i);
 	protect(flexsc__trampolines, end, shut);

@@ -432,7 +432,7 @@ sys.exit(7)
         pytest.skip("no PR_SET_MDWE: needs Linux 6.3")
     assert (done.returncode, done.stdout) == (7, "right\n")
     line, *report = done.stderr.splitlines()
-    assert line.startswith(UNPATCHED)
+    assert line.startswith(UNPATCHED) and "MemoryDenyWriteExecute=" in line
     assert report[0].startswith("flexsc run: python")
     counted = {words[0]: int(words[1]) for words in map(str.split, report[1:24])}
     assert counted["threads"] > 20
