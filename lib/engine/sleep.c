@@ -66,7 +66,7 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index)
  * for __tsan_init() instead. "flexsc run" recognizes sanitized programs by that name,
  * and would refuse every program that contains the library.
  */
-#define TSAN_NS		(SECOND / 100)
+#define TSAN_NS		(SECOND / 20)
 extern void __tsan_acquire(void *address) __attribute__((weak));
 
 static COLD uint64_t sleep_limit(struct flexsc_loop *loop)
