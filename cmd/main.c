@@ -36,7 +36,10 @@ static int help(FILE *out, int status)
 	return status;
 }
 
-/* getopt_long() prefixes its messages with argv[0]. */
+/*
+ * Set argv[0] to the subcommand's name, because getopt_long() begins its
+ * messages with argv[0].
+ */
 static int run(size_t i, int argc, char **argv)
 {
 	static char name[32];

@@ -68,10 +68,10 @@ static const Elf64_Phdr *segment(const struct image *image,
 }
 
 /*
- * A sanitizer's records of stacks and locks don't survive a switch of user
- * threads. Sanitized programs contain symbols that begin with two underscores.
- * The strings here lack the underscores, so that this command itself doesn't
- * match.
+ * Was the program built with a sanitizer? A sanitizer's records of stacks and
+ * locks don't survive a switch of user threads. Sanitized programs contain the
+ * symbols below, with two underscores in front. The strings here lack the
+ * underscores, so that this command itself doesn't match.
  */
 static bool is_sanitized(const struct image *image)
 {

@@ -34,10 +34,11 @@ static bool has(const char *folder, const char *package)
 }
 
 /*
- * Find the folder that contains the package: beside the installed command,
- * wherever that was moved, in the sources, or where it was configured. If
- * FLEXBENCH_DIR is set, it is the only candidate. "here" is the command's
- * folder. Prints a message if no folder has the package.
+ * Find the folder that contains the package. "here" is the command's folder.
+ * The candidates are, in this order: ../share/flexsc relative to "here",
+ * because an installation may be moved; the sources; and the configured folder
+ * of packages. If FLEXBENCH_DIR is set, it is the only candidate. Prints a
+ * message if no folder has the package.
  */
 static bool find(const char *who, const struct package *package,
 		 const char *here, char path[PATH_MAX])

@@ -105,8 +105,9 @@ static bool set_engine(const char *name)
 }
 
 /*
- * Only the program itself prints its counters: it keeps this process's id, and
- * processes that it starts have other ids.
+ * Pass the id of the process that has to print its counters. The program keeps
+ * this process's id. The processes that it starts have other ids, and print
+ * nothing.
  */
 static bool set_stats(void)
 {
@@ -152,8 +153,8 @@ static bool set_option(int option, const char *value)
 }
 
 /*
- * Find the library beside the command in the build tree, beside the installed
- * command, or where it was configured.
+ * Find the library: relative to the command in the build tree, relative to the
+ * installed command, or in the configured folder of libraries.
  */
 static bool find_library(char *path, size_t size)
 {
@@ -206,8 +207,9 @@ static bool preload(const char *library)
 }
 
 /*
- * Choose the engine here, so that a single message reports that io_uring fails,
- * instead of one in each process.
+ * Choose the engine before the program starts, so that only this process
+ * reports that io_uring doesn't work. Otherwise each process of the program
+ * would report it.
  */
 static bool choose_engine(void)
 {

@@ -198,7 +198,7 @@ int command_stat(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	/* No process has a number above INT_MAX. */
+	/* Neither INT_MAX nor a larger number is the id of a process. */
 	if (pid > INT_MAX)
 		pid = INT_MAX;
 	return stat_process(argv[1], (pid_t)pid, show);

@@ -68,9 +68,9 @@ struct row {
 	uint64_t calls, switches, returns, steals;
 	int64_t avoided;
 	uint64_t causes[CAUSES];
-	/* Counts per second since the previous row. */
+	/* Counts per second since the previous update. */
 	double rates[5];
-	unsigned int top;	/* index of the most frequent cause of returns */
+	unsigned int top;	/* index in "causes" of the most frequent one */
 };
 
 enum rate { RATE_CALLS, RATE_AVOIDED, RATE_SWITCHES, RATE_RETURNS,

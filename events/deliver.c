@@ -93,7 +93,10 @@ static int deliver_await(struct flexsc_ecb *ecb, uint32_t groups)
 		 * time, and may itself wait.
 		 */
 		deliver_others(ecb, groups);
-		/* The handler may have forked, and the caller be the child. */
+		/*
+		 * The handler may have forked, so the caller may be the child, which
+		 * has no ECB.
+		 */
 		if (ecb->stale)
 			return -ESTALE;
 		if (control_pending(control) & groups)
@@ -126,8 +129,8 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 		return -EINVAL;
 	critical_enter(ecb);
 	/*
-	 * Save "waiting" and "deadline", which are nonzero if the handler of an outer
-	 * wait has called this function.
+	 * Save "waiting" and "deadline" for an outer wait, whose handler may have
+	 * called this function.
 	 */
 	waiting = ecb->control->waiting;
 	deadline = ecb->control->deadline;
@@ -139,8 +142,8 @@ int flexsc_ecb_wait(struct flexsc_ecb *ecb, uint32_t groups, uint64_t ns)
 	ecb->control->deadline = deadline;
 	control_say(&ecb->control->waiting, waiting);
 	/*
-	 * Events of these groups that arrived after the last check haven't ended
-	 * the wait: let the handler have them.
+	 * If the wait has failed or timed out, events of these groups may have arrived
+	 * since its last check: call the handler for these events, too.
 	 */
 	flexsc__critical_leave_but(ecb, ret > 0 ? groups : 0);
 	return ret;

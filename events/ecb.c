@@ -39,10 +39,10 @@ static struct flexsc_ecb *all;
 /* fork(): a forked child's copies of ECBs belong to the parent's threads. */
 
 /*
- * Before a fork: collect completions, so that each accepted connection has a slot. By the
- * slots the child finds and closes its copies of the connections. Skipped inside a
- * critical section: the section may be one of the library's own, with state that is half
- * updated.
+ * Before a fork: collect completions, so that each accepted connection has a slot. The
+ * child uses the slots to find its copies of the connections, and closes them. Don't
+ * collect inside a critical section: it may be one of the library's own, which has
+ * updated only half of the state.
  */
 static void ecb_fork_collect(struct flexsc_ecb *ecb)
 {

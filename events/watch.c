@@ -59,7 +59,10 @@ static int watch_make(struct flexsc_ecb *ecb,
 		source->flags |= SOURCE_USED | flags;
 		ecb->owns |= flags & SOURCE_OWN;
 	}
-	/* If the source has an event already, this may call the handler. */
+	/*
+	 * Leaving the section calls the handler, if the new source has an event
+	 * already.
+	 */
 	flexsc__critical_leave(ecb);
 	return index;
 }

@@ -2,9 +2,10 @@
 /*
  * Resolves a path by one call for each of its parts; no call follows a symbolic
  * link. Instead the link's target replaces the link in the rest of the path.
- * For ".." the walk starts again from the root, along "done" without its last
- * part. So even if other processes rename folders meanwhile, each step leads
- * from a folder below the root to something in that folder.
+ * For ".." the walk starts again from the root, along the path walked so far
+ * ("done") without its last part. So even if other processes rename folders
+ * meanwhile, each step leads from a folder below the root to something in that
+ * folder.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -159,8 +160,9 @@ static int walk(struct walk *w, int flags)
 			err = -errno;
 		}
 		/*
-		 * The name may be that of a link: with O_DIRECTORY, opening a
-		 * link fails with ENOTDIR.
+		 * The name may be that of a link: O_NOFOLLOW makes opening a
+		 * link fail with ELOOP, or with ENOTDIR if O_DIRECTORY is set,
+		 * too.
 		 */
 		if (err == -ELOOP || err == -ENOTDIR)
 			err = follow(w, name);

@@ -15,9 +15,9 @@
 #define BUFFER_BODY	65536
 
 /*
- * The head is written so that it ends where the body begins; then one send
- * takes both. The last field shifts the next buffer's lines to other sets of
- * the processor's cache.
+ * The head is written so that it ends where the body begins, so one send covers
+ * both. The last field is padding, which shifts the next buffer's lines to
+ * other sets of the processor's cache.
  */
 struct buffer {
 	struct buffer *next;

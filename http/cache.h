@@ -25,8 +25,8 @@ struct cache {
 /*
  * Return the file of that name, if the cache has it and it was checked within
  * CACHE_VALID. If the entry is older, one caller per CACHE_VALID gets NULL and
- * has to open the file anew. The others get the old file meanwhile. Pair with
- * cache_release().
+ * has to open the file anew. The others get the old file meanwhile. Release the
+ * file by cache_release().
  */
 struct file *cache_find(struct cache *cache, const char *name, size_t length);
 
@@ -43,8 +43,8 @@ void cache_forget(struct cache *cache, const char *name, size_t length);
 
 /*
  * Map the contents of a small file that was just read, so that answers can be
- * sent from the mapping. The contents change with the file. If the file becomes
- * shorter, sending fails.
+ * sent from the mapping. The mapping shows later changes of the file. If the
+ * file becomes shorter, sending fails.
  */
 void cache_map(struct file *file);
 

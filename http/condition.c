@@ -95,7 +95,7 @@ enum comparison {
 				 * even equal itself */
 };
 
-/* Does the list contain the file's tag? That tag is a strong one. */
+/* Does the list contain the file's tag, which is a strong one? */
 static bool listed(const char *p, const char *end, const struct file *file,
 		   enum comparison how)
 {
@@ -188,10 +188,10 @@ int condition_check(const struct request *r, const char *head,
 }
 
 /*
- * For If-Range: is the part that the client already has from the file's current
- * contents? A date proves that only once the second that it names is over:
- * until then the file may change again and keep its date (RFC 9110, section
- * 8.8.2.2).
+ * For If-Range: does the part that the client already has belong to the file's
+ * current contents? A date proves that only after the second that it denotes:
+ * during that second the file may change again and keep its date (RFC 9110,
+ * section 8.8.2.2).
  */
 static bool range_applies(const struct request *r, const char *head,
 			  const struct file *file, const struct clock *clock)
@@ -212,8 +212,8 @@ static bool range_applies(const struct request *r, const char *head,
 }
 
 /*
- * The first or last bytes of an empty file are the whole file. The status is
- * 200, because no Content-Range can describe such a part.
+ * A request for the first or last bytes of an empty file gets the whole file
+ * with status 200, because no Content-Range can describe an empty part.
  */
 int condition_decide(const struct request *r, const char *head,
 		     const struct file *file, const struct clock *clock,

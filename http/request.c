@@ -231,8 +231,8 @@ void request_init(struct request *r, const struct limits *limits)
 static int status_of(const struct request *r, llhttp_errno_t error)
 {
 	/*
-	 * A callback has set the status; the error that llhttp reports for that
-	 * depends on the callback.
+	 * A callback that refuses the request sets the status. llhttp's error
+	 * then only shows which callback it was.
 	 */
 	if (r->status)
 		return r->status;
@@ -245,8 +245,8 @@ static int status_of(const struct request *r, llhttp_errno_t error)
 		return isalpha((unsigned char)*r->parser.error_pos) ? 501 : 400;
 	case HPE_INVALID_TRANSFER_ENCODING:
 		/*
-		 * llhttp 9 also reports this if a Content-Length precedes the
-		 * Transfer-Encoding.
+		 * llhttp 9 also reports this error if a Content-Length precedes
+		 * the Transfer-Encoding: such a request is malformed.
 		 */
 		return r->parser.flags & F_CONTENT_LENGTH ? 400 : 501;
 	case HPE_INVALID_VERSION:

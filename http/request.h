@@ -17,9 +17,9 @@ struct limits {
 };
 
 /*
- * The headers that are interpreted. Parsing finds those before HEADERS, and
- * only request_next_header() finds the others, so that they cost other requests
- * nothing.
+ * The headers that are interpreted. Parsing records the headers before HEADERS.
+ * request_next_header() searches the head for the other ones, and is called
+ * only by functions that need one.
  */
 enum header {
 	HEADER_HOST,

@@ -40,7 +40,7 @@ char *response_file(const struct response *response, char *body,
 char *response_html(const struct response *response, char *body,
 		    uint64_t length);
 
-/* Details that some messages need. */
+/* Details of a message, which only some statuses need. */
 struct response_detail {
 	const char *location;	/* for a redirection */
 	size_t location_length;

@@ -146,20 +146,20 @@ void registration_own(struct registration *reg)
 	put_cred(xchg(&reg->cred, get_current_cred()));
 	/*
 	 * Threads created from now on inherit these credentials, so they may
-	 * fit again.
+	 * execute entries, even if earlier new threads were unfit.
 	 */
 	WRITE_ONCE(reg->unfit_threads, 0);
 	WRITE_ONCE(reg->no_more, false);
 	/*
-	 * A thread that waits with other credentials has to return: it isn't
-	 * the owner.
+	 * Wake a thread that waits with other credentials: it isn't the owner
+	 * any more, so its wait has to end.
 	 */
 	wake_up(&reg->wait);
 }
 
 /*
  * Wait for the permits' irq_works that were queued. No task is in an ioctl, so
- * no task has a permit, and none can be queued any more.
+ * no task has a permit, and no further irq_work can be queued.
  */
 static void registration_end_permits(struct registration *reg)
 {
@@ -172,8 +172,8 @@ static void registration_end_permits(struct registration *reg)
 }
 
 /*
- * End the waiter's timer. Everything that starts it has ended: the irq_works,
- * and the handling of dead threads.
+ * End the timers of the waiter and of the progress checks. Everything that
+ * starts them has ended: the irq_works, and the handling of dead threads.
  */
 static void registration_end_timers(struct registration *reg)
 {

@@ -10,9 +10,9 @@
  * waits.
  *
  * nginx can receive early by itself, with the parameter "deferred" of "listen".
- * The module doesn't use "deferred": with it, nginx assumes that one byte has
- * arrived. After a receive that fills the buffer, the rest then waits for an
- * event of epoll.
+ * The module doesn't use "deferred": with it, nginx assumes that only one byte
+ * has arrived. So when the first receive fills the buffer, nginx takes the
+ * socket for empty, and receives the rest only after an event of epoll.
  */
 #include "module.h"
 

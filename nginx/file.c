@@ -327,8 +327,8 @@ static ngx_int_t file_answer(struct file *f)
 
 /*
  * Would nginx answer the request with a file's bytes, and may the answer wait
- * for the turn's end? A replacement of an answer that was begun may not wait,
- * because it would inherit the end of that answer. A request that limit_conn
+ * for the turn's end? An answer that replaces one already begun may not wait,
+ * because it would inherit the end of that one. A request that limit_conn
  * counts may not wait, because all such requests of a turn would exist at once.
  */
 static bool is_ordinary(ngx_http_request_t *r, ngx_http_core_loc_conf_t *core)

@@ -63,11 +63,11 @@ struct turn {
 extern struct turn turn;
 
 /*
- * Start a worker. Without io_uring this returns NGX_OK, too, but turn.loop is
- * NULL.
+ * Called when a worker starts: create its loop. Without io_uring, turn.loop
+ * stays NULL, and this still returns NGX_OK.
  */
 ngx_int_t turn_init(ngx_cycle_t *cycle);
-/* Stop a worker. Calls that were posted are still submitted. */
+/* Called when a worker exits. Submits the calls that were posted. */
 void turn_fini(void);
 
 /* Count a posted call. Its callback has to call turn_completed(). */
@@ -89,7 +89,10 @@ static inline bool turn_is_busy(void)
 
 /* early.c */
 
-/* Start a worker, whose connections receive as soon as they are accepted. */
+/*
+ * Called when a worker starts: from now on, receive from connections as soon as
+ * they are accepted.
+ */
 void early_init(ngx_cycle_t *cycle);
 /* Called before nginx waits: add the remaining connections to epoll. */
 void early_watch(void);
@@ -106,9 +109,11 @@ ngx_int_t file_handler(ngx_http_request_t *r);
 
 struct kept;
 
-/* Start a worker: keep at most "files" files; 0: none. */
+/* Called when a worker starts: keep at most "files" files; 0: none. */
 ngx_int_t keep_init(ngx_uint_t files, ngx_log_t *log);
-/* Return the kept file if the name still leads to it, and set *st. */
+/*
+ * Return the kept file if the name still leads to it, and set *st; else NULL.
+ */
 struct kept *keep_find(const ngx_str_t *name, struct stat *st);
 /*
  * Keep a file that was just opened. NULL: it isn't kept, and the caller has to

@@ -45,8 +45,8 @@ void turn_posted(void)
 }
 
 /*
- * The loop's descriptor is readable. Each turn runs a loop that has pending
- * calls, so there is nothing to do.
+ * The loop's descriptor is readable. process_events() runs the loop in each
+ * turn while calls are pending, so nothing is left to do here.
  */
 static void on_readable(ngx_event_t *event)
 {
@@ -131,7 +131,11 @@ static ngx_int_t process_events(ngx_cycle_t *cycle, ngx_msec_t timer,
 	turn.requests = 0;
 	if (turn.pending || turn.posted) {
 		run_callbacks(cycle->log);
-		/* With timer_resolution nginx sleeps without a time limit. */
+		/*
+		 * Callbacks may have set timers, so look for the next one
+		 * again; but not with timer_resolution, with which nginx sleeps
+		 * without a time limit.
+		 */
 		if (flags & NGX_UPDATE_TIME)
 			timer = sooner(timer, ngx_event_find_timer());
 		if (turn.pending)
@@ -190,8 +194,8 @@ ngx_int_t turn_init(ngx_cycle_t *cycle)
 void turn_fini(void)
 {
 	/*
-	 * Submit what was posted. The process ends with the loop, so callbacks
-	 * don't run any more.
+	 * Submit the posted calls. The process ends right after, so their
+	 * callbacks don't run any more.
 	 */
 	if (turn.loop)
 		flexsc_loop_submit(turn.loop);

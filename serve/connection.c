@@ -387,7 +387,10 @@ static void received_nothing(struct connection *c, int64_t ret)
 			connection_drop(c);
 		break;
 	case CONNECTION_ANSWERING:
-		/* A timeout doesn't show that the client has closed. */
+		/*
+		 * At a timeout the client may still be there, and get the
+		 * answer.
+		 */
 		c->ended |= !late;
 		break;
 	case CONNECTION_LINGERING:

@@ -40,7 +40,10 @@ enum connection_op {
 /* The connections of a worker. */
 struct clients {
 	struct environment *env;
-	/* Called after a connection was freed, or after the last accept. */
+	/*
+	 * Called after a connection was freed, or after the last pending accept
+	 * of a closed listener.
+	 */
 	void (*left)(struct clients *clients);
 	/*
 	 * Lists, each with the oldest connection first: connections that have

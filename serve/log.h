@@ -69,7 +69,8 @@ int log_init(struct log *log, struct log_file *file, struct flexsc_loop *loop);
 
 /*
  * Close the descriptor of log_open(), after every worker has called log_init().
- * Otherwise a file that is renamed and removed later would keep its blocks.
+ * Otherwise a file that is renamed and removed later would keep its disk
+ * blocks.
  */
 void log_file_close(struct log_file *file);
 

@@ -45,7 +45,7 @@ struct team_member {
 	int core;		/* the processor; -1: any */
 	int rc;
 	sem_t ready;	/* posted once the worker runs, or has failed */
-	sem_t leave;	/* posted to the member once no other thread will
+	sem_t leave;	/* posted to let the thread end: no other thread will
 			 * access its worker */
 };
 

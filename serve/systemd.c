@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both protocols consist of environment variables and of plain system calls, so
+ * The protocols of systemd.h (sockets that are passed, and messages to the
+ * manager) consist of environment variables and plain system calls, so
  * libsystemd isn't needed. The sockets are found before there are threads.
  */
 #define _GNU_SOURCE

@@ -10,9 +10,10 @@
  *	closing		the log is written; the loop ends when nothing is
  *			pending any more
  *
- * At SIGHUP and SIGUSR1 the first worker has all workers reopen the log. It
- * begins the next round after the last one of them has done so: otherwise a
- * worker could open the file before it was renamed again.
+ * At SIGHUP and SIGUSR1 the first worker has all workers reopen the log. After
+ * a further signal, it has the log reopened again only once all workers have
+ * finished: otherwise a worker could open the file before the file was renamed
+ * again.
  */
 #define _GNU_SOURCE
 #include <errno.h>

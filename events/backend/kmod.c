@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Delivery by the kernel module. Sources write into memory that the module shares with
- * the process. The module makes the owner enter its handler without a signal. A watch
- * ends inside close(). Owner only, except for kick.
+ * the process. The module makes the owner enter its handler without a signal. The
+ * close() of a watched descriptor ends its watch before it returns. Owner only, except
+ * for kick.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,8 +57,8 @@ static void kecb_run(struct flexsc__upcall *upcall)
 
 	if (!ecb->handler)
 		/*
-		 * The program has set "notify" without a handler, which is its mistake:
-		 * undo that.
+		 * The program has set "notify", although it has no handler. Clear
+		 * "notify", so that the kernel makes no further upcalls.
 		 */
 		__atomic_store_n(&ecb->control->notify, 0, __ATOMIC_RELAXED);
 	else if (control_due(ecb->control))
@@ -66,8 +67,8 @@ static void kecb_run(struct flexsc__upcall *upcall)
 }
 
 /*
- * Store how the kernel makes an upcall. If nothing is stored, the kernel sends
- * SIGURG.
+ * Store the addresses that the kernel needs for an upcall. Without them, the kernel
+ * sends SIGURG instead.
  */
 static int kecb_prepare(struct flexsc_ecb *ecb)
 {
@@ -151,8 +152,8 @@ static int kecb_deliver_held(struct flexsc_ecb *ecb)
 }
 
 /*
- * A slot has become free in user mode, which the kernel doesn't see. Flush if a
- * connection may be waiting for a slot.
+ * The owner has freed a slot, which the kernel doesn't notice by itself. If a
+ * connection may be waiting for a slot, flush, so that the kernel accepts it.
  */
 static void kecb_dropped(struct flexsc_ecb *ecb, uint32_t index)
 {
@@ -184,8 +185,8 @@ static int kecb_sleep(const struct flexsc_ecb *ecb, uint32_t groups)
 }
 
 /*
- * Sleep for AGAIN at most: no event reports that descriptors are available again, so
- * retry periodically.
+ * Sleep while a listening socket is starved, but only for AGAIN: then retry, because no
+ * event reports that a descriptor is free again.
  */
 static int kecb_sleep_starved(struct flexsc_ecb *ecb, uint32_t groups)
 {
@@ -243,8 +244,8 @@ static int kecb_map(struct flexsc_ecb *ecb, struct kecb *kecb, int device)
 }
 
 /*
- * Close connections whose events weren't handed out, because the program has never
- * received them.
+ * Close accepted connections whose events weren't handed out: the program has never
+ * received their descriptors, so it can't close them.
  */
 static void kecb_disown(struct flexsc_ecb *ecb)
 {
@@ -296,8 +297,8 @@ static int kecb_open(struct flexsc_ecb *ecb)
 	int err;
 
 	/*
-	 * Refuse batches: the module would have to withhold events while the owner
-	 * computes.
+	 * Refuse FLEXSC_ECB_BATCHED: the module would have to withhold events while the
+	 * owner computes.
 	 */
 	if (ecb->flags & FLEXSC_ECB_BATCHED) {
 		__builtin_strcpy(ecb->why, "only the backend uring delivers in batches");
@@ -324,9 +325,9 @@ static int kecb_open(struct flexsc_ecb *ecb)
 }
 
 /*
- * Replace the memory, which doesn't exist in the child, by zeroes. The child may be in
- * a critical section or an upcall: in the new memory that section appears as one that
- * never ends.
+ * Map zeroed memory in place of the shared memory, which the child doesn't inherit. The
+ * child may be in a critical section or an upcall, whose end accesses that memory. With
+ * SECTIONS_OF_CHILD as the number of nested sections, that end never calls the handler.
  */
 static void kecb_forked(struct flexsc_ecb *ecb)
 {

@@ -21,8 +21,8 @@ static unsigned int users;
 static struct sigaction before;	/* the program's action; constant while users > 0 */
 
 /*
- * Pass the signal to the program's action: without an ECB, SIGURG belongs to the
- * program.
+ * This thread has no ECB, so SIGURG belongs to the program: pass it to the program's
+ * action.
  */
 static void notifier_pass_on(int signo, siginfo_t *info, void *context)
 {

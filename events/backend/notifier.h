@@ -5,9 +5,10 @@
  * pipe with O_ASYNC to which io_uring writes; from the module, if an upcall isn't
  * possible; or from other threads that post.
  *
- * With uring, SIGURG is blocked if it arrives in a critical section, or if no group is
- * to notify the owner: ecb->masked. So a busy period costs one needless signal. The end
- * of the section, or flexsc_ecb_notify(), does the signal's work later and unblocks it.
+ * With uring, a SIGURG that arrives in a critical section, or while no group may notify
+ * the owner, is blocked from then on; ecb->masked records this. So a busy period costs
+ * one needless signal. The end of the section, or flexsc_ecb_notify(), later does what
+ * the signal's handler would have done, and unblocks SIGURG.
  */
 #ifndef FLEXSC_EVENTS_NOTIFIER_H
 #define FLEXSC_EVENTS_NOTIFIER_H
@@ -17,7 +18,7 @@ struct flexsc_ecb;
 /* Install the process's handler, which stays while ECBs exist. 0 or -errno. */
 int flexsc__notifier_get(void);
 void flexsc__notifier_put(void);
-/* Called before fork(), and after it in the parent. */
+/* Lock before fork(), and unlock after it in the parent. */
 void flexsc__notifier_lock(void);
 void flexsc__notifier_unlock(void);
 /* In a forked child, which has no ECBs: restore the program's handler, and unlock. */

@@ -48,10 +48,10 @@ void flexsc__evring_room(struct flexsc_ecb *ecb, uint32_t n)
 	struct evring *evring = ecb->own;
 
 	/*
-	 * Submit until there is room. Errors that don't set "failed" are
-	 * temporary: the kernel may have memory again. -EBUSY isn't temporary
-	 * here: before Linux 5.19 it lasts until completions are taken, and
-	 * this caller may be the one that has to take them.
+	 * Submit until n requests fit. After an error that doesn't set "failed", try
+	 * again: the kernel may be short of memory only temporarily. But give up at
+	 * -EBUSY: before Linux 5.19 it lasts until completions are taken, and only the
+	 * current thread takes them.
 	 */
 	while (io_uring_sq_space_left(&evring->ring) < n && !evring->failed)
 		if (flexsc__evring_submit(evring) == -EBUSY)

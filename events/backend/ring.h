@@ -22,7 +22,7 @@ enum evring_kind {
 /* Returns the name (user_data) that identifies a request's completions. */
 uint64_t flexsc__evring_name(const struct flexsc_ecb *ecb,
 			     enum evring_kind kind, uint32_t index);
-/* Take an empty request, and set its name. Preparing the request keeps the name. */
+/* Take an empty request, and set its name, which io_uring_prep_*() doesn't change. */
 struct io_uring_sqe *flexsc__evring_request(struct flexsc_ecb *ecb,
 					    enum evring_kind kind,
 					    uint32_t index);

@@ -27,7 +27,10 @@
 
 #define REQUESTS	256U
 #define COMPLETIONS_MAX	32768U
-/* a poll has failed if it ended so often in a row, each time without a full queue */
+/*
+ * A poll that ended this many times in a row has failed. Ends while the completion
+ * queue was full don't count, because a full queue ends polls, too.
+ */
 #define ENDS_MAX	8
 #define AGAIN		100000000U	/* ns until a full listening socket is
 					 * retried */
@@ -59,8 +62,8 @@ static void evring_poll_failed(struct flexsc_ecb *ecb, uint32_t index, int err)
 
 	source->error = err;
 	/*
-	 * Deliver no event if the source is still being created: the function that
-	 * creates the source returns the error. Nor if the descriptor was closed.
+	 * Deliver no event if the source is still being created, because the function
+	 * that creates it returns the error; and none if the descriptor was closed.
 	 */
 	if (source->flags & SOURCE_BEGINS || err == -EBADF)
 		return;
@@ -83,9 +86,9 @@ static void evring_polled(struct flexsc_ecb *ecb, uint32_t index, int res,
 	flexsc__source_raise(ecb, index, (uint32_t)res);
 	source->ends = more || evring->crowded ? 0 : source->ends + 1;
 	/*
-	 * Poll again, in case a full completion queue has ended the poll. But
-	 * every poll of a file that can't be polled ends. The state of such a
-	 * file no longer changes, so give up after ENDS_MAX polls.
+	 * Poll again, because a full completion queue may have ended the poll. If the
+	 * file itself ends every poll, its state no longer changes, so give up after
+	 * ENDS_MAX polls.
 	 */
 	if (!more && source->ends < ENDS_MAX)
 		flexsc__evring_poll(ecb, index);
@@ -122,9 +125,9 @@ static struct io_uring_cqe *evring_peek(struct evring *evring)
 	struct io_uring_cqe *cqe;
 
 	/*
-	 * The kernel moves overflowed completions to the queue when it is empty, and
-	 * clears the overflow flag. Then only a full queue shows that completions had
-	 * overflowed.
+	 * When the queue is empty, the kernel moves overflowed completions to it, and
+	 * clears the overflow flag. After that, only a full queue shows that
+	 * completions had overflowed.
 	 */
 	evring->crowded |=
 		io_uring_cq_has_overflow(&evring->ring) ||
@@ -152,7 +155,10 @@ static bool evring_reap(struct flexsc_ecb *ecb)
 	return any;
 }
 
-/* Reap completions and submit the requests that follow from them until none is left. */
+/*
+ * Reap completions and submit the requests that follow from them, until no completion
+ * is left.
+ */
 static void evring_settle(struct flexsc_ecb *ecb)
 {
 	struct evring *evring = ecb->own;
@@ -282,7 +288,10 @@ static void evring_close_fd(struct flexsc_ecb *ecb, uint32_t index)
 	int fd = ecb->slots[index].fd;
 
 	io_uring_prep_close(flexsc__evring_request(ecb, EVRING_OTHER, 0), fd);
-	/* Completions of these requests must not notify. */
+	/*
+	 * The completions of the close and of the cancellation must not notify the
+	 * owner.
+	 */
 	flexsc__evring_hush(ecb);
 	flexsc__evring_submit(ecb->own);
 	if (((struct evring *)ecb->own)->failed)
@@ -312,7 +321,10 @@ static int evring_flush(struct flexsc_ecb *ecb)
 
 	flexsc__source_flush(ecb);
 	flexsc__evring_accept(ecb);
-	/* Deliver a batch even if the wait returns without sleeping. */
+	/*
+	 * A batched ring delivers completions only on request. Request them here,
+	 * because the wait may return without sleeping.
+	 */
 	if (ecb->flags & FLEXSC_ECB_BATCHED && ecb->control->waiting)
 		io_uring_get_events(&evring->ring);
 	return evring_look(ecb);
@@ -345,8 +357,9 @@ static void evring_listen_to_bell(struct flexsc_ecb *ecb)
 }
 
 /*
- * Retry full listening sockets, periodically, because no event reports that descriptors
- * are available again. Returns the time of the next retry; UINT64_MAX: none is needed.
+ * Retry full listening sockets every AGAIN ns, because no event reports that a
+ * descriptor is free again. Returns the time of the next retry; UINT64_MAX: none is
+ * needed.
  */
 static uint64_t evring_retry(struct flexsc_ecb *ecb, uint64_t now)
 {
@@ -420,8 +433,8 @@ static int evring_make_ring(struct io_uring *ring, struct io_uring_params *param
 		return err;
 	ring->enter_ring_fd = ring->ring_fd;
 	/*
-	 * Enter once, because a filter may forbid entering a ring but not creating
-	 * it.
+	 * Enter the ring once as a test: a filter may allow creating a ring, but forbid
+	 * entering it.
 	 */
 	err = (int)raw_syscall(SYS_io_uring_enter, (uint64_t)ring->ring_fd, 0, 0, 0,
 			       0, 0);
@@ -522,8 +535,8 @@ static int evring_open(struct flexsc_ecb *ecb)
 }
 
 /*
- * Replace memory of the ring by zeroes in the child, which may be in a critical section
- * and still read it.
+ * Map zeroes in place of memory of the ring in the child: if the child is in a critical
+ * section, it still reads that memory.
  */
 static void evring_unshare(void *area, size_t size)
 {
@@ -546,7 +559,10 @@ static void evring_forked(struct flexsc_ecb *ecb)
 		evring_unshare(ring->cq.ring_ptr, ring->cq.ring_sz);
 	evring_unshare(ring->sq.sqes,
 		       ring->sq.ring_entries * sizeof(struct io_uring_sqe));
-	/* liburing 2.9 reads here how many entries io_uring_queue_exit() unmaps. */
+	/*
+	 * From this word, which is zero now, liburing 2.9 computes how much
+	 * io_uring_queue_exit() unmaps.
+	 */
 	*ring->sq.kring_entries = ring->sq.ring_entries;
 	evring->failed = -ESTALE;
 	flexsc__private_fd_close(evring->ring.ring_fd);

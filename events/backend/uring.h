@@ -76,8 +76,8 @@ void flexsc__evring_unlisten_all(struct flexsc_ecb *ecb);
 /* In a forked child: free the memory of the acceptors, and change nothing else. */
 void flexsc__evring_discard_listeners(struct evring *evring);
 /*
- * Close connections whose events weren't handed out. Called when the ECB ends, and in a
- * forked child, which has copies of their descriptors.
+ * Close accepted connections whose events weren't handed out. Called when the ECB ends,
+ * and in a forked child, which has copies of their descriptors.
  */
 void flexsc__evring_disown(const struct flexsc_ecb *ecb);
 

@@ -7,8 +7,8 @@
  *	idle -> accepting	its group may be delivered, and "full" isn't set
  *	accepting -> idle	its request ended, or was cancelled
  *
- * A connection that the kernel accepted before it saw a cancellation is a spare one if
- * no slot is free. It is delivered when a slot is free.
+ * The kernel may accept a connection before it sees the cancellation. If no slot is
+ * free, that connection is kept as a spare one, and delivered once a slot is free.
  */
 #include "uring.h"
 
@@ -66,8 +66,8 @@ static void acceptor_fail(struct flexsc_ecb *ecb,
 
 	source->error = err;
 	/*
-	 * Deliver no event if the source is still being created: the function that
-	 * creates the source returns the error. Nor if the descriptor was closed.
+	 * Deliver no event if the source is still being created, because the function
+	 * that creates it returns the error; and none if the descriptor was closed.
 	 */
 	if (!(source->flags & SOURCE_BEGINS) && err != -EBADF)
 		acceptor_report(ecb, acceptor, err);
@@ -243,7 +243,7 @@ void flexsc__evring_unlisten(struct flexsc_ecb *ecb, uint32_t index)
 	while (*link != acceptor)
 		link = &(*link)->next;
 	*link = acceptor->next;
-	/* Close these connections, because the program has never received them. */
+	/* Close these connections: the program has never received their descriptors. */
 	while (acceptor->spares)
 		close(acceptor->spare[--acceptor->spares]);
 	munmap(acceptor, acceptor_size(acceptor->spares_max));

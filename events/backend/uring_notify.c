@@ -116,8 +116,8 @@ int flexsc__evring_notify(struct flexsc_ecb *ecb)
 	if (err)
 		return err;
 	/*
-	 * Keep an armed chain if the kernel hasn't read the eventfd for it:
-	 * this chain hasn't notified yet.
+	 * Keep a submitted chain whose first read is still pending: it hasn't notified
+	 * the owner yet.
 	 */
 	if (evring->armed &&
 	    !__atomic_load_n(&evring->notified, __ATOMIC_RELAXED))

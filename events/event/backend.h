@@ -49,7 +49,10 @@ struct backend {
 	void (*collect)(struct flexsc_ecb *ecb);
 	/* Has an event arrived? Only for backends with "collect". */
 	bool (*stirs)(const struct flexsc_ecb *ecb);
-	/* Do S3 for these groups. Any thread, any signal handler. */
+	/*
+	 * Wake or notify the owner for these groups (S3). Any thread, any signal
+	 * handler.
+	 */
 	void (*kick)(struct flexsc_ecb *ecb, uint32_t groups);
 	/*
 	 * Called when a notification has arrived in a critical section: stop further
@@ -58,8 +61,8 @@ struct backend {
 	 */
 	void (*hush)(struct flexsc_ecb *ecb);
 	/*
-	 * Called at the end of a critical section in which a notification has
-	 * arrived.
+	 * Called at the end of a critical section in which a notification has arrived:
+	 * unblock SIGURG.
 	 */
 	void (*unmask)(struct flexsc_ecb *ecb);
 	void (*close)(struct flexsc_ecb *ecb);

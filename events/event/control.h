@@ -59,8 +59,8 @@ static inline bool control_push(control_t *control, slot_t *slots,
 					      __ATOMIC_SEQ_CST,
 					      __ATOMIC_RELAXED));
 	/*
-	 * Leave the bit set: if the owner clears it later, the owner sees the slot
-	 * (U2).
+	 * If the bit is set, don't set it again. If the owner clears it later, the
+	 * owner's second check of the list finds this slot (U2).
 	 */
 	if (__atomic_load_n(&control->pending, __ATOMIC_SEQ_CST) & 1U << group)
 		return false;
@@ -99,8 +99,8 @@ static inline bool control_waits(const control_t *control, uint32_t groups)
 }
 
 /*
- * As control_waits(). Also true if the owner waits for other groups only, but
- * has to call its handler for one of these.
+ * Like control_waits(), but also true if the owner waits for other groups, and has
+ * requested notification for one of these: then the wait has to call the handler.
  */
 static inline bool control_wakes(const control_t *control, uint32_t groups)
 {

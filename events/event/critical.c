@@ -20,8 +20,8 @@ void flexsc__critical_handle(struct flexsc_ecb *ecb)
 }
 
 /*
- * Collect the events for which SIGURG arrived in the critical section: this puts them
- * on lists.
+ * If SIGURG arrived in the critical section, collect the events that it announced,
+ * which puts them on their groups' lists.
  */
 static bool critical_unmask(struct flexsc_ecb *ecb)
 {
@@ -70,9 +70,9 @@ static void critical_step(struct flexsc_ecb *ecb)
 }
 
 /*
- * Repair the state after a longjmp() out of a handler: the program ends the
- * handler's section. The jump may also have left SIGURG's handler, a wait, or
- * the end of a section in which SIGURG arrived.
+ * Repair the state after a longjmp() out of a handler. Called when the program, instead
+ * of the library, ends the critical section in which the handler ran. The jump may also
+ * have left SIGURG's handler, a wait, or the end of a section in which SIGURG arrived.
  */
 static void critical_jumped(struct flexsc_ecb *ecb)
 {
@@ -89,7 +89,10 @@ void flexsc__critical_leave_but(struct flexsc_ecb *ecb, uint32_t except)
 	    __atomic_load_n(&control->critical, __ATOMIC_RELAXED) == 1)
 		critical_jumped(ecb);
 
-	/* If "notify" is zero, no event is due, and SIGURG may stay blocked. */
+	/*
+	 * If "notify" is zero, no event requires the handler, so SIGURG may stay
+	 * blocked.
+	 */
 	if (__atomic_load_n(&control->critical, __ATOMIC_RELAXED) > 1 ||
 	    !__atomic_load_n(&control->notify, __ATOMIC_RELAXED))
 		critical_step(ecb);

@@ -89,9 +89,10 @@ struct flexsc_ecb {
 };
 
 /*
- * The calling thread's ECB, or NULL. Signal handlers read it. With glibc it is static
- * thread-local storage, which glibc would otherwise allocate at the first use. musl
- * allocates in dlopen(), and can't load a library with static thread-local storage.
+ * The calling thread's ECB, or NULL. Signal handlers read it, so a first access must
+ * not allocate memory. With glibc that requires static thread-local storage. musl
+ * allocates thread-local storage in dlopen(), and can't load a library that needs it to
+ * be static.
  */
 extern _Thread_local struct flexsc_ecb *flexsc__ecb_self
 #ifdef __GLIBC__

@@ -41,8 +41,8 @@ static bool payload_post(struct source *source, struct flexsc_ecb_event *event)
 	event->payload[0] = __atomic_exchange_n(&source->word, 0,
 						__ATOMIC_RELAXED);
 	/*
-	 * 0: a post stores its word, then marks the slot, and an earlier event
-	 * took the word in between. There is nothing to hand out.
+	 * 0: there is no event to hand out. A post stores its word, and then marks the
+	 * slot. If an earlier event took the word in between, only the mark is left.
 	 */
 	return event->payload[0];
 }
@@ -106,7 +106,7 @@ static bool payload_file(struct flexsc_ecb_event *event)
 static void payload_accepted(const struct flexsc_ecb *ecb,
 			     struct source *source)
 {
-	/* Initialise the source, because the kernel has assigned the slot. */
+	/* If the kernel assigned the slot, the source isn't initialised yet. */
 	if (!ecb->backend->collect)
 		*source = (struct source){ .flags = SOURCE_USED };
 	source->type = FLEXSC_EVT_IOREADY;

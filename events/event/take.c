@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A group's list is taken as a whole and reversed, so that the oldest event is handed
- * out first. ecb->first has the reversed list. A group's bit in "pending" is cleared
- * only when both lists are empty (U2). So if the bit is set, there may be an event to
- * take.
+ * A group's shared list is taken as a whole and reversed, so that the oldest event is
+ * handed out first. The reversed list begins at ecb->first[group]. The group's bit in
+ * "pending" is cleared only when the shared and the reversed list are empty (U2). So if
+ * the bit is set, there may be an event to take.
  */
 #include "take.h"
 

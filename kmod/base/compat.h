@@ -149,10 +149,9 @@ static inline bool task_shadowed(void)
 /*
  * Clear the branch history before an indirect call whose target user mode
  * chooses (Branch History Injection). The kernel clears it on each entry from
- * user mode, but here a single entry executes a whole batch of calls. On
- * processors that clear it themselves or aren't affected, this does nothing. On
- * kernels from 6.13 on, this does nothing, either, because they export the
- * clearing function to KVM only.
+ * user mode, but here a single entry executes a whole batch of calls. This does
+ * nothing on processors that clear the history themselves or aren't affected,
+ * nor on kernels from 6.13 on, which export the clearing function to KVM only.
  */
 static __always_inline void history_clear(void)
 {

@@ -13,8 +13,12 @@
 
 /* The module's private data about an entry, which user mode can't access. */
 struct companion {
-	struct thread *thread;	/* the thread that executes it without a permit; may be stale */
-	/* The task that keeps its claim in user mode; only compared. */
+	/* The thread that executes the entry, if without a permit; may be stale. */
+	struct thread *thread;
+	/*
+	 * The task that keeps its claim on the entry while in user mode;
+	 * only compared.
+	 */
 	struct task_struct *task;
 	u32 next;		/* the next entry on the deferred list */
 	bool deferred;		/* on the deferred list; guarded by registration.lock */
@@ -30,7 +34,7 @@ enum taken {
 	TAKEN_NOT = 0,
 	TAKEN_BOUNCED,		/* user mode has to make its call */
 	TAKEN_RESTARTS,		/* its call continues from the task's restart block */
-	TAKEN_LEAVES,		/* its call was made, but delayed work is pending */
+	TAKEN_LEAVES,		/* its call has left work for the way to user mode */
 	TAKEN_RETRY,		/* a signal ended its call, which has to be made again */
 	TAKEN_ENDED,		/* a signal ended its call with -EINTR */
 };
@@ -39,7 +43,7 @@ enum taken {
  * Transitions, twins of those in lib/loop/entry.h. No other file of the module
  * writes an entry's status. User mode may write any status at any time, so no
  * status is an error. A transition by compare-and-swap returns whether it was
- * made; DONE may replace any status.
+ * made; DONE is stored without a comparison, and may replace any status.
  */
 
 static inline u8 entry_status(const struct flexsc_entry *entry)
@@ -94,7 +98,7 @@ static inline bool entries_pending(struct registration *reg)
 	return READ_ONCE(reg->deferred_count) || !ring_empty(reg);
 }
 
-/* Is no syscall thread idle, and is user mode unable to create one? */
+/* Is there no idle syscall thread, and can user mode create none? */
 static inline bool entries_without_threads(struct registration *reg)
 {
 	return READ_ONCE(reg->no_more) && !atomic_read(&reg->idle_count);

@@ -136,9 +136,10 @@ int ecb_create(struct flexsc_ecb_create __user *user);
 /*
  * Is the owner still in its own process? A program that it has executed may
  * have other credentials, and must not be disturbed. The caller keeps
- * interrupts disabled from before the check until it has acted. So an outdated
- * answer is at most microseconds old, and the owner is still in exec; an
- * interrupt handler in between could last until the new program runs.
+ * interrupts disabled from before the check until it has acted. So if the owner
+ * executes a program after the check, it is still in exec when the caller acts.
+ * With interrupts enabled, an interrupt handler could delay the caller until
+ * the new program runs.
  */
 static inline bool ecb_owner_stays(const struct ecb *ecb)
 {

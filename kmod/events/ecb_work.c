@@ -72,8 +72,8 @@ static void ecb_work(struct callback_head *work)
 	else
 		watches_end(ecb);
 	/*
-	 * A full barrier: the checks below see everything that happened before
-	 * a kick that found 1.
+	 * A full barrier. A kick that found "queued" set has done nothing, so
+	 * the checks below must see what happened before that kick.
 	 */
 	WARN_ON_ONCE(!atomic_xchg(&ecb->queued, 0));
 	if (goes_on)

@@ -55,7 +55,10 @@ static const char *const watch_watchers[] = {
 static const void *watch_watcher_ops[ARRAY_SIZE(watch_watchers) + 1]
 	__ro_after_init;
 
-/* Returns 0, or -EOPNOTSUPP if such files can't be recognised on this kernel. */
+/*
+ * Returns 0, or -EOPNOTSUPP if this kernel lacks a symbol by which files that
+ * wait for other files are recognised.
+ */
 int __init watches_init(void)
 {
 	int i;
@@ -148,7 +151,8 @@ static long watch_add_file(struct ecb *ecb, struct file *file,
 		return PTR_ERR(watch);
 	/*
 	 * Another thread may close the file, which ends the watch. This
-	 * reference keeps the watch's "inherit" for watch_report().
+	 * reference keeps the ended watch from being reused, because
+	 * watch_report() reads its "inherit".
 	 */
 	watch_get(watch);
 	level = watch_start(watch, file);

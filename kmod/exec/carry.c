@@ -79,14 +79,14 @@ static void carry_restart(struct thread *thread, u32 index, long ret)
 
 /*
  * Handle a call of a syscall thread that a signal has ended. If a handler runs,
- * the entry's result is -EINTR, or the call is made again, as SA_RESTART
- * requires. If no handler runs, because the signal stopped the task or another
- * thread took it, the call continues.
+ * the entry's result is -EINTR, or, with SA_RESTART, the call is made again. If
+ * no handler runs, because the signal only stopped the task or another thread
+ * took the signal, the call continues.
  *
- * The kernel decides between the two on the way to user mode, by the result of
- * the system call that returns. So the ioctl returns the result of the entry's
- * call. Then the thread calls the ioctl again with the entry: the kernel
- * restarts it if no handler ran; otherwise the thread passes
+ * On the way to user mode, the kernel decides which of these happens, by the
+ * result of the system call that returns. So the ioctl returns the result of
+ * the entry's call. Then the thread calls the ioctl again with the entry: the
+ * kernel restarts it if no handler ran; otherwise the thread passes
  * FLEXSC_SERVE_HANDLED.
  */
 static void carry_signalled(struct thread *thread, u32 index, long ret)
@@ -125,7 +125,7 @@ static bool carry_is_restart(long ret)
 
 /*
  * Handle an interrupted call. The reason and "ret" decide whether its entry is
- * complete, ends as INTERRUPTED, or is made again.
+ * complete, ends as INTERRUPTED, or its call is made again.
  */
 noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 			      bool kicked)
@@ -154,7 +154,8 @@ noinline void carry_end_early(struct thread *thread, u32 index, long ret,
 
 /*
  * Let user mode make the call, because a tracer or filter must see this task's
- * system calls. From here on user mode also has to cancel the call.
+ * system calls. From here on, only user mode can interrupt the call if the
+ * owner cancels the entry.
  */
 static void carry_bounce(struct thread *thread, u32 index, unsigned int nr)
 {

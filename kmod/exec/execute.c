@@ -52,16 +52,16 @@ static __always_inline bool ring_take(struct registration *reg, u32 *index)
 			return false;
 		/*
 		 * If user mode has stored a wrong tail, this word is stale; the
-		 * mask below keeps it in bounds.
+		 * mask below keeps the index in bounds.
 		 */
 		word = READ_ONCE(reg->ring[head & reg->mask]);
 	} while (!atomic_try_cmpxchg(&reg->head, (int *)&head,
 				     (int)(head + 1)));
 	/*
-	 * Store this after the compare-and-swap: from now on the owner may
-	 * overwrite the word. If several threads take words at the same time,
-	 * the shared head may go backwards for a moment; the owner then sees
-	 * less room than there is.
+	 * Store the shared head after the compare-and-swap, because this store
+	 * allows the owner to overwrite the word. If several threads take words
+	 * at the same time, the shared head may go backwards for a moment; the
+	 * owner then sees less room than there is.
 	 */
 	WRITE_ONCE(reg->shared->head, head + 1);
 	/* The mask also keeps speculation within the entries. */
@@ -276,11 +276,11 @@ static __always_inline void entry_execute(struct registration *reg,
 /*
  * Must the thread go to user mode before it takes another entry?
  *
- * Yes if signals are pending. Yes, too, if delayed work is pending (before 6.6
- * every close() leaves some): it must not wait until a call in which the thread
- * blocks returns. But a waiter without FLEXSC_WAIT_HANDOVER needn't leave for
- * delayed work: its batch ends soon, and if it blocks it is interrupted,
- * because the close() is complete.
+ * Yes if signals are pending. Yes, too, if a call has left work for the way to
+ * user mode (before 6.6 every close() does): the next call may block, and would
+ * delay that work. But a waiter without FLEXSC_WAIT_HANDOVER needn't leave for
+ * such work: its batch ends soon, and if it blocks it is interrupted, because
+ * the close() is complete.
  */
 static bool entries_must_leave(struct thread *thread)
 {
@@ -312,8 +312,8 @@ static noinline bool entries_give_way(struct thread *thread)
 	if (thread->is_waiter && READ_ONCE(thread->reg->waiter) != thread)
 		return true;
 	/*
-	 * An RCU-tasks grace period waits until each task has slept. This task
-	 * may never sleep, so report that it can be passed over.
+	 * A grace period of RCU tasks waits until each task has slept. This
+	 * task may never sleep, so report a quiescent state here.
 	 */
 	if (need_resched())
 		entries_notify(thread);
@@ -358,7 +358,10 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 					       struct thread *thread,
 					       bool is_waiter)
 {
-	/* For the waiter, user mode or wait_longer() has made this check. */
+	/*
+	 * For the waiter, user mode or wait_longer() has checked already
+	 * whether it must stop.
+	 */
 	bool stop = !is_waiter && entries_must_stop(thread);
 	const struct cred *cred = current_cred();
 	u64 n = 0;
@@ -367,10 +370,10 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 	while (!stop && (is_waiter ? ring_take(reg, &index) :
 				    entries_take(reg, thread, n, &index))) {
 		/*
-		 * Check after the entry is taken, not before. An owner sets its
-		 * credentials when it waits or kicks, and posts after that
-		 * (U4). So a thread that has taken the entry (E4) sees the new
-		 * credentials.
+		 * Check the credentials after the entry is taken, not before.
+		 * An owner sets its credentials when it waits or kicks, and
+		 * posts after that (U4). So a thread that has taken the entry
+		 * (E4) sees the new credentials.
 		 */
 		if (unlikely(READ_ONCE(reg->cred) != cred) ||
 		    (!is_waiter && current_is_unfit(reg))) {
@@ -407,8 +410,8 @@ void entries_execute(struct registration *reg, struct thread *thread)
 
 /*
  * Execute submitted entries on the waiter. Compiled separately from
- * entries_execute() to keep the waiter's path short: it skips the deferred list
- * and the backlog.
+ * entries_execute() to keep the waiter's path short: it neither looks at the
+ * deferred list nor wakes threads for other cores.
  */
 void entries_execute_inline(struct registration *reg, struct thread *thread)
 {

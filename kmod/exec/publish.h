@@ -30,10 +30,10 @@ void publish_finish(struct thread *thread, u32 index, long ret);
 void publish_interrupted(struct thread *thread, u32 index, long ret);
 
 /*
- * Push the thread's completions onto the queue. They are linked to each other
- * first and pushed together: when the thread has no more work, blocks, or is
- * about to make a call that may take long. False: the head changed too often,
- * so the completions remain to be pushed.
+ * Push the thread's completions, which are linked to each other, onto the queue
+ * together. Called when the thread has no more work, blocks, or is about to
+ * make a call that may take long. False: the queue's head changed too often, so
+ * the completions remain to be pushed.
  */
 static __always_inline bool publish_try(struct registration *reg,
 					struct thread *thread)

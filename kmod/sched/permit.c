@@ -35,9 +35,9 @@ static bool permit_usable(struct registration *reg, u32 i, u32 count)
 }
 
 /*
- * May the waiter take a permit of this core? Only if it runs there already,
- * because user mode isn't requested to move the waiter; or if no syscall thread
- * is left for its entries.
+ * May the waiter take a permit of this core? Only if the waiter runs on that
+ * core already, because only syscall threads are requested to move
+ * (FLEXSC_SERVE_MOVE); or if no syscall thread is left to execute the entries.
  */
 static bool permit_fits_waiter(struct registration *reg, int core)
 {

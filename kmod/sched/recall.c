@@ -71,8 +71,9 @@ bool waiter_take_over(struct registration *reg)
 		WARN_ON_ONCE(READ_ONCE(waiter->task) == current);
 		count(reg, COUNT_TAKEOVERS, 1);
 		/*
-		 * The waiter may have left its entry meanwhile, and sleep: wake
-		 * it, so that it sees that it has lost the role.
+		 * The waiter's call may have ended meanwhile, and the waiter
+		 * may sleep: wake it, so that it notices that it has lost the
+		 * role.
 		 */
 		wake_up(&reg->wait);
 	}

@@ -16,9 +16,9 @@
 
 /*
  * Called when the task is preempted, or leaves the run queue. If it leaves the
- * queue in an entry, or while it polls a file, release its permit. The permit's
- * irq_work wakes another thread right after: this function can't, because it
- * holds the run queue's lock.
+ * queue while it executes an entry or polls a file, release its permit. Right
+ * after that, the permit's irq_work wakes another thread. This function can't
+ * wake one, because the run queue's lock is held.
  */
 static void block_sched_out(struct preempt_notifier *notifier,
 			    struct task_struct *next)
@@ -100,8 +100,8 @@ void block_thread_left(struct registration *reg)
 	if (entries_pending(reg) && permit_any_free(reg) && !idle_wake(reg))
 		wake_up(&reg->wait);
 	/*
-	 * The thread that left may be the one that was woken to take the
-	 * waiter's role: choose again.
+	 * The thread that left may have been woken to take the waiter's role:
+	 * choose another one.
 	 */
 	waiter_recall(reg);
 }

@@ -27,7 +27,7 @@
  * user mode. So while syscall threads execute, and the policy has another core,
  * a timer checks that entries are still taken. If entries were pending for a
  * whole period but none was taken, the timer wakes a thread for another core.
- * The checks end when no thread executes.
+ * The checks end when no thread executes entries.
  */
 
 static bool policy_any_executes(struct registration *reg)
@@ -178,8 +178,8 @@ long policy_set(struct registration *reg, struct flexsc_policy __user *user)
 	WRITE_ONCE(reg->spin_ns, policy.spin_us * NSEC_PER_USEC);
 	mutex_unlock(&reg->setup);
 	/*
-	 * Start the checks here, because a thread that began under a
-	 * single-core policy has not.
+	 * Start the checks here: a thread that began to execute entries under a
+	 * single-core policy hasn't started them.
 	 */
 	if (policy.cores > 1)
 		policy_progress_begin(reg);

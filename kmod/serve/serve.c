@@ -184,8 +184,8 @@ long serve_ioctl(struct registration *reg, struct flexsc_serve __user *user)
 	args.core = thread->core;
 	thread_leave(thread);
 	/*
-	 * Not for a thread that moves to another core: it comes back soon and
-	 * executes the pending entries.
+	 * If this thread moves to another core, no other thread is woken for
+	 * the pending entries: this thread comes back soon and executes them.
 	 */
 	if (ret == FLEXSC_SERVE_MOVE)
 		waiter_recall(reg);

@@ -112,9 +112,9 @@ static noinline long wait_longer(struct registration *reg,
 		/*
 		 * prepare_to_wait() ends with a full barrier, which pairs with
 		 * the one in waiter_recall(). Moreover, wait_decide() may wake
-		 * a thread for pending entries. If that thread leaves instead,
-		 * block_thread_left() finds the waiter on the queue and wakes
-		 * it.
+		 * a thread for pending entries. If that thread leaves the
+		 * kernel without executing them, block_thread_left() finds the
+		 * waiter on the queue and wakes it.
 		 */
 		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
 		why = wait_decide(reg, thread, timely);
