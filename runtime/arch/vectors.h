@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Saves vector registers around the suspension of a user thread, on its own stack. A
- * function call may change these registers, so the switch doesn't preserve them. But a
- * system call preserves them, so a call from a patched place in libc must preserve
- * them, too, although other user threads run meanwhile. The runtime itself is compiled
- * not to use vector registers.
+ * Saves vector registers on a user thread's own stack while the user thread is
+ * suspended. A function call may change these registers, so the switch doesn't preserve
+ * them. But a system call preserves them, so a call from a patched place in libc must
+ * preserve them, too, although other user threads run meanwhile. The runtime itself is
+ * compiled not to use vector registers.
  */
 #ifndef FLEXSC_RUNTIME_VECTORS_H
 #define FLEXSC_RUNTIME_VECTORS_H

@@ -7,8 +7,9 @@
  * kernel thread that allocates, and the program's address space may be limited.
  *
  * A block's size is a power of two, or the block is a mapping of its own. A freed block
- * is used again for its size. Any thread; but a user thread only inside the runtime,
- * because no handler of the program may interrupt a thread that has the lock.
+ * is reused for blocks of the same size. Any thread may call the functions, but a user
+ * thread only inside the runtime, because no handler of the program may interrupt a
+ * thread that has the lock.
  */
 #include "heap.h"
 
@@ -50,7 +51,7 @@ static unsigned int class_of(size_t size)
 	return (unsigned int)(64 - __builtin_clzl((size - 1) / ALIGNED | 1));
 }
 
-/* Called with the lock held. If the rest of the chunk is too small, it stays unused. */
+/* Cut a block off the chunk. A rest that is too small stays unused. Needs the lock. */
 static struct block *carve(size_t size)
 {
 	struct block *block;

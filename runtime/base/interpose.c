@@ -31,8 +31,8 @@ static bool foreign_calls[CALLS];
 static bool known;
 
 /*
- * Also called before it runs as a constructor, if another library's constructor needs
- * one of the functions. The process has only one thread in both cases.
+ * Runs as a constructor, or earlier if another library's constructor needs one of the
+ * functions. The process has only one thread in both cases.
  */
 __attribute__((constructor)) static void find_all(void)
 {
@@ -44,7 +44,7 @@ __attribute__((constructor)) static void find_all(void)
 			foreign_calls[numbers[i] - 1] = true;
 	/*
 	 * libc's nanosleep() calls clock_nanosleep(2), and its select() calls
-	 * pselect6(2).
+	 * pselect6(2), so record these numbers, too.
 	 */
 	foreign_calls[SYS_clock_nanosleep] |= foreign_calls[SYS_nanosleep];
 #ifdef SYS_select

@@ -18,8 +18,8 @@ enum real {
 };
 
 /*
- * The next definition of a symbol; aborts if there is no other one. All are looked up
- * at the start, while there is one thread.
+ * The next definition of a symbol; aborts if there is no other one. All symbols are
+ * looked up at the start, while the process has one thread.
  */
 void *flexsc__real(enum real which);
 /* As flexsc__real(), but NULL if there is no other definition. */

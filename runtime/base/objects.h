@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looks symbols up in the libraries that the program started with, in the dynamic
- * loader's order, while there is one thread.
+ * loader's order, while the process has one thread.
  *
  * dlsym() can't be used: for a missing symbol it allocates a message, and the caller
  * that waits for the symbol may be the program's malloc().

@@ -36,7 +36,7 @@ static inline bool peek_asks(uint64_t address)
 			   sizeof(sigmask_t), 0, 0) != -EFAULT;
 }
 
-/* Can this many bytes be read? At most a page. */
+/* Can this many bytes, at most a page, be read at the address? */
 static inline bool peek_can_read(uint64_t address, size_t bytes)
 {
 	uint64_t last = address + bytes - 1;

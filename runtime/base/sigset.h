@@ -24,8 +24,8 @@ typedef uint64_t sigmask_t;
 #define SIGNAL_SETXID	33
 
 /*
- * A raw call: libc's getpid() may enter the runtime, which the signal may have
- * interrupted.
+ * The process id, by a raw call: libc's getpid() may enter the runtime, which the
+ * signal may have interrupted.
  */
 static inline long signal_process(void)
 {

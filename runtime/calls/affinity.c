@@ -10,7 +10,7 @@
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
 
-/* A thread's affinity. False if the kernel has more cores than cpu_set_t. */
+/* Get a thread's affinity. False if cpu_set_t is too small for the kernel's set. */
 static bool affinity_of(int32_t tid, cpu_set_t *set)
 {
 	CPU_ZERO(set);
@@ -38,8 +38,9 @@ static bool is_bound(const struct uthread *u, const cpu_set_t *carriers)
 }
 
 /*
- * Anchor u if it is bound, otherwise release it. Called with the list locked: if
- * several threads call this at the same time, the last one sees the latest affinity.
+ * Anchor u if it is bound, otherwise release it. Called with the list of user threads
+ * locked: if several threads call this function for u at the same time, the last one
+ * sees the latest affinity.
  */
 static void look_at(struct uthread *u, const cpu_set_t *carriers)
 {
@@ -53,7 +54,7 @@ void flexsc__affinity_begin(struct uthread *u)
 	if (!flexsc__runtime.count || filter_is_near(u))
 		return;
 	carriers = of_carriers();
-	/* A thread that bound u before u was listed didn't find u, so check here. */
+	/* A thread that bound u before u was in the list didn't find u: check here. */
 	if (!is_bound(u, &carriers))
 		return;
 	flexsc__uthreads_lock();

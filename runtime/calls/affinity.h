@@ -13,13 +13,13 @@
 
 #include "runtime/sched/uthread.h"
 
-/* u is new, on its host and listed: anchor it if it is bound from the start. */
+/* Anchor the new user thread u if it is bound. u is on its host, and in the list. */
 void flexsc__affinity_begin(struct uthread *u);
 
 /*
- * The affinity of the thread tid, of any kind, has changed. If this binds a user thread
- * that runs, it runs on its host when the function returns. Called inside the runtime.
- * self: the calling user thread, or NULL.
+ * Called inside the runtime after the affinity of thread "tid", which may be of any
+ * kind, has changed. If the change binds a running user thread, that thread is on its
+ * host when the function returns. self: the calling user thread, or NULL.
  */
 void flexsc__affinity_changed(struct uthread *self, int32_t tid);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that give a kernel thread state that the other threads of its process lack. The
+ * Calls that change state of the calling kernel thread alone, not of its process. That
  * state determines what the kernel permits or shows to the thread, counts for it, or
  * does on its behalf. Carriers don't get that state, so the user thread is anchored
  * after such a call (sched/anchored.h). If threads that it creates inherit the state,
@@ -37,8 +37,8 @@ static bool names_itself(const struct uthread *u, uint64_t tid)
 }
 
 /*
- * perf_event_open(). With "inherit", the counter also counts events of threads that the
- * calling thread creates.
+ * Classify perf_event_open(). With "inherit", the counter also counts events of threads
+ * that the calling thread creates.
  */
 static enum call_apart by_counter(const struct uthread *u, const uint64_t a[6])
 {
@@ -51,9 +51,9 @@ static enum call_apart by_counter(const struct uthread *u, const uint64_t a[6])
 }
 
 /*
- * Which state that other threads lack does the call give to the calling thread? If
- * setuid(2) or a related call comes from a patched place, it is part of libc's
- * function, which changes all threads.
+ * Classify a call by the state that it would change in the calling kernel thread alone.
+ * A setuid(2) or related call from a patched place is part of libc's function, which
+ * changes all threads, so the calling thread doesn't differ from them.
  */
 static enum call_apart sets_apart(const struct uthread *u, long nr,
 				  const uint64_t a[6])
@@ -68,7 +68,7 @@ static enum call_apart sets_apart(const struct uthread *u, long nr,
 	case APART_RAW:
 		return u->site ? APART_NOT : APART_HOST_ONLY;
 	case APART_KEYRING:
-		/* The call may create a keyring of the thread's own. */
+		/* The call may create a keyring that belongs to the calling thread. */
 		return (int32_t)a[1] == KEY_SPEC_THREAD_KEYRING ? APART_ANCHORED :
 								  APART_NOT;
 	case APART_COUNTER:

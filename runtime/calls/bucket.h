@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The buckets of user-level futexes (ufutex.h). A bucket lists the user threads that
- * wait for words with the same hash. Any thread. u->futex.word is read under the
- * bucket's lock, except to find the bucket.
+ * wait for words with the same hash. Any thread. A thread that reads u->futex.word
+ * holds the bucket's lock, except to find the bucket.
  */
 #ifndef FLEXSC_RUNTIME_BUCKET_H
 #define FLEXSC_RUNTIME_BUCKET_H
@@ -15,8 +15,8 @@
 
 struct bucket {
 	struct lock lock;
-	_Atomic uint32_t users;		/* user threads that wait: F1, F2 */
-	_Atomic uint32_t kernels;	/* kernel threads that wait: F1, F2 */
+	_Atomic uint32_t users;		/* number of waiting user threads: F1, F2 */
+	_Atomic uint32_t kernels;	/* number of waiting kernel threads: F1, F2 */
 	struct uthread *head, *tail;
 } __attribute__((aligned(64)));
 
@@ -65,8 +65,9 @@ static inline void bucket_remove(struct bucket *bucket, struct uthread *u)
 }
 
 /*
- * Lock the bucket of a timer's user thread. NULL: the timer is dead. Called by the
- * timer's owner, or by its heir, when the timer expires.
+ * Lock the bucket in which a timer's user thread waits. NULL: the wait has ended, so
+ * the timer is dead. Called when the timer expires, by the timer's owner or the owner's
+ * heir.
  */
 static inline struct bucket *bucket_lock_timed(const struct futex_timer *timer)
 {
@@ -83,7 +84,7 @@ static inline struct bucket *bucket_lock_timed(const struct futex_timer *timer)
 	return NULL;
 }
 
-/* Lock the bucket that u is in. A requeue may move u to another one meanwhile. */
+/* Lock the bucket that u waits in. Until then, a requeue may move u to another one. */
 static inline struct bucket *bucket_lock(const struct uthread *u)
 {
 	for (;;) {

@@ -21,7 +21,7 @@ long flexsc__apart_make(struct uthread *u, long nr, const uint64_t a[6]);
 long flexsc__dispatch(struct uthread *u, long nr,
 		      const struct flexsc_entry *entry);
 
-/* futex2.c: make a futex2 call of a user thread, or of another thread (u == NULL). */
+/* futex2.c: make a futex2 call for the user thread u; NULL: for any other thread. */
 long flexsc__futex2(struct uthread *u, long nr, const uint64_t args[6]);
 
 /* parts.c: post u's call, which may wait, in several parts if necessary. */
@@ -32,9 +32,9 @@ void flexsc__raise_error(struct uthread *u, const struct call_info *row,
 			 const uint64_t a[6], long ret);
 
 /*
- * raise.c: a write has transferred a part, and failed with "ret" for the rest. Raise
- * SIGPIPE for a pipe without readers, as in a plain write. No other error raises a
- * signal.
+ * raise.c: called when a write has transferred a part, and failed with "ret" for the
+ * rest. Raises SIGPIPE for a pipe without readers, as a plain write does. After a part,
+ * no other error raises a signal.
  */
 void flexsc__raise_after_part(struct uthread *u, uint64_t fd, long ret);
 

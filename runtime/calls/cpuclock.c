@@ -16,8 +16,8 @@
 #include "perform.h"
 
 /*
- * flexsc__cputime_look() may subtract ticks. A thread's clock must never go back, so
- * show the highest value that any thread has read.
+ * flexsc__cputime_look() may reduce u's processor time, but a thread's clock must never
+ * go back. So return at least the highest time that any thread has read from u's clock.
  */
 static uint64_t show_clock(struct uthread *u, uint64_t ns)
 {
@@ -30,15 +30,15 @@ static uint64_t show_clock(struct uthread *u, uint64_t ns)
 }
 
 /*
- * User threads that have ended, but whose kernel threads may still run, because glibc
- * then calls destructors. Accessed with the list of user threads locked. The index is
- * the thread id modulo ENDED; a slot holds the thread that ended last.
+ * User threads that have ended. Their kernel threads may still run, because glibc calls
+ * destructors afterwards. Accessed with the list of user threads locked. The index is
+ * the thread id modulo ENDED; of threads with the same index, the last one is kept.
  */
 #define ENDED		256U
 
 static struct ended {
 	int32_t tid;
-	uint64_t host;	/* processor time of its host at the end, in ns */
+	uint64_t host;	/* processor time of its host when it ended, in ns */
 	uint64_t ran;	/* ticks that it has computed on carriers */
 	uint64_t clock_shown;	/* highest time that its clock had shown, in ns */
 } ended[ENDED];
@@ -50,13 +50,14 @@ static struct ended *ended_with(int32_t tid)
 
 /*
  * The processor time that the ended user thread with this id took on carriers, in ns; 0
- * if unknown. Also 0 if a new kernel thread has the id and has taken less processor
- * time than the ended thread's host had; after that, the two can't be distinguished.
+ * if unknown. The kernel may have given the id to a new thread. The result is 0 while
+ * that thread has taken less processor time than the ended thread's host. After that,
+ * the two can't be distinguished.
  */
 static uint64_t ended_away(int32_t tid)
 {
 	const struct ended *last = ended_with(tid);
-	/* 0: the host, which is the kernel thread with this id, has ended, too. */
+	/* If "host" is 0, the kernel thread with this id, the host, has ended, too. */
 	uint64_t host = flexsc__cputime_of(tid);
 
 	return last->tid == tid && (!host || host >= last->host) ?
@@ -97,8 +98,8 @@ static int32_t tid_of(const struct uthread *self, clockid_t clock)
 }
 
 /*
- * A user thread's processor time on its host and on carriers. False if tid is neither
- * that of a user thread nor that of an ended one.
+ * Compute the processor time that user thread "tid" has taken on its host and on
+ * carriers. False if the id belongs neither to a user thread nor to an ended one.
  */
 static bool find_time(struct uthread *self, int32_t tid, uint64_t host_ns,
 		       uint64_t *ns)
@@ -172,7 +173,7 @@ static void cpuclock_anchor(int32_t tid, bool anchored)
 	flexsc__uthreads_unlock();
 }
 
-/* All timers. Without the lock, only tested for being empty. */
+/* The list of all timers. Without the lock, it is only tested for being empty. */
 _Atomic(struct timer *) flexsc__timers;
 static struct lock timers_lock;
 
@@ -242,7 +243,7 @@ struct timer *flexsc__timers_take(timer_t id)
 	if (timer)
 		for (same = first(); same && same->tid != timer->tid;)
 			same = same->next;
-	/* Without another timer on its clock, the thread may leave its host again. */
+	/* If its clock has no other timer, the thread may leave its host again. */
 	if (timer && !same)
 		cpuclock_anchor(timer->tid, false);
 	unlock(&timers_lock);
@@ -293,8 +294,8 @@ struct timespec flexsc__cpuclock_on_host(int32_t tid, struct timespec time)
 }
 
 /*
- * The clock's thread stays anchored for good, because other threads may sleep by that
- * clock, too.
+ * Sleep by a thread's clock. Afterwards the clock's thread stays anchored for good,
+ * because other threads may still sleep by the same clock.
  */
 long flexsc__cpuclock_sleep(struct uthread *u, const uint64_t args[6])
 {

@@ -18,8 +18,8 @@
 
 /*
  * close_range() that skips the runtime's own descriptors, which the program must not
- * see. Meanwhile no thread may create such a descriptor: this function recognises one
- * by its facts, which are recorded after the creation.
+ * see. Until it ends, no other thread may create such a descriptor: the runtime records
+ * a descriptor's facts, by which this function recognises it, only after the creation.
  */
 static long close_others(const uint64_t a[6])
 {
@@ -41,9 +41,9 @@ static long close_others(const uint64_t a[6])
 
 /*
  * close_range() with CLOSE_RANGE_UNSHARE. First, a call that closes nothing gives u a
- * table of its own, so u stays on its host from then on. If u is the only thread, the
- * kernel doesn't replace the table, which has the descriptors that the runtime needs.
- * So these are skipped in any case.
+ * table of its own, so u stays on its host from then on. If no other thread shares the
+ * table, the kernel doesn't replace it, and the runtime still needs its own descriptors
+ * there. So these are skipped in any case.
  */
 static long close_others_alone(struct uthread *u, const uint64_t a[6])
 {
@@ -81,9 +81,9 @@ void flexsc__descriptors_closing(uint32_t fd)
 }
 
 /*
- * Count a closing, before the closing call and again after it. A call that is posted in
- * between may still use the old file, so it must not move to another carrier
- * (sched/closings.h).
+ * Count a closing, before the closing call and again after it. A call that another user
+ * thread posts in between may still use the old file, so that call must not move to
+ * another carrier (sched/closings.h).
  */
 static void count_closing(const struct call_info *row, const uint64_t a[6])
 {
@@ -119,7 +119,7 @@ long flexsc__descriptors_close_range(struct uthread *u, long nr,
 {
 	const uint64_t *a = (const uint64_t *)entry->args;
 
-	/* The kernel rejects the arguments, or closes nothing (CLOSE_RANGE_CLOEXEC). */
+	/* The kernel returns an error, or closes nothing (CLOSE_RANGE_CLOEXEC). */
 	if ((uint32_t)a[0] > (uint32_t)a[1] ||
 	    (uint32_t)a[2] & ~CLOSE_RANGE_UNSHARE)
 		return flexsc__dispatch(u, nr, entry);
@@ -127,8 +127,9 @@ long flexsc__descriptors_close_range(struct uthread *u, long nr,
 }
 
 /*
- * Note the changes again: since the first note, another thread may have recorded the
- * descriptor's old facts, or begun to wait for it.
+ * Record a call's changes once more after the call: since the first record, another
+ * thread may have recorded the descriptor's old facts, or begun to wait for the old
+ * file.
  */
 static void changed(const struct fds_call *call, long ret)
 {

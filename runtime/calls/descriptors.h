@@ -14,7 +14,7 @@
 #include "lib/calls/call_info.h"
 #include "runtime/sched/uthread.h"
 
-/* A call, its row of the table, and the row's variant for its arguments. */
+/* A call, its row of the table of calls, and the variant for the call's arguments. */
 struct fds_call {
 	const struct call_info *row, *variant;
 	const struct flexsc_entry *entry;

@@ -39,9 +39,9 @@ static bool is_impatient(const struct call_info *row, const uint64_t a[6])
 }
 
 /*
- * May the connect() wait for something that poll(2) doesn't report? Such a call isn't
- * posted: if the carrier became stuck, an io_uring worker could still connect the
- * socket, and the connect() that the heir repeats would fail.
+ * Is this a connect() that may wait for something that poll(2) doesn't report? Such a
+ * call isn't posted: if the carrier became stuck, an io_uring worker could still
+ * connect the socket, and the connect() that the heir repeats would fail.
  */
 static bool connects_late(long nr, const uint64_t a[6])
 {
@@ -67,9 +67,9 @@ static bool takes_a_thread(long nr, const struct call_info *row,
 }
 
 /*
- * Does the call wait until all bytes have arrived, which neither an epoll set nor
- * poll(2) reports? False for a receive from a stream into one buffer, which parts.c
- * makes, and for other sockets than streams, which ignore the flag.
+ * Does the call wait until all requested bytes have arrived? Neither an epoll set nor
+ * poll(2) reports that. False for a receive from a stream into one buffer, because
+ * parts.c makes it.
  */
 static bool wants_all(const struct call_info *row, const uint64_t a[6])
 {
@@ -114,8 +114,8 @@ static long may_wait(struct uthread *u, const struct call_info *row,
 
 /*
  * Make a call that may wait, but whose readiness poll(2) doesn't report, on u's host.
- * For example, a background access to a terminal raises SIGTTIN or SIGTTOU, unless the
- * calling kernel thread blocks it.
+ * For example, if a background process accesses a terminal, the kernel raises SIGTTIN
+ * or SIGTTOU, unless the calling kernel thread blocks the signal.
  */
 static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -132,9 +132,9 @@ static long wait_unpolled(struct uthread *u, long nr, const uint64_t a[6])
 
 /*
  * Must the host make the call? A signalfd reports the signals of the kernel thread that
- * reads it. An io_uring worker reads some other files, such as fanotify's. If the
- * carrier that posted the read became stuck, no thread would get what was read, but
- * another process may wait for the answer.
+ * reads it. For some other files, such as fanotify's, an io_uring worker would make the
+ * read. If the carrier that posted it became stuck, the data that the worker has read
+ * would be lost, although another process may wait for an answer.
  */
 static bool needs_host(const struct call_info *row, uint32_t fd)
 {

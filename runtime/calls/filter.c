@@ -135,15 +135,16 @@ static bool forbids(const struct filter *filter)
 }
 
 /*
- * The last number assigned. uthread.filter is the number of the first filter that the
- * thread, or one that created it, installed for itself alone; 0: none.
+ * The highest filter number so far. uthread.filter is the number of the first filter
+ * that the thread, or one that created it, installed for itself alone; 0: none.
  */
 static _Atomic uint32_t numbers;
 
 /*
  * Does another thread have a filter that "self" lacks? If so, the kernel refuses a
- * filter for all. The list must stay locked until the filter is installed: if such a
- * thread ended first, the kernel would not refuse.
+ * filter for all threads. The list of user threads must stay locked until the call has
+ * been made: if the other thread ended first, the kernel would install the filter,
+ * which hasn't been tried.
  */
 static bool one_has_another(const struct uthread *self)
 {
@@ -170,11 +171,14 @@ static void anchor(struct uthread *u, bool anchored)
 	flexsc__uthreads_unlock();
 }
 
-/* Runs on a thread without a filter. Carriers get no work after this. */
+/*
+ * Return the other user threads to their hosts for good, and end the carriers. Runs on
+ * the thread that makes spares, if there is one, because that thread has no filter.
+ */
 static void retire(void *self)
 {
 	flexsc__anchor_others(self, ANCHORED_FILTER);
-	/* End the monitor first: no carrier may be adopted while carriers retire. */
+	/* End the monitor first: while carriers retire, none may get an heir. */
 	flexsc__monitor_end();
 	flexsc__carriers_retire();
 }
@@ -188,8 +192,8 @@ static void bring_all_to_hosts(struct uthread *u)
 }
 
 /*
- * Does the kernel refuse the flags? It checks them before it reads the program. As the
- * program is missing here, -EFAULT means that the flags are valid.
+ * Does the kernel refuse the flags? The kernel checks the flags before it reads the
+ * filter. This call passes no filter, so -EFAULT means that the flags are valid.
  */
 static bool is_refused(long nr, const struct filter *filter)
 {
@@ -230,8 +234,9 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 /*
  * Install a filter for all threads, one thread at a time. The installer may have to
  * wait until all other threads are outside the runtime, except those with "installs"
- * set, which wait for this lock. u stays inside the runtime while it holds the lock: a
- * handler could leave by siglongjmp(), and nothing would unlock it.
+ * set, which wait for this lock. While u holds the lock, it stays inside the runtime,
+ * where no handler runs: a handler could leave by siglongjmp(), and the lock would
+ * never be released.
  */
 static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 		    const struct filter *filter)
@@ -275,7 +280,7 @@ static bool is_for_all(long nr, const uint64_t a[6])
 	       a[1] & SECCOMP_FILTER_FLAG_TSYNC;
 }
 
-/* Install a filter for u alone. If the kernel refuses it, u stays as before. */
+/* Install a filter for u alone. If the kernel refuses it, u is anchored as before. */
 static long install_own(struct uthread *u, long nr, const uint64_t a[6])
 {
 	const bool original = filter_is_near(u);
@@ -295,8 +300,8 @@ long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
 	const struct filter filter = { a[2], nr == SYS_prctl ? 0 : a[1] };
 
 	/*
-	 * In a dormant runtime u is the only thread, and later threads inherit u's
-	 * filter.
+	 * Treat the filter as one for all threads: u is the only thread in a dormant
+	 * runtime, and later threads inherit it.
 	 */
 	if (is_for_all(nr, a) ||
 	    (is_filter(nr, a) && atomic_load(&flexsc__runtime.dormant)))

@@ -33,8 +33,8 @@
 /* Waiting. */
 
 /*
- * Counters that a waiter has raised. They are recorded, because the program may change
- * its list of words meanwhile.
+ * The counters that a waiter has incremented. The waiter records them to decrement the
+ * same ones later, because the program may change its list of words meanwhile.
  */
 struct counted {
 	_Atomic uint32_t *counts[WORDS];
@@ -109,7 +109,7 @@ static long wait(struct uthread *u, long nr, const uint64_t a[6])
 
 /* Waking. */
 
-/* A wake-up of 0 waiters has no effect, but lets the kernel check the arguments. */
+/* Let the kernel check the arguments by a wake-up of 0 waiters, then wake waiters. */
 static long futex2_wake(struct uthread *u, uint64_t word, uint64_t bits,
 			uint64_t n, uint64_t flags)
 {
@@ -124,8 +124,9 @@ static long futex2_wake(struct uthread *u, uint64_t word, uint64_t bits,
 }
 
 /*
- * If the kernel moved waiters to a private word, they would wait there uncounted. So if
- * ufutex.c can't requeue, all are woken instead and check their words again.
+ * Requeue waiters. If the kernel moved them to a private word, that word's bucket would
+ * not count them. So if ufutex.c can't requeue, wake all of them instead; they check
+ * their words again.
  */
 static long futex2_move(struct uthread *u, const struct futex_waitv pair[2],
 			const uint64_t a[6])

@@ -29,13 +29,14 @@
 #include "ufutex.h"
 
 /*
- * A user thread that makes calls without waiting lets others run after SLICE_TICKS of
- * the processor's ticks, about 1 ms. It checks the time once in SLICE_CALLS calls.
+ * A user thread that makes calls without waiting lets other user threads run after
+ * SLICE_TICKS of the processor's ticks, about 1 ms. It checks the time once in
+ * SLICE_CALLS calls.
  */
 #define SLICE_TICKS	2500000U
 #define SLICE_CALLS	16U
 
-/* For rare cases: not inlined, so that native calls save few registers. */
+/* For rare cases: not inlined, so that the native path saves few registers. */
 #define RARE		__attribute__((noinline))
 
 /*
@@ -85,8 +86,8 @@ static long dispatch_plain(struct uthread *u, const struct call_info *row, long 
 }
 
 /*
- * Send a signal to a thread. If that is the calling thread, the signal arrives before
- * this returns.
+ * Send a signal to a thread. If the target is the calling thread, the signal arrives
+ * before the function returns.
  */
 static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -105,10 +106,10 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 }
 
 /*
- * syscall(SYS_exit) ends the calling thread alone, and libc doesn't take it off its
- * count of threads. Natively the process ends with its last kernel thread, but here the
- * runtime's threads would be left. So this function takes the thread off the count, and
- * the last one ends the process.
+ * syscall(SYS_exit) ends the calling thread alone, and libc still counts that thread.
+ * Natively the process ends with its last kernel thread, but here the runtime's threads
+ * would be left. So this function decrements libc's count, and the last thread that is
+ * counted ends the process.
  *
  * A thread that libc itself ends may come here, too, from a patched place (glibc 2.43).
  * Such a thread has already left the list of user threads and libc's count. A thread in
@@ -117,8 +118,8 @@ static long send_signal(struct uthread *u, long nr, const uint64_t a[6])
 static long end_thread(struct uthread *u, const uint64_t a[6])
 {
 	/*
-	 * Test u->site first: a filter may forbid getpid(), which runtime_is_lent()
-	 * calls, in a thread that libc ends.
+	 * Test u->site first: in a thread that libc ends, a filter may forbid getpid(),
+	 * which runtime_is_lent() calls.
 	 */
 	if ((u->site && !u->listed) || runtime_is_lent())
 		return flexsc__perform_plainly(SYS_exit, a);
@@ -185,7 +186,7 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 	case USER_WAIT:
 		/*
 		 * With __WNOTHREAD, the call finds only the calling kernel thread's
-		 * children.
+		 * children, so the host makes the call.
 		 */
 		if (a[row->flags_arg] & __WNOTHREAD)
 			return flexsc__perform_wait_on_host(u, nr, a);
@@ -200,7 +201,7 @@ static long dispatch_special(struct uthread *u, long nr, const uint64_t a[6])
 	return dispatch_plain(u, row, nr, a);
 }
 
-/* Calls of the runtime itself, and of threads that aren't user threads. */
+/* Make a call of the runtime itself, or of a thread that isn't a user thread. */
 static RARE long outside_runtime(long nr, const uint64_t a[6])
 {
 	struct flexsc_entry entry = { .nr = (__u16)nr };
@@ -232,8 +233,8 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 		entry.args[i] = a[i];
 	flexsc__fds_note_signals(&entry, ret);
 	/*
-	 * Record socket options: in a forked child, they also apply to the parent,
-	 * which shares the files.
+	 * Record socket options. A forked child shares its sockets with its parent, so
+	 * the options that the child sets apply to the parent, too.
 	 */
 	if (call_info_of(entry.nr, entry.args)->changes == CHANGES_OPTION)
 		flexsc__fds_note(&entry);
@@ -259,8 +260,9 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 	long ret;
 
 	/*
-	 * Don't enter the runtime: if the child's call never returned, the user thread,
-	 * whose memory this is, would stay marked as inside.
+	 * The caller is a child that uses the user thread's memory. It doesn't enter
+	 * the runtime: if its call never returned, the user thread would stay marked as
+	 * inside.
 	 */
 	if (in_child(u))
 		return flexsc__perform_plainly(nr, a);
@@ -268,13 +270,13 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 	if (call_transfers(call_turn(nr)))
 		sticky_transfers(u);
 	u->site = site;
-	/* Handle a signal that came before the call. */
+	/* Handle a signal that arrived before the call. */
 	if (atomic_load_explicit(&u->wanted, memory_order_relaxed)) {
 		u->cause = CAUSE_SIGNAL;
 		flexsc__return_to_host(u);
 		flexsc__wait_test_cancel(u);
 	}
-	/* If the call waits, a handler that runs after this interrupts it. */
+	/* A handler that runs from here on interrupts the call if the call waits. */
 	u->handled = HANDLED_NOT;
 	u->way = WAY_PLAINLY;
 	ret = dispatch_special(u, nr, a);
@@ -286,9 +288,10 @@ static RARE long inside_runtime(struct uthread *u, long nr, const uint64_t a[6],
 }
 
 /*
- * Begin a receive or send with MSG_DONTWAIT, and count it, if it may be made inline on
- * the carrier: no signal could interrupt it, and it changes no descriptor. False: make
- * it the long way, as one call in SLICE_CALLS is made, so that end_slice() is called.
+ * May a receive or send with MSG_DONTWAIT be made inline on the carrier? If so, count
+ * the call. It needs no more preparation, because no signal could interrupt it, and it
+ * changes no descriptor. False: make the call by inside_runtime(). One call in
+ * SLICE_CALLS is made so, because inside_runtime() calls end_slice().
  */
 static inline bool begin_quick(struct uthread *u)
 {

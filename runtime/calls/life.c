@@ -19,16 +19,17 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 	memset(u, 0, sizeof(*u));
 	flexsc__host_init(u, stack, mask);
 	/*
-	 * No signal handler runs inside the runtime. Otherwise a handler could wait
-	 * forever for the list's lock, which this thread takes.
+	 * Inside the runtime, no signal handler runs. If one ran while this thread
+	 * holds the lock of the list of user threads, the handler could wait for that
+	 * lock forever.
 	 */
 	flexsc__enter(u);
 	atomic_store(&u->anchored, anchored);
 	u->filter = filter;
 	flexsc__uthreads_add(u);
 	/*
-	 * Test "filtered" only after u is listed. If it is set later,
-	 * flexsc__anchor_others() finds u.
+	 * Test "filtered" only after u is in the list. If another thread sets the flag
+	 * after this test, flexsc__anchor_others() finds u in the list.
 	 */
 	if (atomic_load(&flexsc__runtime.filtered))
 		atomic_fetch_or(&u->anchored, ANCHORED_FILTER);
@@ -40,7 +41,7 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 
 void flexsc__life_end(struct uthread *u)
 {
-	/* In a child that the thread's function forked, u isn't a user thread. */
+	/* In a child process that the thread forked, u isn't a user thread. */
 	if (!u->alive)
 		return;
 	flexsc__enter(u);
@@ -52,12 +53,12 @@ void flexsc__life_end(struct uthread *u)
 	flexsc__uthreads_remove(u);
 	flexsc__polling_end(u);
 	/*
-	 * A carrier may still be about to check u's wait, for which u's memory must
-	 * exist.
+	 * Wait for carriers that are still about to check u's wait, because they access
+	 * u's memory.
 	 */
 	while (atomic_load(&u->recheck.requests))
 		raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	flexsc__host_fini(u);
-	/* The exit handles signals that came meanwhile, for the process or for u. */
+	/* flexsc__exit() handles signals that came meanwhile, for the process or u. */
 	flexsc__exit(u);
 }

@@ -59,8 +59,8 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 		return loop_call_by_descriptor((uint32_t)a[0]);
 	case TURN_ACCEPT:
 		/*
-		 * The caller may be a vfork() child, whose descriptors must not be
-		 * noted.
+		 * The caller may be a vfork() child, whose new descriptors must not be
+		 * recorded as the parent's.
 		 */
 		return u->forks ? NATIVELY_NOT : loop_call_by_descriptor((uint32_t)a[0]);
 	case TURN_SUBMIT:
@@ -74,7 +74,7 @@ loop_call_how(const struct uthread *u, enum call_turn turn, const uint64_t a[6])
 	return NATIVELY_NOT;
 }
 
-/* Note the call's effects. Not inline: its variables would enlarge callers' frames. */
+/* Record the call's effects. Not inline, or its variables enlarge callers' frames. */
 void flexsc__loop_call_noted(struct uthread *u, long nr, const uint64_t a[6],
 			     enum call_turn turn, long ret);
 

@@ -11,10 +11,10 @@
  * The program may close the descriptor meanwhile, and its number may then mean another
  * file. So the rest is transferred through a duplicate of the descriptor.
  *
- * If a connection is reset while a call waits, the call ends with its part, and the
- * next call gets the error. A request for the rest would consume the error, and the
- * next call would get EPIPE with its signal, or the end of the stream. So on TCP, a
- * poll precedes each request for the rest.
+ * Natively, if a connection is reset while a call waits, the call returns what it has
+ * transferred, and the next call gets the error. A request for the rest would consume
+ * the error, and the program's next call would get EPIPE with its signal, or the end of
+ * the stream. So on TCP, a poll precedes each request for the rest.
  */
 #include "calls.h"
 
@@ -49,15 +49,15 @@ struct parts {
 };
 
 /*
- * A send isn't attempted inline if u has already run for so many ticks, about 20 us: a
- * carrier looks for completed calls only when its user thread is suspended.
+ * A send isn't attempted inline if u has already run for this many ticks, about 20 us:
+ * the carrier checks for completed calls only when u is suspended.
  */
 #define SHORT_TICKS	50000U
 
 #define RESET		(POLLERR | POLLHUP)
 /*
- * Without io_uring nothing polls for the rest, so no more bytes than this are attempted
- * inline. Such sends mostly succeed as a whole, or not at all.
+ * Maximum length of an inline attempt without io_uring, where no poll precedes the
+ * request for the rest. Such a send usually transfers all bytes, or none.
  */
 #define WHOLE_BYTES	16384U
 
@@ -66,7 +66,7 @@ static bool receives(const struct flexsc_entry *entry)
 	return flexsc__call_info(entry->nr)->dir == POLL_READ;
 }
 
-/* Is there a rest after a part of so many bytes? If so, p->rest describes it. */
+/* Is there a rest after a part of "part" bytes? If so, p->rest describes it. */
 static bool parts_cut(struct parts *p, long part)
 {
 	if (!receives(&p->rest))
@@ -78,8 +78,8 @@ static bool parts_cut(struct parts *p, long part)
 /*
  * Duplicate the descriptor for the rest. False: the descriptor may have been closed
  * since the first part was posted. Its number may then mean another file, so the call
- * ends with its part. The count of closings is read after the duplication: if it is
- * unchanged, the duplicate has the right file.
+ * returns its part. The count of closings is read after the duplication: if it is
+ * unchanged, the duplicate refers to the right file.
  */
 static bool parts_keep_file(struct parts *p)
 {
@@ -93,7 +93,7 @@ static bool parts_keep_file(struct parts *p)
 	return true;
 }
 
-/* Also called when the user thread is cancelled. Then it is outside the runtime. */
+/* Also called when the user thread is cancelled, and then outside the runtime. */
 static void parts_end(void *arg)
 {
 	struct parts *p = arg;
@@ -109,7 +109,7 @@ static void parts_end(void *arg)
 		flexsc__exit(p->u);
 }
 
-/* On the host, a plain write sends the rest. If that is short, a signal ended it. */
+/* On the host, a plain write sends the whole rest, unless a signal ends the write. */
 static bool parts_go_on(const struct parts *p)
 {
 	return receives(&p->rest) || p->u->way == WAY_POSTED;
@@ -133,7 +133,7 @@ static long await_turn(struct parts *p)
 		.fd = (int)p->rest.args[0],
 		.events = receives(&p->rest) ? POLLIN : POLLOUT,
 	};
-	/* The last argument is for closings_fd() in sched/closings.h. */
+	/* poll(2) ignores the last argument, which is for closings_fd(). */
 	const uint64_t args[6] = { PTR(&fd), 1, POLL_FOREVER, 0, 0, p->rest.args[0] };
 	const long ret = flexsc__perform_post_part(p->u, POLL_NR, args);
 
@@ -184,15 +184,15 @@ static long transfer_rest(struct uthread *u, const struct flexsc_entry *entry,
 static bool goes_on(const struct flexsc_entry *entry, long ret)
 {
 	/*
-	 * Calls that io_uring has no operation for run on a syscall thread, which
-	 * transfers all.
+	 * If io_uring has no operation for the call, a syscall thread makes it, and
+	 * transfers all bytes.
 	 */
 	return ret > 0 && flexsc__call_info(entry->nr)->op &&
 	       flexsc__partial(entry) && (__u64)ret < partial_most(entry);
 }
 
 /*
- * Can a posted call have ended with a part, although the plain call would continue?
+ * Can a posted call have returned a part where the plain call would have continued?
  * With io_uring it can. A syscall thread transfers the rest itself, unless a signal
  * called the user thread to its host. If a handler ran for that signal, the part is the
  * call's result.
@@ -202,7 +202,7 @@ static bool ended_early(const struct uthread *u)
 	return flexsc__runtime.polls || (on_host() && !u->handled);
 }
 
-/* MSG_WAITALL on a stream. dispatch.c makes calls on other sockets on the host. */
+/* MSG_WAITALL on a stream. In other cases, dispatch.c makes the call on the host. */
 static long receive_all(struct uthread *u, const struct call_info *row,
 			const struct flexsc_entry *entry)
 {
@@ -219,7 +219,7 @@ static long receive_all(struct uthread *u, const struct call_info *row,
 }
 
 /*
- * Change *now into the same transfer without waiting. False: don't attempt the call.
+ * Change *now so that the transfer doesn't wait. False: don't attempt the call inline.
  * Only a send is worth an attempt, because a receive usually has to wait.
  */
 static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
@@ -233,7 +233,7 @@ static bool sends_now(const struct call_info *row, struct flexsc_entry *now)
 		return flexsc__partial(now) &&
 		       !(now->args[row->flags_arg] & MSG_FASTOPEN);
 	}
-	/* A write to a socket. try_filter() tests whether filters permit sendto(). */
+	/* Replace a write to a socket by sendto(), which try_filter() tests, too. */
 	if (!flexsc__runtime.sends || row->shape != SHAPE_RW || row->length != LENGTH_BYTES ||
 	    row->dir != POLL_WRITE || !(fds_known((uint32_t)now->args[0]) & FD_BYTES))
 		return false;
@@ -264,8 +264,8 @@ static long send_now(struct uthread *u, const struct call_info *row,
 		return -EAGAIN;
 	sticky_posts(u);
 	/*
-	 * Note the closings before the attempt: if only a part is sent,
-	 * parts_keep_file() compares them.
+	 * Store the count of closings before the attempt: if only a part is sent,
+	 * parts_keep_file() compares the counts.
 	 */
 	u->closings = closings_of(entry->args[0]);
 	ret = flexsc__perform_exposed(u, now.nr, (const uint64_t *)now.args);

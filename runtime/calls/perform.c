@@ -85,7 +85,7 @@ long flexsc__perform_wait_on_host(struct uthread *u, long nr, const uint64_t a[6
 /*
  * Change the arguments so that the call doesn't wait. False if the changed call could
  * have another effect. A flock(2) that replaces a lock may lose the old lock when it
- * fails. But this is no difference: a waiting flock(2) releases the old lock, too.
+ * fails. That is permitted, because a waiting flock(2) releases the old lock, too.
  */
 static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 			   uint64_t nowait[6])
@@ -101,8 +101,8 @@ static bool refuse_to_wait(const struct call_info *row, const uint64_t a[6],
 	}
 	nowait[info->flags_arg] |= info->attempt;
 	/*
-	 * Without waiting, a call that requests all bytes could take a part, which
-	 * can't be put back.
+	 * Without waiting, a call that requests all bytes could receive a part, which
+	 * can't be put back into the socket.
 	 */
 	return !(a[info->flags_arg] & info->all);
 }
@@ -206,8 +206,8 @@ static bool is_ready(const struct uthread *u, long nr, const uint64_t a[6])
 #define READY_NS	500000000U
 #define TRY_NS		50000000U
 /*
- * Maximum number of tries that end at their time limit. Such an end shows that the call
- * can't take what poll(2) has reported.
+ * Maximum number of tries that end after TRY_NS. Such a try shows that the call can't
+ * take what poll(2) has reported.
  */
 #define LATE_TRIES	2
 
@@ -233,9 +233,9 @@ static long wait_call(struct uthread *u, long nr, const uint64_t a[6], uint64_t 
 }
 
 /*
- * After a signal's handler, make a call that can end at once. The call has a time
- * limit, because another thread may take what is ready, and there may be no further
- * signal to end the wait.
+ * Make a call again after the handler of the signal that ended it, if the call can end
+ * at once. The call has a time limit, because another thread may take what is ready,
+ * and there may be no further signal to end the wait.
  */
 static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 {
@@ -250,8 +250,8 @@ static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 	if (flexsc__call_info((unsigned int)nr)->traits & CALL_SYNC)
 		return flexsc__perform_go_to_host(u, nr, a);
 	/*
-	 * On the host, the call has no time limit: if another thread took what is
-	 * ready, the wait would not end.
+	 * On the host, the call would have no time limit: if another thread took what
+	 * is ready, the wait would not end. So don't make the call.
 	 */
 	if (flexsc__stays(u))
 		return -EINTR;

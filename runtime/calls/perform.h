@@ -18,8 +18,8 @@ static inline const void *flexsc__arg_pointer(uint64_t arg)
 }
 
 /*
- * The role of a call in one turn of an event loop. Such calls must cost hardly more
- * than natively.
+ * The role of a call in one turn of an event loop. A call with such a role must cost
+ * hardly more than natively.
  */
 static inline enum call_turn call_turn(long nr)
 {
@@ -44,7 +44,7 @@ static inline bool call_awaits_any(long nr, const uint64_t a[6])
 	return turn == TURN_AWAIT || (turn == TURN_POLL && a[1] != 1);
 }
 
-/* Any thread: make a call that doesn't wait, inline. */
+/* Any thread: make a call inline; the call doesn't wait. */
 long flexsc__perform_plainly(long nr, const uint64_t a[6]);
 
 /*

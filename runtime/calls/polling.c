@@ -21,7 +21,7 @@
 #include "runtime/sched/wait.h"
 #include "perform.h"
 
-/* A polling call's time limit, and what is needed to make it without waiting. */
+/* A polling call's time limit, and the data to make the call without waiting. */
 struct time_limit {
 	int64_t ns;		/* the limit; negative: none */
 	uint64_t nowait[6];	/* the call's arguments, changed not to wait */
@@ -36,8 +36,8 @@ struct time_limit {
 
 /*
  * The epoll set to wait for. As in the kernel, a set stays open while a thread waits
- * for it: the wait has a guard. If a jump or a cancellation ends the wait, the guard
- * ends when the user thread polls again or ends.
+ * for it: the wait has a guard. If a longjmp() or a cancellation ends the wait, the
+ * guard ends when the user thread polls again or ends.
  */
 static int set_of(const struct uthread *u, const struct time_limit *p)
 {
@@ -147,8 +147,8 @@ static long answer_set(long nr, const struct time_limit *p, long ret)
 }
 
 /*
- * A signal ended the wait, and its handler hasn't run yet. As in the kernel, what is
- * ready then takes precedence over the signal. 0: nothing is ready.
+ * Before the handler of the signal that ended the wait runs, check what is ready: as in
+ * the kernel, that takes precedence over the signal. 0: nothing is ready.
  */
 static long ready_before_handler(long nr, const struct time_limit *p)
 {
@@ -158,7 +158,7 @@ static long ready_before_handler(long nr, const struct time_limit *p)
 	return n > 0 ? n : 0;
 }
 
-/* Continue the wait on the host, up to the same time. */
+/* Continue the wait on the host, until the same end of the time limit. */
 static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 			 const struct time_limit *p, uint64_t until)
 {
@@ -177,7 +177,7 @@ static long poll_on_host(struct uthread *u, long nr, const uint64_t a[6],
 	return flexsc__perform_wait_on_host(u, nr, args);
 }
 
-/* A wait consists of tries, because the descriptor may be closed during one. */
+/* A wait consists of tries, because the descriptor may be closed during a try. */
 static void begin_try(struct uthread *u, struct time_limit *p)
 {
 	if (p->one)
@@ -211,7 +211,7 @@ static long tries(struct uthread *u, long nr, const uint64_t a[6],
 			if (flexsc__perform_handled(u))
 				return -EINTR;
 			/*
-			 * No signal ended the wait: the loop had no memory for the
+			 * No signal ended the wait: the loop had no memory for the time
 			 * limit.
 			 */
 			if (!on_host())
@@ -241,14 +241,14 @@ static long wait_for_one(struct uthread *u, long nr, const uint64_t a[6],
 	return ret;
 }
 
-/* Make the call without waiting. Returns what is ready, or 0. */
+/* Make the call without waiting. Returns its result, or 0 if the call is left out. */
 static long poll_look(long nr, const uint64_t a[6], const struct time_limit *p)
 {
 	long ret;
 
 	/*
-	 * A program that polls one descriptor has usually found before that it isn't
-	 * ready, so a check would waste a call.
+	 * A program that polls one descriptor has usually found just before that the
+	 * descriptor isn't ready. So a call here would be wasted.
 	 */
 	if (p->ns && p->one && flexsc__runtime.polls && peek_on_stack(a[0]))
 		return 0;
@@ -259,9 +259,9 @@ static long poll_look(long nr, const uint64_t a[6], const struct time_limit *p)
 }
 
 /*
- * Does poll() check a signalfd, which reports the signals of the kernel thread that
- * polls? The list is valid, because the kernel has read it. Of many descriptors, only
- * those count that are already known to be signalfds.
+ * Does the list of poll() contain a signalfd, which reports the signals of the kernel
+ * thread that polls? The list is readable, because the kernel has read it. In a list of
+ * several descriptors, only those count that are already known to be signalfds.
  */
 static bool has_signals(const uint64_t a[6])
 {
@@ -278,13 +278,13 @@ static bool has_signals(const uint64_t a[6])
 	return false;
 }
 
-/* Must the call be made on the host, without a check before? */
+/* Must the call be made on the host, without a poll_look() before? */
 static bool polls_on_host(struct uthread *u, long nr, const uint64_t a[6],
 			  const struct time_limit *p)
 {
 	if (fds_has_signals((uint32_t)p->fd.fd))
 		return true;
-	/* If the engine can't poll, a user thread on its host waits there. */
+	/* If the engine can't poll, a user thread that is on its host waits there. */
 	if (on_host() && !flexsc__runtime.polls) {
 		if (p->ns && call_awaits_any(nr, a))
 			sticky_counts_loop_wait(u);
@@ -319,7 +319,7 @@ long flexsc__polling(struct uthread *u, long nr, const uint64_t a[6])
 		return wait_on_host(u, nr, a);
 	if (ret || !p.ns)
 		return ret;
-	/* The pollfd is readable: it is on the stack, or the kernel has read it. */
+	/* The program's pollfd is readable: on the stack, or the kernel has read it. */
 	if (p.one)
 		p.fd = *p.one;
 	if (!flexsc__runtime.polls || p.fd.fd < 0)

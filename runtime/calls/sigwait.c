@@ -2,9 +2,9 @@
 /*
  * rt_sigtimedwait(2), for sigwaitinfo() and sigtimedwait(). User threads only.
  *
- * A carrier may receive a signal to the process that a host waits for, and then sends
- * it to the process again. That ends the host's wait with EINTR although no handler
- * ran, so the wait is repeated here.
+ * A host may wait for a signal to the process that arrives at a carrier instead. The
+ * carrier then sends the signal to the process again. That ends the host's wait with
+ * EINTR although no handler ran, so the wait is repeated here.
  */
 #include "calls.h"
 

@@ -20,8 +20,8 @@
 #include "perform.h"
 
 /*
- * Sleep until "until" or a signal: in the kernel if the user thread stays on its host,
- * or if there is no memory for a timer.
+ * Sleep until the time "until" or a signal. The user thread sleeps in the kernel if it
+ * stays on its host, or if there is no memory for a timer.
  */
 static void sleep_once(struct uthread *u, clockid_t clock, uint64_t until,
 		       uint64_t time)

@@ -36,8 +36,8 @@ static uint32_t word_load(const uint32_t *word)
 }
 
 /*
- * Can the runtime read the word? An address from libc is valid (u->site); the kernel
- * has to check one from the program.
+ * Can the runtime read the word? If libc passed the address (u->site), it is valid. If
+ * the program passed it, the kernel has to check it.
  */
 static bool can_read(const struct uthread *u, const uint32_t *word)
 {
@@ -74,7 +74,7 @@ static bool can_wait_for(struct uthread *u, const uint32_t *word)
 
 /* The end of a wait. */
 
-/* With the bucket's lock: end u's wait with this result. The caller then releases u. */
+/* With the bucket's lock held: end u's wait with this result. The caller releases u. */
 static void bucket_take(struct bucket *bucket, struct uthread *u, long ret)
 {
 	bucket_remove(bucket, u);
@@ -135,8 +135,8 @@ static void ufutex_move_limit(struct carrier *s, struct carrier *c,
 	bool fails = false;
 
 	/*
-	 * A waker may have woken u meanwhile. In that case the timer may be dead, or
-	 * belong to another wait: leave it.
+	 * A waker may have woken u before the lock was taken. In that case the timer
+	 * may be dead, or belong to another wait, and must not change.
 	 */
 	if (timer && atomic_load(&timer->bucket) == bucket && timer->u == u &&
 	    timer->owner == c) {
@@ -177,7 +177,7 @@ void flexsc__ufutex_init(void)
  */
 #define TURN_TICKS	50000U
 
-/* Was u woken for this word, and has it done nothing else since? */
+/* Was u woken for this word, and has it done nothing else since its wake-up? */
 static bool waits_again(const struct uthread *u, const uint32_t *word, uint32_t value)
 {
 	const struct carrier *c = kthread_self()->carrier;
@@ -194,9 +194,9 @@ static bool any_waits_again(const struct uthread *list)
 }
 
 /*
- * u has woken a thread that waited again for a lock. If u computes on its host, since its
- * start or after a long run, it would take the lock once more before a carrier runs that
- * thread. So u leaves its host.
+ * u has released a lock and woken a thread that had to wait for it again. A user thread
+ * computes on its host after its start and after a long run. If u does, it would take
+ * the lock once more before a carrier runs the woken thread. So u leaves its host.
  */
 static void pass_lock(struct uthread *u)
 {
@@ -241,7 +241,7 @@ static void wait_then(struct kthread *k, struct uthread *u)
 
 /*
  * Remaining time of the limit, in ns. FUTEX_WAIT has a relative limit, of which
- * "passed" ns are over. FUTEX_WAIT_BITSET has an absolute limit.
+ * "passed" ns have elapsed. FUTEX_WAIT_BITSET has an absolute limit.
  */
 static uint64_t time_left(const struct timespec *limit, uint64_t op,
 			  uint64_t passed)
@@ -391,7 +391,7 @@ static long user_wait(struct uthread *u, const uint64_t args[6], uint32_t bits)
 
 /* Waking. */
 
-/* Take waiters off the bucket. The caller unlocks it, then releases the list. */
+/* Take waiters off the bucket, which the caller unlocks before it releases the list. */
 static struct uthread *take_waiters(struct bucket *bucket, const uint32_t *word,
 				    uint32_t n, uint32_t bits, uint32_t *taken)
 {
@@ -411,8 +411,8 @@ static struct uthread *take_waiters(struct bucket *bucket, const uint32_t *word,
 
 /*
  * Count a hand-over (sched/sticky.h): u, which is the waker or NULL, is about to
- * release these user threads. Called before the release, because a released user thread
- * may end.
+ * release the user threads in the list. Called before the release, because a released
+ * user thread may end.
  */
 static void hand_over(struct uthread *u, const struct uthread *list)
 {
@@ -487,8 +487,8 @@ static uint32_t bucket_move(struct bucket *from, const uint32_t *word,
 
 /*
  * Kernel threads may wait for the word, too. If the kernel moved them to the second
- * word, they would wait there uncounted. So all are woken instead, and check their word
- * again.
+ * word, that word's bucket would not count them. So wake all of them instead; they
+ * check their word again.
  */
 static long requeue_kernel(struct bucket *from, const uint64_t args[6],
 			   uint64_t n)

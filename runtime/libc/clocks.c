@@ -54,8 +54,8 @@ static int32_t clocks_anchor(clockid_t clock)
 }
 
 /*
- * Anchor the timer's thread once more, because it may have become a user thread since
- * the first time.
+ * Add the timer to the list, and anchor the clock's thread again: it may have become a
+ * user thread since the first attempt.
  */
 static void note(struct timer *timer, clockid_t clock)
 {

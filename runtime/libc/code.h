@@ -36,18 +36,19 @@ const uint8_t *flexsc__code_next(const uint8_t *at, const uint8_t *end);
 
 /*
  * Choose the function from begin to end, and the place "call" in it, for the functions
- * below. limit: the end of the function's object. False: the place isn't a system call.
+ * below. limit: the end of the code in the function's library. False: the place isn't a
+ * system call.
  */
 bool flexsc__code_look(struct code *code, const uint8_t *begin, const uint8_t *end,
 		       const uint8_t *limit, const uint8_t *call);
 /* The call's number; UNKNOWN if it depends on the path to the call. */
 long flexsc__code_number(const struct code *code);
-/* Is this __syscall_cancel_arch(), if the call's number is unknown? */
+/* For a call of unknown number: is the function __syscall_cancel_arch()? */
 bool flexsc__code_is_point(const struct code *code);
 /* Can the place be patched? Fills *site. */
 bool flexsc__code_room(const struct code *code, struct site *site);
 
-/* Do the jumps to any of the trampolines and back reach their targets? */
+/* Do jumps from the place to any of the trampolines, and back, reach their targets? */
 bool flexsc__code_reaches(const struct site *site, const uint8_t *trampolines);
 /* Write the trampoline with this number, which continues at "common". */
 void flexsc__code_fill(const struct site *site, uint32_t number, uint8_t *trampoline,

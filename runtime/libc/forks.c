@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Creating processes without libc's fork(). In a child that has a copy of the memory,
- * the runtime begins anew by flexsc__runtime.forked(). A child that shares the memory,
+ * flexsc__runtime.forked() reinitialises the runtime. A child that shares the memory,
  * as after vfork(), makes its calls plainly (calls/hook.c). The functions run on the
  * program's threads, also in signal handlers.
  */
@@ -86,7 +86,7 @@ EXPORT pid_t _Fork(void)
 	return pid;
 }
 
-/* What a child of clone() runs, read from its copy of the parent's stack. */
+/* The function of a clone() child, which reads this in its copy of the stack. */
 struct clone {
 	int (*function)(void *);
 	void *arg;

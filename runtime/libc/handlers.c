@@ -34,7 +34,7 @@ static struct sigaction from_kernel(const struct kernel_sigaction *from)
 {
 	struct sigaction action = { .sa_flags = (int)from->flags };
 
-	/* The two kinds of handlers share memory, so this sets either kind. */
+	/* sa_handler and sa_sigaction share memory, so this sets the right one. */
 	action.sa_handler = (sighandler_t)from->handler;
 	memcpy(&action.sa_mask, &from->mask, sizeof(from->mask));
 	return action;

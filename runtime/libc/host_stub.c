@@ -60,9 +60,9 @@ static bool is_wait(uint16_t cause)
 }
 
 /*
- * Must the runtime be dormant for this function? Programs count the threads of the
- * process when they fork. _Fork() isn't included: signal handlers may call it, where no
- * memory may be freed, and ending a thread frees memory.
+ * Must the runtime be dormant, without threads of its own, for this function? Programs
+ * count the threads of the process when they fork. False for _Fork(): a signal handler
+ * may call it, but must not free memory, as ending a thread does.
  */
 static bool counts_threads(uint16_t cause)
 {
@@ -186,7 +186,7 @@ void flexsc__stayed_on_host(uint64_t outermost)
 	flexsc__stay_end(&flexsc__self, (struct stay){ outermost });
 }
 
-/* A jump may leave handlers, and functions that keep the user thread on its host. */
+/* Prepare a jump, which may leave handlers and functions that keep u on its host. */
 static void leave_for(struct uthread *u, jmp_buf env)
 {
 	flexsc__stay_left(u, context_jump_target(env));

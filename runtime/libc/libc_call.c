@@ -11,8 +11,8 @@
 atomic_bool flexsc__anybody_cancelled;
 
 /*
- * Is the calling thread certainly not cancelled? Only the thread itself can cancel the
- * only thread of a process, and that sets flexsc__anybody_cancelled.
+ * Is the calling thread certainly not cancelled? In a process with one thread, only
+ * that thread can cancel itself, and a cancellation sets flexsc__anybody_cancelled.
  */
 static bool is_uncancelled(void)
 {
@@ -35,7 +35,7 @@ static long plain_point(long nr, const uint64_t args[6])
 	return ret;
 }
 
-/* Make a call that the hook needn't see. "point": it is a cancellation point. */
+/* Make a call that the hook needn't see. "point": the call is a cancellation point. */
 static __attribute__((noinline)) long unnoted(bool point, long nr,
 					      const uint64_t args[6])
 {

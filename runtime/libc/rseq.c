@@ -5,10 +5,10 @@
  * libc gets a processor's number from the kernel, and an allocator doesn't use
  * sequences.
  *
- * This happens in a constructor, before the program reads the area. By then libc has
- * registered the first thread's area. It registers a new thread's area only if the
- * creator has one. libc has also set __rseq_size for good, so the value is corrected in
- * place: in the dynamic loader, and in the program's copy if there is one.
+ * A constructor unregisters the first thread's area, before the program reads it. libc
+ * registers a new thread's area only if the creator has one. libc has already set
+ * __rseq_size for good, so the constructor corrects the value in place: in the dynamic
+ * loader, and in the program's copy if there is one.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -23,11 +23,11 @@
 
 struct place {
 	uintptr_t at;
-	/* read-only pages around the variable; end <= at: it is writable */
+	/* read-only pages around the variable; end <= at: the variable is writable */
 	uintptr_t begin, end;
 };
 
-/* Find the pages around a variable that the loader made read-only after relocation. */
+/* Find the pages around a variable, if the loader made them read-only. */
 static int find_shut(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct place *place = arg;

@@ -26,7 +26,7 @@
 
 #define OBJECTS_MAX	4U	/* libc and the loader */
 
-/* The processor's trampolines.S, and what it uses. */
+/* Symbols of the processor's trampolines.S, and the symbols that it uses. */
 extern uint8_t flexsc__trampolines[];
 void flexsc__trampoline_common(void);
 long flexsc__site_hook(long nr, const uint64_t args[6], uint32_t site);
@@ -34,17 +34,17 @@ long flexsc__site_hook(long nr, const uint64_t args[6], uint32_t site);
 uint8_t *flexsc__trampoline_returns[TRAMPOLINES];
 
 /*
- * The place where libc makes all cancellation points, from glibc 2.41 on: in
+ * From glibc 2.41 on, libc makes all cancellation points at one place, in
  * __syscall_cancel_arch(). Older versions switch to asynchronous cancellation around
- * each such call, wherever it is.
+ * each such call, wherever the call is.
  */
 #define NO_SITE	TRAMPOLINES
 static uint32_t point_site = NO_SITE;
 
 static bool all_calls;
 /*
- * Are all of libc's places patched that change signal masks? If not, the hook gets none
- * of these calls, because one place restores what another has saved.
+ * Are all places patched at which libc changes signal masks? If not, the hook gets none
+ * of these calls, because one place restores the mask that another has saved.
  */
 static bool all_masks;
 
@@ -327,7 +327,7 @@ static bool write_sites(struct patch *patch)
 	for (unsigned int i = 0; i < patch->count; i++)
 		fill_trampoline(&patch->sites[i], i);
 	protect(flexsc__trampolines, end, shut);
-	/* Write no place unless all texts can be made writable. */
+	/* Write to the places only if all texts can be made writable. */
 	opened = protect_texts(patch, open);
 	for (unsigned int i = 0; opened && i < patch->count; i++)
 		flexsc__code_patch(&patch->sites[i], trampoline_of(i));

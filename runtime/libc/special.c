@@ -146,7 +146,7 @@ static int own_clock_nanosleep(clockid_t clock, int flags,
 	const uint64_t args[6] = { (uint64_t)clock, (uint64_t)flags, PTR(time),
 				   PTR(rest) };
 
-	/* For this clock libc returns EINVAL, but the kernel another error. */
+	/* For this clock libc returns EINVAL, the kernel another error. */
 	if (clock == CLOCK_THREAD_CPUTIME_ID)
 		return EINVAL;
 	return (int)-flexsc__libc_point(SYS_clock_nanosleep, args);
@@ -196,8 +196,8 @@ static int own_ppoll(struct pollfd *fds, nfds_t n,
 FRONT(ppoll, own_ppoll)
 
 /*
- * Passes a copy of the limit, as ppoll() does. The kernel takes mask and size as a
- * pair.
+ * Passes a copy of the limit, as ppoll() does. The kernel takes the mask and its size
+ * as a pair.
  */
 static int own_pselect(int end, fd_set *in, fd_set *out, fd_set *except,
 		       const struct timespec *timeout, const sigset_t *mask)

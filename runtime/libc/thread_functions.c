@@ -39,7 +39,7 @@ EXPORT void pthread_exit(void *value)
 }
 
 /*
- * Begin to act on another thread: until end_on() that thread can't end, and no signal
+ * Begin to act on another thread. Until end_on(), that thread can't end, and no signal
  * handler runs on the calling thread. False if "thread" is the calling one, or the
  * runtime doesn't run.
  */
@@ -85,8 +85,9 @@ static void adopt_cancel(int (*real)(pthread_t))
 }
 
 /*
- * Load the unwinder before the list is locked. Otherwise pthread_cancel() does, and may
- * wait for the dynamic loader's lock.
+ * Load the unwinder before the list of user threads is locked. Otherwise
+ * pthread_cancel() loads it under that lock, and may wait for the dynamic loader's
+ * lock.
  */
 static void load_unwinder(void)
 {
@@ -132,8 +133,9 @@ static void return_to_host_for(pthread_t thread)
 }
 
 /*
- * The thread as a user thread, if it has to return to its host for this signal, which
- * was sent to it; otherwise NULL. flexsc__signal_sent() does the same for system calls.
+ * A signal was sent to the thread. Returns its user thread if that has to return to its
+ * host for the signal, otherwise NULL. flexsc__signal_sent() does the same for system
+ * calls.
  */
 static struct uthread *to_learn(pthread_t thread, int signo, int err)
 {

@@ -63,7 +63,7 @@ extern const char flexsc__host_jump[];
 #define GO_TO_HOST(symbol)	flexsc__go_to_host(&front_##symbol.stub, NULL)
 
 /*
- * Mutexes. For one with a priority protocol, the kernel has to see the thread that
+ * Mutexes. If a mutex has a priority protocol, the kernel has to see the thread that
  * locks it, so the host makes the call.
  */
 

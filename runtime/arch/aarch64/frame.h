@@ -75,7 +75,7 @@ static inline void frame_set_trap(ucontext_t *context, long trap)
 	(void)trap;
 }
 
-/* A breakpoint's address is that of the instruction itself. */
+/* A breakpoint's frame holds the address of the instruction itself, not of the next. */
 static inline bool frame_is_past(int signo)
 {
 	return signo == SIGSYS;

@@ -101,7 +101,7 @@ static inline bool context_has_shadow_stack(void)
 	       features & 1;
 }
 
-/* libc mangles the stack pointer. Debuggers rely on this, so all versions do the same. */
+/* libc mangles the stack pointer, in all versions alike, as debuggers rely on this. */
 static inline uintptr_t context_jump_target(jmp_buf env)
 {
 	uintptr_t sp = (uintptr_t)env->__jmpbuf[6], guard;

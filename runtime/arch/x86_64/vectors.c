@@ -15,8 +15,8 @@ static uint64_t bytes;
 static bool compact;
 
 /*
- * Size of the area, in bytes: where the last component ends. The compacted format is no
- * larger.
+ * Size of the save area, in bytes: where the last component ends in the standard
+ * format. The compacted format is no larger.
  */
 static uint64_t end_of_state(void)
 {

@@ -128,7 +128,7 @@ bool flexsc__code_look(struct code *code, const uint8_t *begin, const uint8_t *e
 {
 	decode(code, begin, end, limit);
 	code->call = index_of(&code->function, call);
-	/* If no instruction begins there, the bytes are part of one. */
+	/* If no instruction begins at "call", the bytes are part of another one. */
 	return code->call != code->function.count;
 }
 
@@ -250,7 +250,7 @@ static bool moves(const struct code *code, const uint8_t *at, uint8_t *relative)
 
 /*
  * Is there room for a jump before the "syscall"? The instructions there must work in a
- * trampoline, and no jump may lead to them.
+ * trampoline. No jump may lead to the "syscall", or to any of them but the first.
  */
 bool flexsc__code_room(const struct code *code, struct site *site)
 {

@@ -21,7 +21,7 @@ struct function {
 struct code {
 	ZydisDecoder decoder;
 	struct function function;
-	unsigned int call;	/* index of the instruction that is looked at */
+	unsigned int call;	/* index of the chosen place's instruction */
 };
 
 #endif /* FLEXSC_RUNTIME_X86_64_CODE_H */
