@@ -7,7 +7,7 @@
  * a user thread, the thread pointer is the user thread's. So x86-64 keeps the self in
  * another register. aarch64 has no other register: each TLS has a copy of the self, and
  * a kernel thread writes its self into a user thread's TLS before it switches to that
- * thread (context_lend_self()). CONTEXT_SELF_IN_TLS is true there. Then a sleeping
+ * thread (context_lend_self()). So CONTEXT_SELF_IN_TLS is true there, and a sleeping
  * host, whose TLS is that of its user thread, finds the self of the kernel thread that
  * runs the user thread.
  *

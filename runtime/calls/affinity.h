@@ -4,9 +4,9 @@
  *
  * A user thread's affinity is that of its host. So the kernel keeps it, passes it on to
  * new threads, and shows it to other processes. A carrier has the affinity that the
- * process had when the carrier started, unless it was changed since. A user thread is
- * *bound* if a carrier may run on cores that the user thread must not use. A bound user
- * thread is anchored (sched/anchored.h).
+ * process had when the carrier started, unless the carrier's affinity was changed
+ * later. A user thread is *bound* if a carrier may run on cores that the user thread
+ * must not use. A bound user thread is anchored (sched/anchored.h).
  */
 #ifndef FLEXSC_RUNTIME_AFFINITY_H
 #define FLEXSC_RUNTIME_AFFINITY_H

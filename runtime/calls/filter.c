@@ -96,8 +96,9 @@ static void signal_itself(void)
 }
 
 /*
- * Runs in a child. The filter is installed without SECCOMP_FILTER_FLAG_NEW_LISTENER. So
- * calls that the filter would pass to a listener fail, and count as forbidden.
+ * Test the filter in a child process. The filter is installed without
+ * SECCOMP_FILTER_FLAG_NEW_LISTENER. So calls that the filter would pass to a listener
+ * fail, and count as forbidden.
  */
 static int try_filter(const void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * futex_waitv(2) and the later futex2 calls. Few programs use them, so a user thread
- * makes them on its host, and waits in the kernel. The wait is counted for each of its
- * words, so that wake-ups by other calls find it: ufutex.h, F1. Any thread.
+ * makes them on its host, and waits in the kernel. The bucket of each word counts the
+ * wait, so that wake-ups by other calls find the waiter: ufutex.h, F1. Any thread.
  */
 #include "calls.h"
 

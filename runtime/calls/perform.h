@@ -3,8 +3,8 @@
  * The ways to make a user thread's system call; hook.h lists which call is made in
  * which way. Unless stated otherwise, the functions run on the user thread, inside the
  * runtime, and return the kernel's result: a value or -errno. If u->point is set, a
- * cancellation takes effect while the call waits. Away from the host, it does so only
- * if the call had no effect.
+ * cancellation takes effect while the call waits. Away from the host, a cancellation
+ * takes effect only if the call had no effect.
  */
 #ifndef FLEXSC_RUNTIME_PERFORM_H
 #define FLEXSC_RUNTIME_PERFORM_H

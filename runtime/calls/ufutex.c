@@ -169,7 +169,7 @@ void flexsc__ufutex_init(void)
  * again becomes the first waiter.
  */
 
-/* Value of a lock of libc's that has waiters; some other libraries use it, too. */
+/* The value of libc's locks that have waiters; some other libraries use it, too. */
 #define CONTENDED	2U
 /*
  * If a thread's run was at least this long, in ticks, the thread has probably taken the

@@ -13,7 +13,7 @@
 #include "runtime/sched/host.h"
 #include "libc_call.h"
 
-/* Programs read the time often, so other clocks must cost only one test more. */
+/* Programs read other clocks often, so for those this function adds only one test. */
 EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 {
 	static __typeof__(&clock_gettime) real;

@@ -34,7 +34,7 @@ static struct sigaction from_kernel(const struct kernel_sigaction *from)
 {
 	struct sigaction action = { .sa_flags = (int)from->flags };
 
-	/* sa_handler and sa_sigaction share memory, so this sets the right one. */
+	/* sa_handler and sa_sigaction share memory, so this sets either one. */
 	action.sa_handler = (sighandler_t)from->handler;
 	memcpy(&action.sa_mask, &from->mask, sizeof(from->mask));
 	return action;
@@ -123,7 +123,7 @@ EXPORT int own_siginterrupt(int signo, int interrupts)
 	return sigaction(signo, &action, NULL);
 }
 
-/* Calls this library's sigaction() and sigprocmask(), not libc's. */
+/* Calls this library's sigaction() and sigprocmask(), because the hook sees these. */
 static sighandler_t own_sigset(int signo, sighandler_t handler)
 {
 	struct sigaction new = { .sa_flags = 0 }, old;

@@ -27,9 +27,9 @@ static bool cause_needs_host(struct uthread *u, uint16_t cause,
 	case CAUSE_setcontext:
 	case CAUSE_swapcontext:
 		/*
-		 * When the function of such a context returns, libc changes the signal
-		 * mask by a call that the runtime doesn't see. So the thread must never
-		 * leave its host again.
+		 * When the function of a makecontext() context returns, libc changes
+		 * the signal mask by a call that the runtime doesn't see. So the thread
+		 * must never leave its host again.
 		 */
 		u->host_only = true;
 		return true;
@@ -191,8 +191,8 @@ static void leave_for(struct uthread *u, jmp_buf env)
 {
 	flexsc__stay_left(u, context_jump_target(env));
 	/*
-	 * The jump may leave a handler that interrupted a cancellation point, which
-	 * then can't reset u->point.
+	 * The jump may leave a handler that interrupted a cancellation point. The
+	 * interrupted call doesn't return then, and can't reset u->point.
 	 */
 	u->point = false;
 	if (!flexsc__runtime.unpatched || !env->__mask_was_saved || u->busy)

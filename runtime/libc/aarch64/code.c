@@ -62,7 +62,7 @@ static const uint32_t *target_of(const uint32_t *at)
 	return NULL;
 }
 
-/* Does a jump lead behind "from", up to "to"? */
+/* Does a jump lead to an instruction after "from", at most to "to"? */
 static bool is_target(const struct code *code, const uint32_t *from, const uint32_t *to)
 {
 	for (const uint32_t *at = code->begin; at < code->end; at++) {

@@ -155,7 +155,7 @@ static bool is_zero(const struct view *view)
 	       view->ops[0].reg.value == view->ops[1].reg.value;
 }
 
-/* The value that this instruction, which writes eax, leaves there. */
+/* The value that an instruction stores in eax, which it writes; or UNKNOWN. */
 static long value_set(const struct view *view)
 {
 	if (view->in.mnemonic == ZYDIS_MNEMONIC_MOV &&

@@ -23,7 +23,10 @@ static void decoder_name(char *name, size_t size)
 		 (unsigned int)ZYDIS_VERSION_MINOR(ZYDIS_VERSION));
 }
 
-/* Runs before main(): the program may change its root before its first thread. */
+/*
+ * Load Zydis before main(), because the program may change its root before its first
+ * thread.
+ */
 __attribute__((constructor)) static void decoder_open(void)
 {
 	char name[32];
