@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The measuring loops of "flexsc study --raw", like those of bench/cases.h. The
- * cases events and memory start threads; steps has a child process.
+ * cases "events" and "memory" start threads; the case "steps" has a child
+ * process.
  */
 #ifndef FLEXSC_STUDY_CASES_H
 #define FLEXSC_STUDY_CASES_H

@@ -141,10 +141,11 @@ static void look(struct client *client, uint64_t now)
 }
 
 /*
- * Run a thread's connections until the end, and then until each has had one
- * more answer, to find answers that were due before the end and don't come.
- * All threads continue until every connection has this answer, because with few
- * entries a silent connection may keep the server from answering others.
+ * Run a thread's connections until the end, and then until each has had one more
+ * answer. Otherwise an answer that was due before the end, but never comes, would
+ * go unnoticed. All threads continue until every connection has this answer,
+ * because with few entries a silent connection may keep the server from answering
+ * others.
  */
 static void *run_client(void *arg)
 {

@@ -83,8 +83,8 @@ bool bench_visit_send(struct bench_visit *visit);
 bool bench_visit_go(struct bench_visit *visit);
 
 /*
- * Do the same, and wait for the end. False: there was no progress for ms
- * milliseconds.
+ * As bench_visit_go(), but wait for the request's end. False: there was no
+ * progress for ms milliseconds.
  */
 bool bench_visit_wait(struct bench_visit *visit, int ms);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench --raw reads: the cost of completing a read while many are outstanding.
- * All reads wait on eventfds. Then the same thread writes to the active ones;
- * their reads complete and are posted again.
+ * Each read waits for an eventfd. Then the same thread writes to the eventfds
+ * of the active reads, which complete and are posted again.
  *
- * 	dormant		the active ones are always the same
- * 	uniform		all, one after the other, in random order
+ * 	dormant		always the same reads are active
+ * 	uniform		all reads are active, in turn, in random order
  *
  * The writes, and the kernel's work in them, are measured separately.
  */

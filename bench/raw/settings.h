@@ -16,23 +16,23 @@ extern const char *bench_who;
 
 struct bench_settings {
 	const char *variant;	/* plain, liburing, or an engine */
-	const char *call;	/* close, read, pread, getppid; trap.h has more */
-	const char *scenario;	/* for timers, reads and events */
-	const char *cores;	/* of syscall threads; also used by memory and events */
+	const char *call;	/* system call: close, read, pread, getppid; or trap.h */
+	const char *scenario;	/* of the case "timers", "reads" or "events" */
+	const char *cores;	/* of syscall threads; "memory", "events": of threads */
 	long core;		/* of the measuring thread; -1: any */
 	long spin_us;
 	long batch;
-	long calls;		/* completions per repetition; lost: in total */
+	long calls;		/* completions per repetition; case "lost": in total */
 	long reps;
 	long outstanding;
-	long active;		/* how many of the outstanding ones complete */
+	long active;		/* number of outstanding ones that complete */
 	const char *work;	/* work between calls: tree, heap */
 	long every;		/* units of work between two calls */
 	long mib;		/* memory per core */
 	const char *level;	/* cache level: l1d, l1i, l2, dtlb */
-	const char *mode;	/* load, rounds: echo, http, exact */
-	const char *request;	/* exact: the request's bytes, in hexadecimal */
-	const char *answer;
+	const char *mode;	/* of "load" and "rounds": echo, http, exact */
+	const char *request;	/* mode "exact": the request's bytes, in hexadecimal */
+	const char *answer;	/* the same of its answer */
 	long udp;		/* 1: use datagrams */
 	long port;		/* the server's port; 0: missing */
 	long pid;		/* the server's process; 0: missing */
@@ -41,7 +41,7 @@ struct bench_settings {
 	long sources;		/* number of clients' addresses */
 	long connections;
 	long bytes;		/* size of an echo; maximum size of an answer's body */
-	long seconds;		/* duration of load and rounds */
+	long seconds;		/* duration of "load" and "rounds" */
 	long threads;		/* threads of the clients */
 	long greet;		/* 1: each connection gets an answer before the next
 				 * one is made */
@@ -53,7 +53,7 @@ struct bench_settings {
 	long seed;
 	long warm_ms;		/* requests that are due earlier aren't counted */
 	long timeout_ms;	/* time after which clients give up; 0: never */
-	const char *sizes;	/* sizes of pages in KiB, used in turn; NULL: the page / */
+	const char *sizes;	/* sizes of pages in KiB, used in turn; NULL: page "/" */
 	long order;		/* print the time of each answer */
 	const char *trace;	/* a file of sessions, or NULL */
 	long cut;		/* 1: don't wait for answers after the end */

@@ -7,11 +7,12 @@
  * 	all		all of them expire, at random times
  * 	cancel		none expires; the active ones are cancelled and armed
  * 			again, as read timeouts are
- * 	cancel-all	like cancel, with all of them, in random order
+ * 	cancel-all	like cancel, but with all timers, in random order
  *
- * On average one timer expires every SPACING nanoseconds, whatever their
- * number, so the loop always has the same number of wake-ups. The measured time
- * is the thread's processor time, because it sleeps while no timer is due.
+ * In "dormant" and "all", one timer expires every SPACING nanoseconds on
+ * average, whatever the number of timers, so the loop always has the same
+ * number of wake-ups. The measured time is the thread's processor time, because
+ * the thread sleeps while no timer is due.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -94,7 +94,8 @@ int flexsc_loop_harvest(struct flexsc_loop *loop, struct flexsc_cb **done,
 
 /*
  * Embedding in an outer loop: watch the descriptor for POLLIN, call prepare before each
- * sleep, which may last ns at most, and dispatch after it: flexsc-embed(3).
+ * sleep, which may last at most the ns that prepare stores, and call dispatch after it:
+ * flexsc-embed(3).
  */
 int flexsc_loop_fd(struct flexsc_loop *loop);
 int flexsc_loop_prepare(struct flexsc_loop *loop, uint64_t *ns);

@@ -6,10 +6,10 @@
  *	begin	waiting calls switch to a duplicate (guard.h), unless the call is
  *		going to fail
  *	(the call)
- *	end	if the call succeeded, entries that still wait are tried again. An
- *		entry that began to wait between begin and end returns -EBADF, as if
- *		it had been posted after the close. After shutdown(), entries are tried
- *		again even if poll(2) doesn't report the socket ready
+ *	end	if the call succeeded, entries that still wait are attempted again.
+ *		An entry that began to wait between begin and end returns -EBADF, as
+ *		if it had been posted after the close. After shutdown(), the calls of
+ *		entries are made even if poll(2) doesn't report the socket ready
  *
  * Any thread. If no entry waits for the descriptor, the cost is a load of its facts. If
  * a descriptor is closed in another way, such as by a plain close(), it leaves the

@@ -52,7 +52,7 @@ uint64_t flexsc__fds_set_begin(void)
 void flexsc__fds_set_end(uint32_t fd, uint64_t flags, uint64_t begun, int64_t ret)
 {
 	if (ret || (uint32_t)begun != 1)
-		;	/* it failed, or overlaps such a call: record no fact */
+		;	/* record no fact: the call failed or overlaps another setter */
 	else if (flags & O_NONBLOCK)
 		fds_learn(fd, FD_NEVER_WAITS);
 	else if (fds_known(fd) & FD_NO_LIMITS)

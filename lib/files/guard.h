@@ -52,9 +52,9 @@ struct guard {
 };
 
 /*
- * A subscriber to closes: a thread pool, or a ring with long writes. A pool has calls
- * without guards, because they were expected not to block, which may have to enter the
- * kernel a second time. A pool also polls descriptors for its parked calls.
+ * A subscriber to closes: a thread pool, or a ring with long writes. Calls of a pool
+ * that were expected not to block have no guards, but may have to enter the kernel a
+ * second time. A pool also polls descriptors for its parked calls.
  */
 struct guard_watcher {
 	/*
@@ -94,7 +94,7 @@ int flexsc__guard_drop(struct guard *guard);
  */
 int flexsc__guard_copy(struct guard **guard);
 
-/* Become a user of the guard that closing() was passed. */
+/* Become a user of the guard that was passed to guard_watcher.closing(). */
 void flexsc__guard_join(struct guard *guard);
 
 void flexsc__guard_watch(struct guard_watcher *watcher);

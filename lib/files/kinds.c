@@ -14,7 +14,7 @@
 #include "probe.h"
 
 #define NAME_ROOM	48	/* bytes compared of a link's text in /proc/PID/fd */
-#define QUEUE_SIZE	80	/* length of the text that a message queue returns */
+#define QUEUE_SIZE	80	/* length of what a read of a message queue returns */
 
 /* Files on a disk or in memory. Their calls use a file position. */
 #define DISK		(FD_PLACED | FD_SEEKS)
@@ -36,7 +36,7 @@ enum found_by {
 	BY_TYPE,	/* the file type in its mode (S_IFMT) */
 	BY_DEVICE,	/* its major and minor number */
 	BY_NAME,	/* the beginning of the text of its link in /proc/PID/fd */
-	BY_REPLY,	/* the reply to a request that only such files accept */
+	BY_REPLY,	/* a successful request that all other files reject */
 };
 
 #define TYPE(type)		BY_TYPE, (type), NULL

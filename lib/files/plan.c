@@ -8,7 +8,7 @@
 #include "effects.h"
 
 #define NEEDS		(NEED_WAITS | NEED_SEEKS | STREAMS)
-#define CURRENT		((__u64)-1)	/* an offset: use the file's position */
+#define CURRENT		((__u64)-1)	/* offset argument: use the file's position */
 
 uint8_t *flexsc__plan_uses;
 

@@ -36,9 +36,10 @@ static _Atomic uint32_t changing;
 static _Thread_local uint32_t changing_here;
 
 /*
- * A close_range() may block until other threads proceed, for example on a filesystem
- * that the program serves itself. So a change waits for it this long only. After that,
- * the close_range() may close the new descriptor as well.
+ * While a close_range() runs, a thread that is about to create a descriptor of the
+ * library waits for its end, but at most this long: the close_range() may itself block
+ * until other threads proceed, for example on a filesystem that the program serves.
+ * After that time, the close_range() may close the new descriptor as well.
  */
 #define RANGE_NS	100000000ULL
 

@@ -31,8 +31,11 @@
 /* Result: the call's descriptor is ready, so the call may be made. */
 #define RUNS	(INT64_MIN + 1)
 
-#define ROOM_MIN	4096U	/* a socket that poll(2) reports ready has at least
-				 * this much room */
+/*
+ * Assumed room of a socket that poll(2) reports ready. After a small SO_SNDBUF, a TCP
+ * socket may have less.
+ */
+#define ROOM_MIN	4096U
 
 /*
  * Make a socket's call without waiting (MSG_DONTWAIT). If a send is partial, its
@@ -186,8 +189,8 @@ static bool accepts(const struct flexsc_entry *entry,
 /*
  * Decide how to wait if the descriptor isn't ready and the call can't be attempted. The
  * call may wait for something that an epoll set doesn't report, so it should block a
- * thread. ATTEMPT_LATE permits parking the call if threads are scarce. Calls on a
- * terminal are never parked.
+ * thread. Such a call may be parked only if threads are scarce (ATTEMPT_LATE), and never
+ * if the descriptor is a terminal.
  */
 static enum attempt judge_kind(uint32_t fd)
 {
@@ -197,9 +200,9 @@ static enum attempt judge_kind(uint32_t fd)
 
 /*
  * Decide how a call that can't complete now is to wait. "exact": an attempt of the call
- * itself returned -EAGAIN. If poll(2) reports the descriptor ready nevertheless, don't
- * park the call, because an epoll set would report the descriptor again and again. A
- * datagram socket that was shut down is an example.
+ * itself returned -EAGAIN. If poll(2) nevertheless reports the descriptor ready, don't
+ * park the call, because an epoll set would report the descriptor again and again. An
+ * example is a datagram socket that was shut down.
  */
 static enum attempt judge_unready(const struct flexsc_entry *entry,
 				  const struct call_info *row, bool exact,

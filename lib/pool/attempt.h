@@ -18,7 +18,7 @@
 
 enum attempt {
 	ATTEMPT_DONE,	/* *ret is the result */
-	ATTEMPT_PART,	/* *ret is the result, or only that of a first part */
+	ATTEMPT_PART,	/* *ret is the result of the call, or of its first part */
 	ATTEMPT_RUNS,	/* make the call: it won't wait */
 	ATTEMPT_WAITS,	/* the call would wait until its descriptor is ready */
 	ATTEMPT_LATE,	/* the call would wait, unless it fails at once: park it

@@ -7,7 +7,7 @@
  * cancel signal. The effect depends on where the signal interrupts the thread:
  *
  *	before the check of the status	the thread makes no call
- *	between that and the call	the handler moves it past the call
+ *	between the check and the call	the handler moves the thread past the call
  *	sleeping in the call		the kernel ends the call with -EINTR
  *	after the call			no effect
  */

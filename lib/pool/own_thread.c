@@ -43,8 +43,8 @@ static long own_cores(long nr, const cpu_set_t *cores)
 #endif
 
 /*
- * Create a thread on "cores". musl has no attribute for that: the creator moves to the
- * cores, which the thread inherits, and back afterwards.
+ * Create a thread on "cores". musl has no thread attribute for cores. So there, the
+ * creator moves to the cores, creates the thread, which inherits them, and moves back.
  */
 static int own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 			     void *(*run)(void *), void *arg,

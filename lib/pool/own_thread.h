@@ -22,7 +22,7 @@ struct own_birth {
 	void *(*run)(void *);
 	void *arg;
 	const cpu_set_t *cores;
-	bool joins;		/* the previous *thread has ended: join it first */
+	bool joins;		/* *thread is a thread that has ended: join it first */
 	void (*failed)(void *arg);
 };
 

@@ -166,8 +166,8 @@ void flexsc__park_next(struct parking *parking, int fd)
 }
 
 /*
- * Queue all entries of the descriptor, so that threads make their calls. "plainly":
- * without an attempt.
+ * Queue all entries of the descriptor, so that threads make their calls. "plainly": the
+ * threads make the calls without attempting them first.
  */
 static void parking_wake_all(struct parking *parking, int fd, bool plainly)
 {

@@ -21,7 +21,8 @@
 
 /*
  * How often, and at what interval in ns, a closing thread checks whether other threads
- * have left the kernel. A device driver may never let them leave.
+ * have left the kernel. It closes the descriptor after the last check in any case,
+ * because a device driver may never let a thread leave.
  */
 #define TRIES_NS	20000
 #define TRIES_LOOKS	5000U
@@ -90,9 +91,10 @@ uint64_t flexsc__pool_check(struct flexsc_loop *loop)
 }
 
 /*
- * Let the calls that threads are making with the descriptor join the guard. True: a
- * thread may still enter the kernel with the number, because it read the number before
- * the guard had a duplicate. False for a file on a disk: its writes have no remainder.
+ * Let the calls that threads are making with the descriptor join the guard. True: call
+ * this again before the close, because a thread that read the number before the guard
+ * had a duplicate may still enter the kernel with it. False for a file on a disk, whose
+ * writes have no remainder.
  */
 static bool pool_join(struct pool *pool, uint32_t fd, struct guard *guard)
 {

@@ -48,12 +48,12 @@
  * An entry of the pool enters the kernel more than once: for the attempt, after it was
  * woken, and for its remainder. Its guards (loop/guarded.h) begin when it waits or is
  * about to transfer a part. Before a descriptor is closed, entries that are parked on
- * it are queued, and continue with the guard's duplicate. Executing entries that were
- * expected not to wait have no guards yet. They join the guard, and their calls are
- * interrupted if they may enter the kernel again. An entry that has begun must not
- * enter the kernel with the number after the close: the closing thread waits until the
- * entry's attempt is over. Before an entry with a partial transfer blocks a thread, its
- * descriptor is duplicated.
+ * it are queued, and continue with the guard's duplicate. Entries that threads are
+ * executing, and that were expected not to wait, have no guards yet. The closing thread
+ * gives them the descriptor's guard, and interrupts their calls if these may enter the
+ * kernel again. An entry that has begun must not enter the kernel with the number after
+ * the close: the closing thread waits until the entry's attempt is over. Before an entry
+ * with a partial transfer blocks a thread, its descriptor is duplicated.
  */
 #ifndef FLEXSC_POOL_H
 #define FLEXSC_POOL_H

@@ -84,8 +84,8 @@ static void pool_give_up(struct pool *pool)
 		return;
 	while ((index = calls_take(pool->loop, &pool->queue)) != NONE) {
 		/*
-		 * Ignore the result: it is false for an entry that was deferred or
-		 * cancelled before, which can be ended, too.
+		 * Ignore a failure: the entry was deferred (it is BUSY already) or
+		 * cancelled (CANCEL), and can be ended in both cases.
 		 */
 		(void)entry_begin(entry_of(pool->loop, index));
 		flexsc__pool_finish(pool, index, pool->loop->no_thread);
@@ -253,7 +253,7 @@ int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 	call->where = POOL_NOT;
 	/*
 	 * A syscall thread clears "plainly" when it executes the call. If the call was
-	 * cancelled before, the flag is still set.
+	 * cancelled before it was executed, the flag is still set.
 	 */
 	call->plainly = false;
 	if (call->woken) {

@@ -193,9 +193,9 @@ static bool thread_park(struct pool *pool, struct syscall_thread *thread)
 }
 
 /*
- * With the lock held: wake the next entry that waits for the descriptor, because this
- * entry is going to block a thread. The event that woke this entry wasn't the one that
- * it needs, but may be the one that the next entry waits for.
+ * With the lock held: called when the thread's entry is going to block the thread. If an
+ * event of the descriptor woke the entry, then the entry waits for something else. But
+ * the next parked entry of the descriptor may wait for this event, so wake that entry.
  */
 static void thread_leave_line(struct pool *pool, struct syscall_thread *thread)
 {
@@ -242,8 +242,8 @@ static bool thread_put_by(struct pool *pool, struct syscall_thread *thread,
 		return true;
 	}
 	/*
-	 * If poll(2) doesn't report what the call waits for, or after shutdown(), the
-	 * thread that takes the deferred entry must not attempt the call either.
+	 * poll(2) may not report what the call waits for, for example after shutdown().
+	 * Then the thread that takes the deferred entry must not attempt the call.
 	 */
 	call_of(pool->loop, thread->index)->plainly =
 		what == ATTEMPT_UNKNOWN;
@@ -265,8 +265,8 @@ static void thread_execute_waiting(struct pool *pool,
 	int64_t ret;
 
 	/*
-	 * A kick that arrived before was meant for the attempt, not for the call that
-	 * follows.
+	 * A kick that has already arrived was meant for the attempt, not for the call
+	 * that follows.
 	 */
 	thread_settle(thread);
 	flexsc__call_guard(pool->loop, thread->index);
@@ -337,9 +337,9 @@ static void thread_execute_patiently(struct pool *pool,
  * May the thread execute the next entry before it notifies the loop of delivered
  * results? A wake-up per result costs more than most entries do. But the entry may take
  * a while, and the owner must not sleep long meanwhile. So entries must be queued: then
- * the owner sleeps for at most STALL_NS. P2: "checked" must still be set after the
- * results were delivered. Otherwise the owner sets "sleeping" later, and then looks for
- * results itself.
+ * the owner sleeps for at most STALL_NS. P2: "checked" is loaded after the results were
+ * delivered. If the owner clears it after this load, the owner sets "sleeping" later
+ * still, and then looks for results itself.
  */
 static bool thread_may_be_late(struct pool *pool)
 {

@@ -241,8 +241,8 @@ int flexsc_loop_destroy(struct flexsc_loop *loop)
 	flexsc__all_remove(loop);
 	flexsc__pool_destroy(loop);
 	/*
-	 * Don't free the buffers if calls are lost: the kernel may still receive
-	 * into them.
+	 * Don't free the buffers if the engine couldn't end calls: the kernel may
+	 * still receive into them.
 	 */
 	if (!loop->lost)
 		flexsc__buffers_fini(loop);

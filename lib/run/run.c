@@ -29,7 +29,7 @@
 #define SILENT_NS	1000000ULL	/* interval of polls for results that don't
 					 * wake the owner */
 
-/* Completed cbs that flexsc_loop_harvest() returns, instead of running callbacks. */
+/* Completed cbs: flexsc_loop_harvest() returns them, and runs no callbacks. */
 struct harvest {
 	struct flexsc_cb **cbs;
 	unsigned int n, room;
@@ -450,8 +450,9 @@ static bool run_has_work(struct flexsc_loop *loop)
 /*
  * Prepare the outer loop's sleep. False: there is work. The protocol is that of
  * flexsc__sleep_begin(), see loop_notify(). A thread may make the descriptor readable
- * just before this function makes it unreadable again. The second check finds that
- * thread's work, because the work was visible before the descriptor was readable.
+ * just before this function makes it unreadable again. The check after "sleeping" is set
+ * finds that thread's work, because a thread adds its work before it makes the
+ * descriptor readable.
  */
 static bool run_sleep_outside(struct flexsc_loop *loop)
 {

@@ -11,13 +11,13 @@
 #include "bench/raw/loop.h"
 
 #define SECOND		1000000000ULL
-#define PATIENCE	(15 * SECOND)	/* wait at the end without a time-out */
+#define PATIENCE	(15 * SECOND)	/* wait at the end if clients have no time-out */
 #define PATIENCE_MS	5000		/* wait for the first answer of each page */
 #define PAUSE		1000000ULL	/* ns to wait after a failure to connect */
-#define STARTS		64	/* most requests begun before events are checked */
+#define STARTS		64	/* maximum of requests begun before events are checked */
 #define EVENTS		128
 #define SAMPLE		64	/* bytes of a body that are usually compared */
-#define WHOLE		64	/* one of so many bodies is compared entirely */
+#define WHOLE		64	/* one body in this many is compared entirely */
 #define NEVER		UINT64_MAX
 #define GONE		(EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
@@ -144,7 +144,7 @@ static void leave(struct bench_crowd *crowd, struct bench_visit *visit,
 	visit->newer = crowd->spare;
 	crowd->spare = visit;
 	crowd->clients--;
-	/* After a failure to connect, keep the place free for a pause. */
+	/* After a failure to connect, no new client takes the place for a while. */
 	crowd->freed = visit->end == BENCH_REFUSED ||
 		       visit->end == BENCH_UNSENT ? now + PAUSE : now;
 }
@@ -439,7 +439,7 @@ const char *bench_crowd_run(struct bench_crowd *crowd, uint64_t begin)
 	tally->from = begin + crowd->warm_up;
 	tally->until = begin + length(crowd);
 	while (!crowd->wrong && (crowd->oldest || next_due(crowd) != NEVER)) {
-		/* Before new requests, because this frees connections for them. */
+		/* End late requests first, which frees connections for new ones. */
 		give_up(crowd);
 		begin_due(crowd);
 		wait_for_events(crowd);

@@ -20,7 +20,7 @@ struct bench_outcome {
 	double *order;			/* time of each answer in us, or NULL */
 	long order_count;
 	double network[BENCH_NETWORK];	/* counters, later their growth */
-	uint64_t cpu;			/* ns: the server's processor; 0: no pid= */
+	uint64_t cpu;			/* server's processor time in ns; 0: no pid= */
 };
 
 /* Read the network's counters before a run; after it, compute their growth. */

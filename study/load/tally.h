@@ -33,7 +33,7 @@ struct bench_tally {
 	uint64_t spun;		/* ns of polling for events without result */
 	/* Counted from the time when a request was due. */
 	struct bench_times connect, response, behind;
-	struct bench_times exchange;	/* counted from when bytes could be sent */
+	struct bench_times exchange;	/* from the time when bytes could be sent */
 	/* Sessions, from the first to the last. */
 	uint64_t begun, done, failed;
 	uint64_t unasked;	/* requests of failed sessions that were never sent */

@@ -30,8 +30,8 @@ struct bench_trace {
 
 /*
  * Read a trace. Clients think for "think" percent of the trace's times. Returns
- * 0, or 1 after a message that states the wrong line. bench_trace_fini() must
- * be called in both cases, before the set is freed.
+ * 0, or 1 after a message that states the line with the error.
+ * bench_trace_fini() must be called in both cases, before the set is freed.
  */
 int bench_trace_read(struct bench_trace *trace, const char *path,
 		     const struct bench_fileset *set, long think);

@@ -36,7 +36,7 @@
 #define PAGE	4096
 #define HUGE	((size_t)2 << 20)
 #define LEAST	32	/* in lines */
-#define WARM	3	/* how often a chain is followed in both directions first */
+#define WARM	3	/* how often a chain is followed both ways as a warm-up */
 
 /*
  * The measured kinds: function k, from 0 to 16, touches (k/16)^2 of the cache's
@@ -108,7 +108,7 @@ static const struct level {
 	const char *name;
 	size_t (*lines)(void);	/* size of the cache; 0: unknown on this processor */
 	int advice;		/* advice for madvise() */
-	size_t apart;		/* bytes between lines; 0: code */
+	size_t apart;		/* bytes between lines; 0: the lines are code */
 	size_t most;		/* largest supported number of lines */
 } levels[] = {
 	{ "l1d", lines_of_l1d, MADV_HUGEPAGE, LINE, HUGE / LINE },
@@ -249,7 +249,7 @@ static int make_memory(struct footprint *footprint)
 		return bench_failed("memory", -errno);
 	begin = ((uintptr_t)footprint->memory + HUGE - 1) & ~(HUGE - 1);
 	footprint->other = (char *)begin + HUGE;
-	/* Without huge pages, small pages are good enough for level 1. */
+	/* Ignore an error: small pages are good enough for the L1 data cache. */
 	madvise((void *)begin, 2 * HUGE, footprint->level->advice);
 	for (size_t i = 0; i < 2 * HUGE; i += LINE)
 		((volatile char *)begin)[i] = 0;

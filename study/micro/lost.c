@@ -51,7 +51,7 @@ static void measure(struct lost *lost, int side, long number)
 
 static void measure_all(struct lost *lost)
 {
-	/* An additional tenth comes first, without samples, as a warm-up. */
+	/* The first tenth is additional: a warm-up, which stores no samples. */
 	for (long i = -lost->calls / 10; i < lost->calls; i++) {
 		int first = i % 2 ? CALLED : CONTROL;
 

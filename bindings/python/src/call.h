@@ -21,7 +21,7 @@ struct call {
 	PyObject_HEAD
 	struct flexsc_cb cb;
 	struct loop *loop;
-	struct call *next;		/* complete calls, to be woken */
+	struct call *next;		/* in the list of complete calls */
 
 	/*
 	 * Convert ret to the call's result; ret is negative only if "stays" is

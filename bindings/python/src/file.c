@@ -391,7 +391,7 @@ void file_close_plainly(int fd)
 	close(fd);
 }
 
-/* A loop that is destroyed may cancel the close before it starts. */
+/* If the loop's destruction cancels the close before it starts, close here. */
 static int file_close_end(struct call *call, int64_t ret)
 {
 	if (ret == -ECANCELED)
@@ -403,7 +403,7 @@ static int file_close_end(struct call *call, int64_t ret)
 
 /*
  * Cancel the calls of a pipe or a terminal, which may wait forever. Calls of a
- * regular file end by themselves, and its posted writes are made.
+ * regular file end by themselves. Cancelling them would drop posted writes.
  */
 static void file_end_calls(struct file *file)
 {

@@ -29,7 +29,7 @@ struct loop {
 	PyObject *outer;
 	vectorcallfunc vectorcall;
 	PyObject *timer;		/* the outer loop's timer, or NULL */
-	struct call *first, **last;	/* complete calls, to be woken */
+	struct call *first, **last;	/* complete calls, whose callbacks haven't run */
 	struct loop *next;		/* next loop of this thread */
 	Py_ssize_t pending;
 	unsigned long thread;

@@ -167,7 +167,7 @@ struct flexsc_completions {
 #define FLEXSC_IF_WRITABLE	0x40	/* on the owner only if args[0] has POLLOUT */
 /*
  * Flag in flexsc_entry.nargs, set by the kernel together with DONE: the call
- * ended early. It wasn't cancelled, but its thread was needed elsewhere or may
+ * ended early. It wasn't cancelled, but its thread was needed elsewhere or must
  * not continue. "ret" shows how much was done:
  *
  *	-EINTR	nothing, unless the call documents an effect that it has with
@@ -177,8 +177,9 @@ struct flexsc_completions {
  *	else	possibly only a part
  *
  * A signal handler that runs on the waiting owner ends the owner's call in the
- * same way. So a call with a signal mask of its own (such as ppoll), which is
- * meant to end with -EINTR in this case, needs FLEXSC_DEFER.
+ * same way, and the library posts such a call again. So a call that has to
+ * return -EINTR after a handler, because it has a signal mask of its own (such
+ * as ppoll), needs FLEXSC_DEFER.
  */
 #define FLEXSC_INTERRUPTED	0x80
 
@@ -374,10 +375,10 @@ enum flexsc_wait_result {
 /* Whether a syscall thread without work polls before it sleeps. */
 enum flexsc_spin {
 	FLEXSC_SPIN_OFF		= 0,
-	FLEXSC_SPIN_FIXED	= 1,	/* for spin_us */
+	FLEXSC_SPIN_FIXED	= 1,	/* poll for spin_us */
 	/*
-	 * For at most spin_us. The time doubles whenever work arrives within
-	 * spin_us, and is halved whenever work arrives later.
+	 * Poll for at most spin_us. The time doubles whenever work arrives
+	 * within spin_us, and is halved whenever work arrives later.
 	 */
 	FLEXSC_SPIN_ADAPTIVE	= 2,
 };

@@ -304,7 +304,7 @@ struct flexsc_ecb_watch {
 #define FLEXSC_WATCH_CHECKED	0x2U
 
 #define FLEXSC_IOC_ECB		_IOWR(0xe9, 16, struct flexsc_ecb_create)
-/* The next three: on the descriptor of a block, and only by the block's owner. */
+/* Only a block's owner makes the next three, on the block's descriptor. */
 #define FLEXSC_ECB_WATCH	_IOW(0xe9, 17, struct flexsc_ecb_watch)
 /*
  * Stop the events of the slot with this index: its source ends. 0, or -ENOENT.

@@ -51,7 +51,7 @@ struct model {
 	/* Returns false after a message. */
 	bool (*begin)(int listener);
 	void (*wait)(void);
-	/* Report when the connection is ready to send, or else to receive. */
+	/* Report (at least) when the connection is ready to send, or to receive. */
 	void (*watch)(int fd, bool sending);
 	/* Close the connection's descriptor. */
 	void (*close)(int fd);

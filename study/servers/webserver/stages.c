@@ -127,8 +127,8 @@ static void watch(struct client *client, const struct web_call *call)
 	client->watched = true;
 	client->kind = call->kind;
 	/*
-	 * Do both under the lock, because the time limit must not end before
-	 * the set contains the socket.
+	 * Start the time limit and change the set under one lock, because the
+	 * time limit must not end before the set contains the socket.
 	 */
 	pthread_mutex_lock(&waiting_lock);
 	patience_begin(&waiting, &client->patient, call->patience);

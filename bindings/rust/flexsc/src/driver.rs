@@ -68,8 +68,8 @@ pub struct Slot {
 pub struct Driver {
     /// Null after the loop was destroyed.
     raw: Cell<*mut sys::flexsc_loop>,
-    /// A function of the library is running; with "sync" it may run a closure of the
-    /// program.
+    /// A function of the library is running. With the engine "sync", the function may
+    /// run a closure of the program.
     inside: Cell<bool>,
     pub running: Cell<bool>,
     /// The loop is being dropped.
@@ -196,7 +196,7 @@ impl Driver {
         let err = self.enter(|raw| {
             // SAFETY: The slot was free, so nothing else uses it until it is posted.
             unsafe {
-                // The result in a forked child, whose loop drops the call.
+                // In a forked child the loop drops the call, and this stays its result.
                 (*slot).cb.ret = -i64::from(ECANCELED);
                 (*slot).cb.handle = 0;
                 (*slot).state = State::Pending;

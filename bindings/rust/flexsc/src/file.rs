@@ -82,7 +82,7 @@ impl Drop for Fd {
     }
 }
 
-/// `close()`. It happens even if it is cancelled.
+/// `close()`. The descriptor is closed even if the call is cancelled.
 pub struct Close {
     raw: RawFd,
 }
@@ -112,7 +112,7 @@ impl Kind for Close {
 
 fn close(driver: &Rc<Driver>, raw: RawFd) -> Call<Close> {
     if driver.closing.get() {
-        // The end of the loop might cancel it.
+        // The end of the loop might cancel a posted close.
         return Call::refused(driver, Close { raw }, ESHUTDOWN);
     }
     // SAFETY: The caller owns the descriptor; the call has no pointers.

@@ -35,9 +35,9 @@
 //! # Panics
 //!
 //! A task's panic is the result of its [`JoinHandle`], and a panic of a closure on a
-//! syscall thread is the result of its [`Call`]. These panics go to the caller: those
-//! of the future that [`Loop::block_on`] runs, of a waker, of a buffer's `drop`, and of
-//! a future that is dropped with the loop. No panic unwinds out of Rust.
+//! syscall thread is the result of its [`Call`]. Other panics propagate to the caller:
+//! those of the future that [`Loop::block_on`] runs, of a waker, of a buffer's `drop`,
+//! and of a future that is dropped with the loop. No panic unwinds out of Rust.
 //!
 //! # fork
 //!

@@ -243,8 +243,8 @@ impl Handle {
         task::spawn(&self.driver, future)
     }
 
-    /// Run a closure on a syscall thread: one that would stall the loop, because it
-    /// computes or blocks. With the engine `"sync"` the owner runs it.
+    /// Run a closure on a syscall thread, because it would stall the loop: it computes
+    /// for long, or blocks. With the engine `"sync"` the owner runs it.
     ///
     /// A closure that is dropped before it started doesn't run. A closure that has
     /// started runs to its end, and the end of the loop waits for that.
@@ -256,8 +256,8 @@ impl Handle {
         job::work(&self.driver, closure)
     }
 
-    /// Sleep. It never ends early, and at most 66 microseconds late, plus the time for
-    /// which the loop is busy.
+    /// Sleep. The sleep never ends early. It ends at most 66 microseconds late, plus the
+    /// time for which the loop is busy.
     pub fn sleep(&self, time: Duration) -> Call<Sleep> {
         time::sleep(&self.driver, time)
     }

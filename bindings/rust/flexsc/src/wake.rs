@@ -31,7 +31,7 @@ pub struct Shared {
     owner: u64,
     own: UnsafeCell<VecDeque<Key>>,
     others: Mutex<Others>,
-    /// The others' queue isn't empty.
+    /// The queue of other threads' wakes isn't empty.
     told: AtomicBool,
 }
 
