@@ -98,8 +98,8 @@ static void forked(void)
 	if (!runtime_runs())
 		return;
 	/*
-	 * With --deep, the calls below reach the hook. They must not be treated as a
-	 * user thread's.
+	 * With --deep, the hook also gets the calls that the functions below make. It
+	 * must not treat those as calls of a user thread.
 	 */
 	u->alive = false;
 	flexsc__runtime.state = RUNTIME_NOT;
@@ -128,9 +128,9 @@ __attribute__((destructor)) static void at_exit(void)
 /* Starting. */
 
 /*
- * Lowest number of the runtime's descriptors. Programs count on getting the lowest free
- * one, and select() on those below 1024. fork() copies the table up to the highest one,
- * at 10 ns per number.
+ * Lowest number of the runtime's descriptors. Programs rely on getting the lowest free
+ * descriptor, and select() accepts only descriptors below 1024. fork() copies the
+ * descriptor table up to the highest descriptor, at 10 ns per number.
  */
 #define FLOOR	2048
 /* Reserve descriptors from FLOOR on for this many spares. */
@@ -218,8 +218,8 @@ static uint32_t carriers_that_fit(uint32_t n)
 }
 
 /*
- * Start n carriers. Fewer carriers or another engine suffice; a message reports that
- * once.
+ * Start n carriers. If only fewer carriers or another engine are possible, start those,
+ * and report this in a message.
  */
 static bool start_carriers(unsigned int n)
 {
@@ -257,9 +257,9 @@ static bool start_carriers(unsigned int n)
 }
 
 /*
- * Test whether seccomp filters permit io_uring. With one thread in the process, the
- * result holds for all later threads. Otherwise each carrier would create a child for a
- * test of its own.
+ * Test whether seccomp filters permit io_uring. If the process has one thread, the
+ * result also holds for all later threads, which inherit its filters. Without this
+ * test, each carrier would create a child for a test of its own.
  */
 static void try_filters(void)
 {
@@ -296,8 +296,9 @@ static bool start_threads(unsigned int n)
 }
 
 /*
- * Is the caller the first thread? If libc created the caller, as for SIGEV_THREAD, the
- * runtime would miss the caller's end.
+ * Is the caller the process's first thread? Only that thread becomes a user thread
+ * here. libc may also have created the caller, as for SIGEV_THREAD, and the runtime
+ * would miss the end of such a thread.
  */
 static bool is_first_thread(void)
 {
@@ -330,7 +331,7 @@ static bool start(void)
 	if (atomic_load(&flexsc__runtime.filtered) ||
 	    filter_is_near(&flexsc__self))
 		return false;
-	/* Check for filters before: a filter may forbid the system call of cores(). */
+	/* After the check for filters, which may forbid the system call of cores(). */
 	carriers = carriers_that_fit(setting("FLEXSC_CARRIERS", 1024, cores()));
 	flexsc__runtime.spins = carriers > 1 && cores() > 1;
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
@@ -382,8 +383,9 @@ static bool start(void)
 	flexsc__runtime.owner = raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	flexsc__signal_init();
 	/*
-	 * Interposed functions set handlers after this. flexsc__signal_init() has
-	 * adopted those of libc and the engine.
+	 * From now on, interposed functions see each handler that the program sets.
+	 * flexsc__signal_init() has adopted the handlers that libc and the engine set
+	 * before.
 	 */
 	if (!in_place)
 		flexsc__unpatched_begin();
@@ -404,7 +406,7 @@ static void end_dormant(void)
 	struct uthread *u = &flexsc__self;
 	bool enters = u->alive && !u->busy;
 
-	/* A filter may forbid calls of the start, and carriers would inherit it. */
+	/* A filter may forbid calls of the start, and new carriers would inherit it. */
 	if (filter_is_near(u))
 		return;
 	if (enters)

@@ -25,7 +25,7 @@ static int page_fd = -1;
 /* Copy of the original standard error, for flexsc run --stats. */
 static int copy = -1;
 static struct stat copied;
-static long program_pid;	/* the process that flexsc run became */
+static long program_pid;	/* process id of the program that flexsc run started */
 
 /* The page. */
 
@@ -46,8 +46,8 @@ static int make_file(size_t size)
 }
 
 /*
- * A forked child keeps the page mapped until flexsc__counters_forked(). What the child
- * counts on its host until then is counted for the parent.
+ * A forked child keeps its parent's page mapped until flexsc__counters_forked(). Until
+ * then, what the child counts on its host is added to the parent's counters.
  */
 int flexsc__counters_start(unsigned int n)
 {
@@ -149,8 +149,8 @@ static void show_nothing(void)
 }
 
 /*
- * A copy of the page, because carriers continue to count; the page itself if memory is
- * short.
+ * Print from a copy of the page, because carriers continue to count. If memory is
+ * short, print from the page itself.
  */
 static const struct run_page *at_this_moment(void)
 {

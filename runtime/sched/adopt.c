@@ -18,7 +18,7 @@
 #include "state.h"
 #include "uthreads.h"
 
-/* How often a carrier that waits for its loop checks its heir, in ns. */
+/* How long a ward sleeps before it requests its loop from its heir again, in ns. */
 #define LEAVING_NS	2000000U
 
 static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
@@ -30,8 +30,8 @@ static bool adopt_goes(struct carrier *c, uint32_t from, uint32_t to)
 
 /*
  * Is the thread in an uninterruptible wait, with the monitor's signal pending and not
- * blocked? In the file, the state precedes the signals: if the thread continued after
- * the state was read, the signal is no longer pending.
+ * blocked? In /proc/TID/status, the state precedes the signals. So if the thread
+ * continues after the kernel has read the state, the signal is no longer pending.
  */
 static bool is_held(const struct carrier *c)
 {
@@ -48,7 +48,7 @@ static bool is_held(const struct carrier *c)
 /*
  * Does the carrier run a user thread that is outside the runtime? That user thread may
  * end at any moment, but its memory stays while the list of user threads is locked. The
- * monitor doesn't wait for that lock, because a stuck host may have it.
+ * monitor doesn't wait for the list's lock, because a blocked host may have it.
  */
 static bool runs_program(const struct carrier *c)
 {
@@ -142,8 +142,9 @@ void flexsc__adopt_gate(struct carrier *c)
 /* Heir. */
 
 /*
- * Number of carriers that became heirs without being spares. When stuck carriers are
- * back, this number of them run user threads again; the others become spares.
+ * Number of carriers that no longer run user threads because they got stuck, and their
+ * heirs were no spares. This many stuck carriers run user threads again when they are
+ * back; the others become spares.
  */
 static _Atomic int missing;
 
@@ -189,7 +190,8 @@ static void take_loop_back(struct carrier *c)
 
 /*
  * Prepare s before it adopts c. If s is a spare, it stops being one. waits: s is a ward
- * of c and waits for its loop, which c may have returned just before c got stuck.
+ * of c and waits for c to return s's loop. c may have returned that loop just before c
+ * got stuck.
  */
 static void step_in(struct carrier *s, struct carrier *c, bool waits)
 {
@@ -231,8 +233,9 @@ static bool adopt(struct carrier *s, struct carrier *c, bool waits)
 	if (!adopt_goes(c, ADOPT_REQUESTED, ADOPT_TAKEN))
 		return false;
 	/*
-	 * From now on c's queues need locks. c, which was the only one to use them,
-	 * isn't doing so: its user thread is outside the runtime.
+	 * From now on more than one carrier uses queues, so queues need locks. At this
+	 * moment c uses none without a lock, because c's user thread is outside the
+	 * runtime.
 	 */
 	flexsc__runtime.alone = false;
 	step_in(s, c, waits);
@@ -267,8 +270,8 @@ static bool is_missing(void)
 }
 
 /*
- * Wait until the heir has returned c's loop. False: c has adopted the heir, which is
- * stuck.
+ * Wait until the heir has returned c's loop. False: the heir is stuck itself, and c has
+ * adopted it.
  */
 static bool get_loop_back(struct carrier *c)
 {

@@ -10,8 +10,8 @@
 #include "wait.h"
 
 /*
- * How long a thread waits for another one's return to its host, and between checks, in
- * ns.
+ * A thread waits at most WAIT_NS (in ns) for another thread's return to its host, and
+ * checks every LOOK_NS whether it has returned.
  */
 #define WAIT_NS		50000000U
 #define LOOK_NS		500000
@@ -21,9 +21,10 @@
 void flexsc__anchor(struct uthread *u, enum anchor reason, bool anchored)
 {
 	/*
-	 * A1: before anchored_call_to_host() checks whether u runs; pairs with A2 in
-	 * carrier_run.c. A carrier between A2 and setting "current" is missed: it runs
-	 * u until u's next wait, or until the monitor calls u to its host.
+	 * A1: change u->anchored before anchored_call_to_host() checks whether u runs;
+	 * pairs with A2 in carrier_run.c. The check misses a carrier that is between A2
+	 * and setting "current". That carrier runs u until u's next wait, or until the
+	 * monitor calls u to its host.
 	 */
 	if (anchored)
 		atomic_fetch_or(&u->anchored, (uint8_t)reason);
@@ -70,10 +71,10 @@ static bool anchored_call_to_host(int32_t tid)
 }
 
 /*
- * Is u away, or inside the runtime, where it may not have noticed that it is anchored?
- * If u is away, call it to its host, even from a wait. If u's carrier is stuck, u
- * counts as settled: its call may last forever, and u returns to its host right after
- * the call.
+ * Does the caller have to wait for u, because u is away from its host, or inside the
+ * runtime, where it may not have noticed that it is anchored? If u is away, call it to
+ * its host, even from a wait. Don't wait for a u whose carrier is stuck: u's call may
+ * last forever, and u returns to its host right after the call.
  */
 static bool is_to_settle(struct uthread *u)
 {

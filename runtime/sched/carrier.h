@@ -102,7 +102,7 @@ struct carrier {
 	atomic_bool idle;
 	/* "switches" in the run that the monitor wants to end: identifies that run */
 	_Atomic uint64_t preempt;
-	/* T1, T2 (monitor.c): a signal handler will read "stuck" soon */
+	/* a signal was sent whose handler will read "stuck": T1, T2 in monitor.c */
 	atomic_bool called;
 	_Atomic uint32_t changed;	/* N1, N2 in signals/identity.c */
 	_Atomic(struct futex_timer *) dead_timers;	/* futex_timer.h */

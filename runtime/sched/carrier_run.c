@@ -29,10 +29,10 @@
 /* A run of at least this many ticks (some 20 us) makes its user thread "heavy". */
 #define HEAVY_TICKS	50000U
 /*
- * A run that computes for at least so many ticks (some 0.2 ms) per call makes its user
- * thread "slow". The limit is per call, because a worker may serve many short requests
- * in one run if they are queued. With a lower limit, calls that are slow under a tracer
- * would count.
+ * A run that computes for at least this many ticks (some 0.2 ms) per call makes its
+ * user thread "slow". The limit is per call, because a worker may serve many short
+ * requests in one run if they are queued. With a lower limit, a tracer that delays
+ * calls would make user threads "slow".
  */
 #define SLOW_TICKS	500000U
 /* A run counts once towards RUNS, and once more for each RUN_TICKS that it takes. */
@@ -40,8 +40,8 @@
 /* How long a carrier spins before it sleeps, in ns: about what waking it costs. */
 #define SPIN_NS		20000U
 /*
- * How long a carrier with wards sleeps at most, in ns: it has to check their loops'
- * pools.
+ * How long a carrier with wards sleeps at most, in ns. Such a carrier has to check the
+ * pools of its wards' loops for results.
  */
 #define WARDS_NS	2000000U
 
@@ -77,8 +77,9 @@ static void recheck(struct carrier *c, struct uthread *u)
 		}
 		flexsc__wait_interrupt(c, u);
 		/*
-		 * V4: succeeds if no request came since "wanted" was read; pairs with
-		 * V3. After that u may end, or be in a list again.
+		 * V4: the exchange succeeds if no request came since "wanted" was read;
+		 * pairs with V3. From then on u may end, or enter a list of rechecks
+		 * again.
 		 */
 	} while (!atomic_compare_exchange_strong(&u->recheck.requests, &requests,
 						 0));
@@ -138,9 +139,9 @@ static void sleep_until_work(struct carrier *c)
 	/* Free dead timers first: if one expired, it would end the sleep. */
 	flexsc__futex_timers_free_dead(c);
 	/*
-	 * Submit now if the carrier spins first, or if there are others, to which
-	 * flexsc__runqueue_idle() declares it idle. Otherwise the wait below submits,
-	 * too, by the same system call.
+	 * Submit now if the carrier may spin first, or if other carriers may see it as
+	 * idle after flexsc__runqueue_idle(). Otherwise flexsc_loop_wait() below
+	 * submits and waits by the same system call.
 	 */
 	if (flexsc__runtime.spins || !flexsc__runtime.alone)
 		flexsc_loop_submit(c->loop);
@@ -175,7 +176,8 @@ static void give_away(struct runqueue *queue)
 
 /*
  * While c is a spare: sleep until it has to adopt or to end. User threads that ran on c
- * last, or whose wait stayed on c, still arrive. c gives them to other carriers.
+ * last, or whose wait stayed on c, still arrive in c's inbox. c gives them to other
+ * carriers.
  */
 static void stand_by(struct carrier *c)
 {
@@ -235,7 +237,7 @@ static void run(struct carrier *c, struct uthread *u)
 	c->k.current = NULL;
 	now = context_ticks();
 	ticks = now - c->began;
-	/* Read the time first: after u->then(), another carrier may run u. */
+	/* Write to u before u->then(): afterwards another carrier may run u. */
 	u->heavy = ticks >= HEAVY_TICKS;
 	if (ticks >= CPUTIME_TICKS)
 		flexsc__cputime_look(c, u, now);
@@ -275,15 +277,15 @@ void flexsc__carrier_run(struct carrier *c)
 		if (!u)
 			sleep_until_work(c);
 		/*
-		 * P1: pairs with P2 in wait.c. Since u's wait ended, no carrier acts on
-		 * requests to end it, so test "wanted" here.
+		 * P1: pairs with P2 in wait.c. After the end of u's wait, no carrier
+		 * acts on requests to end it. So test "wanted" before u runs.
 		 */
 		else if (atomic_load(&u->wanted))
 			send_to_host(u, CAUSE_SIGNAL);
 		/*
-		 * A2: before "current" is set; pairs with A1 in anchored.c. A user
-		 * thread on its way to a wait isn't returned: on its host, it would
-		 * only leave again.
+		 * A2: read u->anchored before "current" is set; pairs with A1 in
+		 * anchored.c. Don't return a user thread that is leaving its host to
+		 * wait: on its host, it would only leave again.
 		 */
 		else if (atomic_load(&u->anchored) && !flexsc__leaves_host(u))
 			send_to_host(u, CAUSE_ANCHORED);

@@ -57,7 +57,7 @@ void flexsc__signal_unblock(struct carrier *c, sigmask_t but)
 	 */
 	atomic_fetch_and(&c->blocked, ~these);
 	signal_mask(SIG_UNBLOCK, &these, NULL);
-	/* If the process has got a SIGPIPE, a thread has taken it by now. */
+	/* By now a thread has received any SIGPIPE that was sent to the process. */
 	if (these & SIGNAL_BIT(SIGPIPE))
 		atomic_store(&c->pipe_came, false);
 }

@@ -159,8 +159,9 @@ static void *carrier_main(void *arg)
 	unlock(&all->turn);
 	start->failed = !c;
 	/*
-	 * Report the carrier to start_together(). When that returns, *start and *all
-	 * are gone; futex_wake() uses only the address.
+	 * Report to start_together() that this thread has started or failed. After the
+	 * last report, start_together() may return, which frees *start and *all.
+	 * futex_wake() uses only the address.
 	 */
 	if (atomic_fetch_sub(&all->left, 1) == 1)
 		futex_wake(&all->left);
@@ -169,8 +170,8 @@ static void *carrier_main(void *arg)
 		flexsc__monitor_notice();
 		flexsc__carrier_run(c);
 		/*
-		 * Also frees timers of carriers that c adopted, which c's loop still
-		 * contains.
+		 * This also frees the timers of carriers that c adopted: they are still
+		 * in c's loop.
 		 */
 		flexsc__futex_timers_free_dead(c);
 		end_together();

@@ -28,8 +28,8 @@
 
 #define CLOSINGS	(1U << 16)	/* counts, by a descriptor's low bits */
 /*
- * close_range(2) counts once for each chunk of this many descriptors. A count for each
- * descriptor would take 0.5 ms.
+ * close_range(2) counts once for each chunk of this many descriptors. Counting each
+ * descriptor would take 0.5 ms for all of them.
  */
 #define CLOSINGS_CHUNK	(1U << 10)
 

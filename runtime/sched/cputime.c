@@ -149,8 +149,8 @@ static uint64_t others_ticks(const struct uthread *u)
 		now = context_ticks();
 		gone = lost(c, now, ns);
 		/*
-		 * Accept the values only if the run went on and no ticks were
-		 * subtracted.
+		 * Accept the values only if u's run continued while they were read, and
+		 * the carrier didn't subtract ticks from u->ran.
 		 */
 		if (READ(c->k.current) == u && READ(c->began) == began &&
 		    READ(c->clock.at) == at && READ(u->ran) == ran)

@@ -17,15 +17,15 @@
 #include "wait.h"
 
 /*
- * How long the end of the process waits for returns to hosts, and between checks, in
- * ns.
+ * At the end of the process, wait at most END_NS (in ns) until user threads have
+ * returned to their hosts, and check every LOOK_NS.
  */
 #define END_NS		20000000U
 #define LOOK_NS	50000
 
 /*
- * Does u wait for an unconnected socket, such as a listening one? If the wait ends
- * meanwhile, u returns to its host unnecessarily.
+ * Does u wait for an unconnected socket, such as a listening one? If u's wait ends
+ * during this check, u returns to its host unnecessarily.
  */
 static bool waits_for_others(const struct uthread *u)
 {
@@ -39,8 +39,8 @@ static bool waits_for_others(const struct uthread *u)
 }
 
 /*
- * Call user threads that wait for unconnected sockets to their hosts. True: at least
- * one is on its way, or another thread has locked the list.
+ * Make user threads return to their hosts if they wait for unconnected sockets. True:
+ * at least one is on its way, or another thread has locked the list.
  */
 static bool call_to_hosts(void)
 {

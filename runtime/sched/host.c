@@ -99,7 +99,7 @@ static void leave_host(struct uthread *u,
 	u->host.away = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	signal_mask(SIG_BLOCK, NULL, &mask);
-	/* If that handler ran, it has blocked all signals and saved the mask. */
+	/* If such a handler has run, it has blocked all signals and saved u's mask. */
 	if (!u->host.masked) {
 		u->host.mask = mask;
 		u->host.masked = true;
@@ -201,7 +201,8 @@ static bool is_left(const struct uthread *u, uintptr_t sp)
 		return true;
 	/*
 	 * A thread's TLS is above its stack, so an address beyond the TLS is on another
-	 * stack. The first thread's TLS is elsewhere.
+	 * stack. The first thread's TLS isn't above its stack, so compare only with the
+	 * frame.
 	 */
 	return sp > frame && (sp < u->tp || u->tp < frame);
 }

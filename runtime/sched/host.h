@@ -95,7 +95,7 @@ static inline void flexsc__exit(struct uthread *u)
 	RULE(u == &flexsc__self && u->busy);
 	for (;;) {
 		u->busy = false;
-		/* Signals that come later are handled at once, earlier ones below. */
+		/* Later signals are handled at once; earlier ones have set "wanted". */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (!atomic_load_explicit(&u->wanted, memory_order_relaxed) ||
 		    !on_host())

@@ -4,7 +4,7 @@
 #include "carrier_signal.h"
 #include "runqueue.h"
 
-/* Called when a list of c has grown: wake c, or pass the list on to its heir. */
+/* c's inbox or list of rechecks has grown: wake c, or pass the list to its heir. */
 static void notify(struct carrier *c)
 {
 	/* D2: c may have an heir, which has emptied the list; pairs with D1. */
@@ -43,8 +43,8 @@ static struct carrier *any_carrier(void)
 }
 
 /*
- * Prefer the spinner, because waking it needs no system call. If it has just stopped,
- * put_in_box() wakes its loop.
+ * Prefer the carrier that spins, because waking it needs no system call. If it has just
+ * stopped spinning, put_in_box() wakes its loop.
  */
 void flexsc__inbox_give(struct uthread *u)
 {
@@ -87,8 +87,8 @@ static void signal_if_runs(const struct carrier *c, const struct uthread *u)
 {
 	/*
 	 * If u has been suspended meanwhile, the signal has no effect. No signal is
-	 * sent if c is about to run u: it has read "wanted" too early, and hasn't set
-	 * "current" yet. Then u goes to its host with its next call, or when the
+	 * sent if c is about to run u, because c has read "wanted" already and hasn't
+	 * set "current" yet. Then u goes to its host with its next call, or when the
 	 * monitor calls it.
 	 */
 	if (__atomic_load_n(&c->k.current, __ATOMIC_SEQ_CST) == u)

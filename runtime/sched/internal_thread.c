@@ -53,10 +53,10 @@ static int own_create_large(pthread_t *thread, const pthread_attr_t *attr,
 }
 
 /*
- * Use a stack of the runtime's, or one of libc's if the program's thread-local storage
- * is too large. libc puts that storage at the stack's top, and accepts the stack even
- * if little space is left below. So libc gets a size without the lowest LEAST bytes,
- * which then remain in any case.
+ * Use a stack of the runtime's. If the program's thread-local storage is too large for
+ * it, use one of libc's. libc puts that storage at the stack's top, and accepts the
+ * stack even if little space is left below. So don't pass the lowest LEAST bytes of the
+ * stack to libc: they stay free in any case.
  */
 static int own_create(pthread_t *thread, pthread_attr_t *attr,
 		      struct birth *birth)

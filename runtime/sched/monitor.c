@@ -31,9 +31,9 @@
 #define MONITOR_NS	10000000U
 
 /*
- * In ns. SIGNAL_NS after its signal, the monitor checks whether the call has ended.
- * What blocks one carrier may block the next, and the pauses add up. So after a carrier
- * got stuck, the monitor checks every OFTEN_NS for WHILE_NS.
+ * In ns. SIGNAL_NS after sending a signal, the monitor checks whether the call has
+ * ended. What blocks one carrier may block the next, and the carriers' waiting times
+ * add up. So after a carrier got stuck, the monitor checks every OFTEN_NS for WHILE_NS.
  */
 #define SIGNAL_NS	2000000U
 #define OFTEN_NS	1000000U
@@ -69,8 +69,8 @@ static struct carrier_progress progress_of(const struct carrier *c)
 
 /*
  * Has the thread only computed since the last check? Then it is in no call that a
- * signal could interrupt. Otherwise it may be returning from a call, and only lack a
- * processor. A signal would make that call fail.
+ * signal could interrupt. Otherwise it may be about to return from a call, and only
+ * lack a processor. A signal would then make that call fail.
  */
 static bool has_run_only(const struct carrier_progress *before,
 			 const struct carrier_progress *now)
@@ -135,7 +135,7 @@ static uint64_t run_of(const struct carrier *c)
 
 static void monitor_call_to_host(struct carrier *c, uint64_t switches)
 {
-	/* T1: the last signal's handler has read c->stuck by now; pairs with T2. */
+	/* T1: "called" is set until the handler has read c->stuck; pairs with T2. */
 	if (atomic_load(&c->called))
 		return;
 	atomic_store(&c->preempt, switches);
@@ -172,8 +172,8 @@ static void monitor_look(struct carrier *c)
 		flexsc__runqueue_relieve(c);
 	} else if (runs && run_of(c) > LONG_TICKS) {
 		/*
-		 * The next check compares with this to find out whether the user thread
-		 * has only computed.
+		 * With this progress, the next check finds out whether the user thread
+		 * has only computed since.
 		 */
 		c->progress = progress_of(c);
 	}
@@ -186,8 +186,9 @@ static _Atomic uint32_t ends;
 static void sleep_until_noticed(void)
 {
 	/*
-	 * M2: before reading each "idle"; pairs with M1, where a carrier clears "idle"
-	 * before it reads flexsc__monitor_asleep.
+	 * M2: set flexsc__monitor_asleep before reading each carrier's "idle"; pairs
+	 * with M1, where a carrier clears "idle" before it reads
+	 * flexsc__monitor_asleep.
 	 */
 	atomic_store(&flexsc__monitor_asleep, 1);
 	if (all_idle() && !atomic_load(&ends))
@@ -216,7 +217,7 @@ static uint32_t look_at_stuck(void)
 
 static void *monitor_main(void *arg)
 {
-	uint64_t often = 0;	/* time until which it checks often; or 0 */
+	uint64_t often = 0;	/* checks every OFTEN_NS until this time; 0: not now */
 	uint32_t stuck = 0, before;
 
 	(void)arg;
@@ -253,8 +254,9 @@ int flexsc__monitor_start(void)
 void flexsc__monitor_end(void)
 {
 	/*
-	 * Set this before clearing flexsc__monitor_asleep. sleep_until_noticed() does
-	 * the opposite: it sets flexsc__monitor_asleep, then reads "ends".
+	 * Set "ends" before clearing flexsc__monitor_asleep. sleep_until_noticed() does
+	 * the opposite: it sets flexsc__monitor_asleep, then reads "ends". So the
+	 * monitor can't miss its end.
 	 */
 	atomic_store(&ends, 1);
 	futex_wake(&ends);

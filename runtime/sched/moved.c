@@ -11,8 +11,8 @@
 #include "wait.h"
 
 /*
- * May s make the call again while c's request stays armed? An armed request has had no
- * effect yet (calls/parts.c).
+ * May s make u's call again while c's request for that call stays armed in c's ring? An
+ * armed request has had no effect yet (calls/parts.c).
  */
 static bool moves_when_armed(const struct uthread *u)
 {
@@ -35,9 +35,9 @@ static void take_timer(struct carrier *s, struct carrier *c, struct uthread *u)
 }
 
 /*
- * Does u's call poll after it has moved? An accept() does (poll_first.h). So does a
- * connect(): a second connect() returns the result of the first, but only after the
- * first has ended.
+ * Does u's call have to poll once it has moved? True for an accept() (poll_first.h) and
+ * for a connect(): a second connect() returns the result of the first, but only after
+ * the first has ended.
  */
 static bool polls_when_moved(const struct uthread *u)
 {

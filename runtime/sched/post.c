@@ -27,7 +27,7 @@ bool flexsc__post_begin(struct carrier *c, struct uthread *u,
 			void (*over)(struct flexsc_cb *cb))
 {
 	u->cb.callback = over;
-	/* Don't wait for an entry: the call that has it may itself wait for u. */
+	/* Don't wait for an entry: a call that occupies one may itself wait for u. */
 	if (!flexsc__loop_has_entry(c->loop)) {
 		post_failed(u, NO_ENTRY);
 		return false;

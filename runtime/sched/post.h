@@ -10,7 +10,7 @@
 
 struct carrier;
 
-/* The loop has no entry, or no timer, left. Differs from the results of all calls. */
+/* No call returns this: the loop has no free entry, or no timer, left. */
 #define NO_ENTRY	(-4096L)
 
 /* Mark u as waiting. P1 in wait.h: called before "wanted" is read. */

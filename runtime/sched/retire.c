@@ -27,8 +27,8 @@ static _Atomic uint32_t retiring;	/* enum retiring */
 
 /*
  * Sleep for good. c was stuck until now, so its heir may use its loop. If c entered its
- * ring, the kernel would execute requests of calls that were made again elsewhere. A
- * filter may also forbid entering by now.
+ * io_uring, the kernel would execute requests of calls that were made again elsewhere.
+ * A filter may also forbid c to enter it by now.
  */
 static _Noreturn void park(struct carrier *c)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Retiring: before a filter that may forbid the runtime's calls, all carriers go to
- * sleep for good. All user threads are on their hosts, and stay there.
+ * Retiring: before a seccomp filter is installed that may forbid the runtime's calls,
+ * all carriers go to sleep for good. By then all user threads are on their hosts, and
+ * they stay there.
  */
 #ifndef FLEXSC_RUNTIME_RETIRE_H
 #define FLEXSC_RUNTIME_RETIRE_H

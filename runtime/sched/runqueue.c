@@ -4,9 +4,9 @@
 #include "carrier.h"
 #include "count.h"
 
-/* After so many runs from "queue", a user thread from "later" runs. */
+/* After this many runs from "queue", a user thread from "later" runs. */
 #define PASSED		3U
-/* One take in eight, at random, first swaps the first two of "queue". */
+/* One take in eight, at random, first swaps the first two user threads of "queue". */
 #define MIX		(1U << 29)
 
 static _Atomic uint32_t idle_count;
@@ -18,7 +18,7 @@ static bool wake_idle(void)
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++) {
 		struct carrier *c = &flexsc__runtime.carriers[i];
 
-		/* Pairs with the store in flexsc__runqueue_idle(): Q2. */
+		/* Pairs with the store to "idle" in flexsc__runqueue_idle(): Q2. */
 		if (atomic_load(&c->idle) && !atomic_load(&c->spare)) {
 			flexsc_loop_wake(c->loop, NULL);
 			return true;
@@ -110,14 +110,15 @@ static struct uthread *steal(struct carrier *c)
 }
 
 /*
- * Swap the first two. Otherwise a pool's workers would run in the same order in every
- * turn, and the first one could take all work of each turn.
+ * Swap the queue's first two user threads. Without such swaps, a pool's workers would
+ * run in the same order in every turn, and the first one could take all work of each
+ * turn.
  */
 static void mix(struct runqueue *queue)
 {
 	struct uthread *first, *second;
 
-	/* Only c appends, so the queue isn't longer than this even without the lock. */
+	/* Only c appends, so a count that c reads without the lock is never too low. */
 	if (atomic_load_explicit(&queue->count, memory_order_relaxed) < 2)
 		return;
 	runqueue_lock(queue);
@@ -202,7 +203,7 @@ bool flexsc__runqueue_idle(struct carrier *c)
 
 void flexsc__runqueue_busy(struct carrier *c)
 {
-	/* M1: before flexsc__monitor_notice() checks whether the monitor sleeps. */
+	/* M1: clear "idle", then call flexsc__monitor_notice(). Pairs with M2. */
 	atomic_store(&c->idle, false);
 	atomic_fetch_sub(&idle_count, 1);
 	c->roused = true;

@@ -21,7 +21,7 @@ static pthread_t maker;
 static _Atomic bool has_maker;	/* the thread that clears this also ends the maker */
 /* number of spares created since the carriers started */
 static uint32_t made;
-/* The maker's last function. Written before "ends" is set, read after that. */
+/* What the maker calls before it ends. Written before "ends" is set, read after. */
 static void (*last)(void *);
 static void *last_arg;
 static _Atomic uint32_t last_done;	/* 1: done; the ending thread sleeps on it */

@@ -2,9 +2,10 @@
 #include "sticky.h"
 
 /*
- * Limits for the waits that a user thread makes away from its host, between two waits
- * that need the host. Below NEAR, staying on the host is cheaper. From FAR on, the last
- * grant is out of date, and the next one begins small.
+ * Limits for the number of waits that a user thread makes away from its host, between
+ * two waits that need the host. For fewer than NEAR waits, staying on the host is
+ * cheaper. After FAR or more waits, the last grant is out of date, so grants start
+ * small again.
  */
 #define NEAR	16U
 #define FAR	4096U
@@ -12,8 +13,9 @@
 /* The largest grant: waits that a user thread makes on its host. */
 #define MOST		(1U << 16)
 /*
- * Grants after a wait that blocked a carrier until the monitor's next check, which takes as
- * long as some thousand waits.
+ * A wait that blocks its carrier until the monitor's next check takes as long as some
+ * thousand other waits. The next grant is STUCK_GROWTH times the last one, but at least
+ * STUCK_LEAST and at most STUCK_MOST.
  */
 #define STUCK_LEAST	(1U << 10)
 #define STUCK_MOST	(1U << 22)

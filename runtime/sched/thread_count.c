@@ -17,7 +17,7 @@
  */
 static _Atomic unsigned int made, left, unsettled;
 
-/* Interval of checks whether all are settled, in ns. */
+/* Interval of checks whether "unsettled" is 0, in ns. */
 #define LOOK_NS		20000
 
 /*

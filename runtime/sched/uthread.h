@@ -249,15 +249,19 @@ static inline struct kthread *kthread_self(void)
 }
 
 /*
- * kthread_known() where the self is in the TLS. A thread may have the TLS of another
- * one: a sleeping host has that of its user thread, which a carrier may run, and a
- * child of vfork() has that of its parent.
+ * kthread_known() for processors where the TLS contains the pointer to the kernel
+ * thread, "self". The TLS may be that of another thread: a sleeping host uses the TLS
+ * of its user thread, which a carrier may run. A child of vfork() uses the TLS of its
+ * parent.
  */
 static inline struct kthread *kthread_by_id(struct kthread *self)
 {
 	const int32_t tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 
-	/* A thread that is about to become a host has an id, but no self yet. */
+	/*
+	 * While a thread becomes a host, its TLS has a thread id before it has that
+	 * pointer.
+	 */
 	if (!self)
 		return NULL;
 	if (flexsc__self.host.k.tid == tid)
@@ -266,9 +270,9 @@ static inline struct kthread *kthread_by_id(struct kthread *self)
 }
 
 /*
- * Any thread: the kernel thread that the caller is or runs on, or NULL if the runtime
- * doesn't know it. On x86-64 a new thread inherits the self of its creator, so the
- * thread pointer is compared, too.
+ * Any thread: the kernel thread that the caller is or runs on, or NULL if it is neither
+ * a host nor a carrier. On x86-64 a new thread inherits the pointer "self" of its
+ * creator, so the thread pointer is compared, too.
  */
 static inline struct kthread *kthread_known(void)
 {

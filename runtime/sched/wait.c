@@ -140,11 +140,11 @@ void flexsc__wait_yield(struct uthread *u)
 
 void flexsc__want(struct uthread *u)
 {
-	/* P2: before the carrier reads u->wait; pairs with P1. */
+	/* P2: set "wanted" before the carrier reads u->wait; pairs with P1. */
 	atomic_store(&u->wanted, true);
 	/*
-	 * A calling thread that is on its host reads "wanted" when it exits from the
-	 * runtime.
+	 * If u is the caller and on its host, no recheck is necessary: u reads "wanted"
+	 * when it exits from the runtime.
 	 */
 	if (u != &flexsc__self || u->host.away)
 		flexsc__inbox_recheck(u);

@@ -119,8 +119,9 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 /*
  * Does the kernel need the runtime's handler for this action? True for a handler of the
  * program, and for the default action of a signal in runtime_raised(). Carriers don't
- * block these. So before the kernel acts on such a signal, the runtime must find the
- * user thread that the signal is for, and whether that thread blocks the signal.
+ * block the signals in runtime_raised(). So before the kernel acts on such a signal,
+ * the runtime must find the user thread that the signal is for, and whether that user
+ * thread blocks the signal.
  */
 static bool is_replaced(int signo, const struct kernel_sigaction *action)
 {
@@ -151,7 +152,7 @@ instead_of(int signo, const struct kernel_sigaction *action)
 	/* If the program has no handler, its calls must not fail with EINTR. */
 	if (!is_function(action->handler))
 		own.flags |= SA_RESTART;
-	/* Block all signals until the handler has found this signal's thread. */
+	/* Block all signals until the handler has found this signal's user thread. */
 	own.mask = ~0ULL;
 	return own;
 }

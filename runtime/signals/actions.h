@@ -24,7 +24,7 @@ long flexsc__signal_action(const uint64_t args[6]);
 /* Address of the libc function to which signal handlers return; 0: the kernel's. */
 uint64_t flexsc__signal_restorer(void);
 
-/* Replace a handler that libc has set without the runtime seeing it. */
+/* Replace a handler that libc set, unseen by the runtime, by the runtime's handler. */
 void flexsc__signal_adopt(int signo);
 
 bool flexsc__signal_has_handler(int signo);

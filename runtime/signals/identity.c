@@ -25,7 +25,7 @@ void flexsc__identity_begin(void)
 	atomic_fetch_add(&calls, 1);
 }
 
-/* Have all carriers changed for n calls? */
+/* Have all carriers changed their users and groups for the first n calls? */
 static bool all_changed(uint32_t n)
 {
 	for (unsigned int i = 0; i < flexsc__runtime.count; i++)
@@ -41,9 +41,9 @@ void flexsc__identity_changed(struct carrier *c)
 						     memory_order_relaxed);
 	const uint32_t n = atomic_load(&calls);
 
-	/* N1: after this carrier has changed; pairs with N2. */
+	/* N1: store this count after this carrier has changed; pairs with N2. */
 	atomic_store(&c->changed, n);
-	/* N3: after "changed"; pairs with N4. */
+	/* N3: increment after the store to "changed"; pairs with N4. */
 	atomic_fetch_add(&changes, 1);
 	/*
 	 * Wake the hosts if this is the last carrier to change for a call. Some
@@ -62,11 +62,12 @@ void flexsc__identity_await(void)
 	uint32_t seen;
 
 	for (;;) {
-		/* N4: before reading the carriers' counts; pairs with N3. */
+		/* N4: read "changes" before the carriers' counts; pairs with N3. */
 		seen = atomic_load(&changes);
 		/*
-		 * N2: before this host changes; pairs with N1. A call that failed
-		 * is counted, although no carrier gets a signal for it.
+		 * N2: read the carriers' counts before this host changes; pairs with
+		 * N1. "calls" includes a call that failed, although no carrier gets a
+		 * signal for it.
 		 */
 		if (all_changed(n))
 			return;

@@ -28,9 +28,10 @@
 
 /*
  * libc sends SIGNAL_CANCEL to a thread if its cancellation is enabled and asynchronous,
- * as in a cancellation point. The handler of libc 2.36 tests only the type again. By
- * then the user thread may have left that call, disabled cancellation, and begun
- * another call. So with cancellation disabled, the handler must see another type.
+ * as in a cancellation point. When the signal arrives, the user thread may have left
+ * that call, disabled cancellation, and begun another call. The handler of libc 2.36
+ * tests the type again, but not whether cancellation is enabled. So with cancellation
+ * disabled, the handler must see the type "deferred".
  */
 static void run_action(int signo, siginfo_t *info, ucontext_t *context)
 {
@@ -305,11 +306,13 @@ static bool is_final(const struct kthread *k, int signo)
 
 /*
  * A carrier received a SIGPIPE that a write raised, or that the process sent to itself.
- * If the registers of a user thread here show EPIPE, libc itself has written to a pipe
- * without readers, for example for stdio. That call is over, so the signal is sent to
- * the host. If the user thread is inside the runtime, a posted call may have raised the
- * signal. The carrier finds out, and calls/hook.c raises the signal for the thread of
- * that call.
+ * If the signal interrupted a user thread's own code, and the registers show EPIPE,
+ * libc itself has written to a pipe without readers, for example for stdio. That call
+ * is over, so the signal is sent to the user thread's host. Without EPIPE the process
+ * sent the signal, so it is passed on. If the signal interrupted the runtime, a posted
+ * call may have raised it. The carrier finds out whether a call has ended with EPIPE
+ * when it next collects completions; calls/hook.c raises the signal for that call's
+ * user thread.
  */
 static void broken_pipe(struct kthread *k, siginfo_t *info,
 			ucontext_t *context)
@@ -362,8 +365,9 @@ static void on_carrier(struct kthread *k, int signo, siginfo_t *info,
 }
 
 /*
- * libc's handler changes this kernel thread, and then makes a futex wake-up. Run it
- * inside the runtime, so that the user thread doesn't leave its host at this wake-up.
+ * libc's handler changes the users or groups of this kernel thread, and then makes a
+ * futex wake-up. Run the handler inside the runtime, so that the user thread doesn't
+ * leave its host at this wake-up.
  */
 static void setxid_on_host(struct uthread *u, int signo, siginfo_t *info,
 			   ucontext_t *context)
