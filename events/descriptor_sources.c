@@ -20,7 +20,10 @@
 #include "owner.h"
 #include "watch.h"
 
-/* Watch a new descriptor. If fd is -1, return -errno of the call that failed. */
+/*
+ * Watch a new descriptor. If fd is -1, return -errno of the call that failed to create
+ * it.
+ */
 static int descriptor_watch(struct flexsc_ecb *ecb, int fd,
 			    enum flexsc_event_type type, int group, void *data)
 {

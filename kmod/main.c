@@ -90,8 +90,8 @@ static __always_inline int device_own(struct registration *reg, bool checked)
 static __always_inline int device_get(struct file *file)
 {
 	/*
-	 * Refuse: an entry that executes entries could nest until the stack
-	 * overflows.
+	 * Refuse an ioctl that is itself the call of an entry: entries that
+	 * execute entries could nest until the stack overflows.
 	 */
 	if (thread_inside())
 		return -ELOOP;
@@ -117,7 +117,7 @@ static long device_serve(struct file *file, struct flexsc_serve __user *user)
 	return ret;
 }
 
-/* FLEXSC_IOC_WAIT. Inlined to keep this shortest path short. */
+/* FLEXSC_IOC_WAIT. Inlined, because each instruction counts on this path. */
 static __always_inline long device_wait(struct file *file,
 					struct registration *reg, u64 seen,
 					bool checked)

@@ -17,7 +17,7 @@
 struct kept {
 	struct stat st;
 	int fd;
-	ngx_uint_t uses;	/* references: answers, and the table */
+	ngx_uint_t uses;	/* references: pending answers, and the table */
 	size_t length;
 	u_char name[];
 };

@@ -127,8 +127,8 @@ static void open_file(struct exchange *x, enum exchange_stage stage)
 
 	x->stage = stage;
 	/*
-	 * Give up an open after a while, because opening a pipe waits until
-	 * another process writes.
+	 * Limit the time of the open: opening a pipe may wait for ever for
+	 * another process.
 	 */
 	if (exchange_posted(x, OP_OPEN, rc))
 		flexsc_loop_deadline(env->loop, &x->open,

@@ -83,7 +83,7 @@ struct exchange {
 	unsigned int retries;
 	bool links;			/* the pending open may follow symbolic links */
 	int walk_flags;			/* flags of an open without openat2() */
-	/* Both are 0 without --precompressed. */
+	/* Without --precompressed, the next two fields are 0. */
 	uint8_t accepts;		/* encodings that the client accepts, as bits */
 	uint8_t encoding;		/* encoding of the file that is being opened */
 	struct buffer *buffer;		/* data, first loaded, then sent */
@@ -97,9 +97,12 @@ struct exchange {
 	size_t needed;			/* bytes to load for this part */
 	size_t have;
 	uint64_t left;			/* bytes of the answer after this part */
-	/* The data that is being sent: "out", or the rest of the file. */
+	/*
+	 * The data that is being sent: "out"; or, if by_kernel is set, the file
+	 * from "place" on.
+	 */
 	bool by_kernel;
-	/* the kernel's file offset, if by_kernel is set */
+	/* offset in the file, which the kernel advances */
 	off_t place;
 	struct iovec out[2];		/* the second element may be empty */
 	struct msghdr message;		/* sends both elements of "out" */

@@ -164,8 +164,8 @@ static void take_client(struct listener *l, int64_t ret,
 		break;
 	default:
 		/*
-		 * Ignore any other error, because it concerns one client only,
-		 * which has gone.
+		 * Ignore any other error: it concerns a single client, which
+		 * has gone.
 		 */
 		if (ret >= 0)
 			connection_start(all, (int)ret, peer,

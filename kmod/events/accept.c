@@ -154,8 +154,8 @@ static void accept_deliver(struct watch *listener, struct watch *watch,
 	accept_store_peer(file, slot);
 	level = watch_start(watch, file);
 	/*
-	 * The watch failed, so close the connection; unless another thread has
-	 * replaced the descriptor.
+	 * The watch has failed: close the connection, unless its descriptor
+	 * refers to another file by now.
 	 */
 	if ((level == -ENOSPC || level == -ENOENT) &&
 	    watch_in_table(watch, file))
@@ -200,8 +200,8 @@ static void listener_report(struct watch *listener, u32 kind, long error)
 }
 
 /*
- * Report the error once. A further error is reported only after a connection
- * was accepted, or none was pending.
+ * Report an error of accepting, unless one was reported already since a
+ * connection was accepted, or none was pending.
  */
 static void listener_overflow(struct watch *listener, long error, u32 frees)
 {

@@ -124,7 +124,7 @@ static bool hook_insert(struct watch *watch)
 	unsigned int same = 0;
 
 	lockdep_assert_held(hook_lock(watch->file));
-	/* Nothing to insert: another thread has ended the watch meanwhile. */
+	/* Don't insert the watch if another thread has ended it meanwhile. */
 	if (!READ_ONCE(watch->live))
 		return true;
 	hlist_for_each_entry(other, &hook_watches[bucket], hook)

@@ -65,9 +65,9 @@ static bool ecb_sleep(struct ecb *ecb, u32 groups, ktime_t *expires)
 		/* A full barrier: U3. */
 		set_current_state(TASK_INTERRUPTIBLE);
 		/*
-		 * Other task work runs only on the way to user mode. The flag
-		 * makes signal_pending() true, so the owner goes there, and the
-		 * wait restarts.
+		 * Other task work runs only on the way to user mode.
+		 * TIF_NOTIFY_SIGNAL makes signal_pending() true, so the owner
+		 * goes there, runs that work, and restarts the wait.
 		 */
 		if (slept && ecb_has_other_work(ecb))
 			set_thread_flag(TIF_NOTIFY_SIGNAL);

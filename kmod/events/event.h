@@ -77,7 +77,10 @@ static __always_inline void event_link(struct flexsc_event_slot *slot,
 		if (likely(atomic_try_cmpxchg(head, &next, index + 1)))
 			return;
 	} while (--tries);
-	/* Until the next store, the list seems to end here. */
+	/*
+	 * All attempts have failed: exchange the head. Readers miss the rest of
+	 * the list until the last store below.
+	 */
 	WRITE_ONCE(slot->next, 0);
 	next = atomic_xchg(head, index + 1);
 	WRITE_ONCE(slot->next, next);

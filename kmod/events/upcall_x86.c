@@ -57,9 +57,10 @@ static bool upcall_possible(const struct ecb *ecb, const struct pt_regs *regs)
 
 /*
  * Has the kernel's signal code turned the call into one that restart_syscall()
- * continues? The handler may make a call that replaces the restart block, so a
- * signal is used then. If the call's result equals the number of
- * restart_syscall() by chance, a signal is sent needlessly.
+ * continues? Then the owner gets a signal instead of an upcall, because its
+ * handler may make a call that replaces the restart block. If the call's result
+ * equals the number of restart_syscall() by chance, a signal is sent
+ * needlessly.
  */
 static bool upcall_restarts(const struct pt_regs *regs)
 {

@@ -69,8 +69,8 @@ static void watch_push(struct ecb *ecb, struct watch *watch)
 }
 
 /*
- * Maximum number of free watches to try: user mode may still have the slot of a
- * free watch on one of its lists.
+ * Maximum number of free watches that watch_take() tries. A free watch can't be
+ * taken while its slot is still on a list of user mode.
  */
 #define WATCH_TRIES	1024
 

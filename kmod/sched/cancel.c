@@ -14,11 +14,11 @@
  *					interruption, before it begins another
  *					entry
  *
- * All transitions out of ENTRY are compare-and-swaps. While the state is
- * CLAIMED, which is short, the thread spins, so its record keeps its task
- * meanwhile. A task that died in its call stays in ENTRY until
- * serve/task_death.c ends the entry. The record's reference keeps the task, and
- * interrupting it has no effect.
+ * All transitions out of ENTRY are compare-and-swaps. The state is CLAIMED only
+ * for a short time. Meanwhile the thread spins, so its record keeps its task. A
+ * task that died in its call stays in ENTRY until serve/task_death.c ends the
+ * entry. The record's reference keeps the task, and interrupting it has no
+ * effect.
  *
  * A thread stores what it executes, then makes the entry BUSY. The owner
  * changes BUSY to CANCEL, then searches for the thread. Each side executes a

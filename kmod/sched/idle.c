@@ -93,8 +93,8 @@ void idle_end_all(struct registration *reg)
 {
 	WRITE_ONCE(reg->ended, true);
 	/*
-	 * Pairs with serve_idle(): either that function sees "ended", or this
-	 * finds its thread on the list.
+	 * Pairs with serve_idle(): either that function sees "ended", or
+	 * idle_wake() finds its thread on the list.
 	 */
 	smp_mb();
 	while (idle_wake(reg))

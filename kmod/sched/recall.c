@@ -131,8 +131,9 @@ void waiter_deserted(struct registration *reg)
 
 /*
  * Called when a thread has blocked, in an irq_work: if it is the waiter, start
- * a timer for its time limit, because it isn't in schedule_hrtimeout(). A
- * waiter with a time limit of 0 is late already; waiter_recall() handles that.
+ * a timer for its time limit, because the waiter isn't in schedule_hrtimeout(),
+ * but blocked in an entry. A waiter with a time limit of 0 is late already;
+ * waiter_recall() handles that.
  */
 void waiter_blocked(struct registration *reg)
 {

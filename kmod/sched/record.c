@@ -66,9 +66,9 @@ noinline void thread_become(struct thread *thread)
 	struct task_struct *former = thread->task;
 
 	/*
-	 * The reference to the old task can be dropped at once. Other threads
-	 * use a record's task only while its thread is on the idle list or in
-	 * an entry, and this thread is in neither.
+	 * The reference to the former task can be dropped at once. Other
+	 * threads use a record's task only while the record's thread is on the
+	 * idle list or executes an entry. This thread does neither.
 	 */
 	thread->task = get_task_struct(current);
 	if (former)
@@ -117,8 +117,8 @@ struct thread *thread_enter(struct registration *reg)
 }
 
 /*
- * Returns a record for WAIT, if the wait record is in use or hasn't been
- * allocated. In the second case the new record becomes the wait record.
+ * Returns a new record for WAIT. Called if the wait record is in use, or hasn't
+ * been allocated: then the new record becomes the wait record.
  */
 struct thread *thread_get_for_wait(struct registration *reg)
 {

@@ -134,8 +134,8 @@ static inline void thread_release(struct thread *thread)
 }
 
 /*
- * Release the current task's record, in the state in which it was taken.
- * Process context.
+ * Release the current task's record, whose fields have their initial values
+ * again. Process context.
  */
 static inline void thread_leave(struct thread *thread)
 {

@@ -39,8 +39,8 @@ static void death_queue_work(struct irq_work *work)
 }
 
 /*
- * Release everything that the dead task had. Returns its number of references
- * to the file. Run by a worker.
+ * Release everything that the dead task had. Returns how many references to the
+ * file the task had. Run by a worker.
  */
 static unsigned int death_finish(struct thread *thread)
 {
