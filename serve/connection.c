@@ -468,11 +468,17 @@ static void set_peer(struct connection *c, const struct sockaddr_storage *peer)
 	const struct sockaddr_in6 *v6 = (const void *)peer;
 	const struct sockaddr_in *v4 = (const void *)peer;
 	const void *address = &v4->sin_addr;
+	int family = peer->ss_family;
 
-	if (peer->ss_family == AF_INET6)
+	if (family == AF_INET6)
 		address = &v6->sin6_addr;
+	/* An IPv4 client of a socket that also takes IPv6: ::ffff:192.0.2.1 */
+	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+		family = AF_INET;
+		address = &v6->sin6_addr.s6_addr[12];
+	}
 	/* A client of a local socket has no address. */
-	if (!inet_ntop(peer->ss_family, address, c->peer, sizeof(c->peer)))
+	if (!inet_ntop(family, address, c->peer, sizeof(c->peer)))
 		strcpy(c->peer, "-");
 }
 

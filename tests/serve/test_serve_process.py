@@ -285,6 +285,15 @@ def test_unused_cores_are_reported_with_io_uring(start: Start, engine: str) -> N
 # The log
 
 
+@pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
+def test_the_log_has_ipv4_addresses(start: Start, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    server = start("--bind", "::", "--log", str(log))
+    server.get("/hello.txt")
+    assert server.stop() == 0
+    assert log.read_text().startswith("127.0.0.1 - - ")
+
+
 def test_the_log_has_a_line_for_each_request(start: Start, tmp_path: Path) -> None:
     log = tmp_path / "log"
     server = start("--log", str(log))
