@@ -5,7 +5,10 @@
 
 #include <sched.h>
 
-/* The cores of a cpu_set_t. musl's CPU_SETSIZE is the number of its bytes. */
+/*
+ * The number of cores that a cpu_set_t has room for. musl's CPU_SETSIZE can't be used,
+ * because it is the number of bytes.
+ */
 #define CORES_MAX	(8 * (int)sizeof(cpu_set_t))
 
 /*

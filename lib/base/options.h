@@ -2,8 +2,9 @@
 /*
  * A struct of options that a program passes begins with the struct's size, a size_t,
  * because later releases append fields. A program that was compiled for an older
- * release passes a shorter struct. One compiled for a newer release may pass a longer
- * struct if the bytes that this library doesn't know are zero, their default.
+ * release passes a shorter struct. A program that was compiled for a newer release may
+ * pass a longer struct, if the fields that this library lacks are zero, which is their
+ * default.
  */
 #ifndef FLEXSC_OPTIONS_H
 #define FLEXSC_OPTIONS_H

@@ -8,7 +8,7 @@
 
 #include "syscall.h"
 
-/* Shows that "restorer" is set. libc's headers lack this flag. */
+/* Flag: the field "restorer" is set. libc's headers lack this flag. */
 #ifndef SA_RESTORER
 #define SA_RESTORER	0x04000000
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's struct statx, which glibc's <sys/stat.h> includes. musl's has fewer
- * fields, and the same name since 1.2.4.
+ * The kernel's struct statx. glibc's <sys/stat.h> includes it. musl's <sys/stat.h>
+ * declares a struct with fewer fields, which since musl 1.2.4 has the same name: rename
+ * that one.
  */
 #ifndef FLEXSC_STATX_H
 #define FLEXSC_STATX_H

@@ -54,9 +54,9 @@ static bool can_open(const char *path)
 
 /*
  * Would the child be the first process of a pid namespace? When that child ends, so
- * does the namespace, and the program could create no process any more. This case shows
- * in /proc: a namespace without a process can't be opened. False if /proc isn't
- * mounted.
+ * does the namespace, and the program could create no process any more. /proc shows
+ * this case, because the namespace of a thread's children can't be opened before it has
+ * a process. False if /proc isn't mounted.
  */
 static bool would_be_first(void)
 {

@@ -115,7 +115,8 @@ enum call_makes {
 enum call_passes {
 	PASSES_NOTHING = 0,
 	PASSES_ONE,	/* struct msghdr */
-	PASSES_MANY,	/* struct mmsghdr; the result is their number */
+	PASSES_MANY,	/* array of struct mmsghdr; the result is the number of
+			 * messages */
 };
 
 /* Where a call stores the descriptors that it makes, and where their flags are. */
@@ -138,7 +139,7 @@ enum call_made_flags {
 enum call_turn {
 	TURN_OTHER = 0,
 	TURN_TRANSFER,	/* receives or sends on its first argument */
-	TURN_SOCKET,	/* the same, with flags in argument 3 (MSG_DONTWAIT) */
+	TURN_SOCKET,	/* as TURN_TRANSFER, with flags in argument 3 (MSG_DONTWAIT) */
 	TURN_MESSAGE,	/* receives or sends, and may pass descriptors */
 	TURN_ACCEPT,
 	TURN_SUBMIT,	/* submits asynchronous I/O */
@@ -225,8 +226,8 @@ struct call_info {
 	/* Flags in argument flags_arg. */
 	uint32_t nowait, all, unpolled;
 	/*
-	 * What an attempt sets to avoid waiting: a flag of "nowait", or the
-	 * argument that a variant tests.
+	 * What an attempt sets so that the call doesn't wait: a flag of "nowait", or a
+	 * value in the argument that the variants test.
 	 */
 	uint32_t attempt;
 } __attribute__((aligned(64)));
@@ -325,10 +326,11 @@ enum call_class flexsc__call_class(const struct call_info *row,
 				   const struct flexsc_entry *entry);
 
 /*
- * Is poll(2) unable to show whether the call would wait? MSG_ERRQUEUE and MSG_OOB: the
- * call fails at once if there is no such data, except that a socket without an error
- * queue ignores MSG_ERRQUEUE and waits for data. MSG_PEEK with MSG_WAITALL: the call
- * waits although poll(2) reports some bytes.
+ * Is poll(2) unable to show whether the call would wait? With MSG_ERRQUEUE or MSG_OOB,
+ * the call fails at once if there is no such data. Exception: a socket without an error
+ * queue ignores MSG_ERRQUEUE, and the call waits for ordinary data. With MSG_PEEK and
+ * MSG_WAITALL, the call waits for all bytes, although poll(2) reports the socket ready
+ * after the first.
  */
 bool flexsc__call_is_unpolled(const struct call_info *row, const __u64 *args);
 

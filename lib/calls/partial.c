@@ -29,8 +29,9 @@ static enum kind partial_kind(const struct flexsc_entry *entry)
 	const struct call_info *row = flexsc__call_info(entry->nr);
 
 	/*
-	 * pwritev2() is transferred in parts only at the file's position, where its
-	 * remainder is a writev() with flags.
+	 * Of the calls with an optional offset, such as pwritev2(), only those at the
+	 * file's position (offset -1) continue: the kernel has moved the position, so
+	 * the remainder needs no new offset.
 	 */
 	if (!(row->traits & CALL_PARTS) ||
 	    (row->position == POSITION_IF_NEGATIVE &&
@@ -85,8 +86,8 @@ static void partial_limit(__u64 *length)
 
 /*
  * Limit the entry to what the plain call would transfer at most, and save its
- * arguments. A message's control data is sent with the first part, so the copy has
- * none.
+ * arguments. The copy of a message is for the parts after the first. The copy has no
+ * control data, because the first part has sent that data.
  */
 static struct partial *partial_begin(struct flexsc_entry *entry)
 {

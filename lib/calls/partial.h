@@ -45,9 +45,10 @@ static inline uint64_t partial_most(const struct flexsc_entry *entry)
 }
 
 /*
- * Is the write so short that the kernel never splits it? A pipe accepts this many bytes
- * as a whole. So does a socket, because poll(2) reports it ready when a third of its
- * buffer is free, and the buffer is never smaller than this.
+ * Is the write so short that the kernel hardly ever splits it? A pipe accepts PIPE_BUF
+ * bytes as a whole. So does a socket with a send buffer of the usual size, once poll(2)
+ * reports the socket ready, because a third of the buffer is free then. After a small
+ * SO_SNDBUF, a TCP socket may split even such a write.
  */
 static inline bool write_is_short(const struct flexsc_entry *entry)
 {

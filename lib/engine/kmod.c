@@ -87,9 +87,9 @@ static int kmod_kick(struct kmod *kmod)
 }
 
 /*
- * The submission ring is full, because entries that were cancelled and posted again are
- * in it twice: kick the module until there is room. Fails if the program has installed
- * a filter that forbids the kick.
+ * Called when the submission ring is full. The ring has room for each entry once, but
+ * an entry that was cancelled and posted again is in it twice. Kick the module until
+ * there is room. Fails if the program has installed a filter that forbids the kick.
  */
 static COLD int kmod_make_room(struct kmod *kmod)
 {
@@ -325,9 +325,10 @@ static bool kmod_take_deserted(struct kmod *kmod)
 }
 
 /*
- * Before sleeping, poll for completions: for poll_us, or once if another core executes
- * entries. If no thread polls the submission ring, first enter the module, so that it
- * takes the submitted entries.
+ * Before sleeping, poll for completions, for poll_us. If no thread polls the submission
+ * ring, first enter the module, so that it takes the submitted entries. If a thread
+ * polls the ring, check for completions once even if poll_us is 0. Then *ns is how long
+ * to sleep.
  */
 static int kmod_spin(struct flexsc_loop *loop, uint64_t *ns)
 {

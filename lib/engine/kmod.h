@@ -40,8 +40,10 @@ struct bouncing {
 	bool always;		/* "spares" is permanent: kmod_attach() */
 	uint32_t seen;		/* flexsc_shared.bounced at the last check */
 	uint32_t row;		/* consecutive entries that bounced */
-	uint32_t done;		/* entries that completed while "row" was counted */
-	uint32_t spared;	/* calls made by the pool since "spares" was set */
+	uint32_t done;		/* number of entries that completed since "row" was
+				 * last 0 */
+	uint32_t spared;	/* number of calls that the pool has made since
+				 * "spares" was set */
 	uint64_t since;
 };
 
@@ -53,12 +55,13 @@ struct kmod {
 	uint32_t *ring;
 	uint32_t mask;
 	size_t area;
-	uint64_t seen;		/* completions taken from the queue */
+	uint64_t seen;		/* number of completions taken from the queue */
 	struct call_list to_pool;
 	struct call_list again;	/* entries that came back INTERRUPTED */
 	cpu_set_t cores;
 	bool pinned;
-	bool no_more;		/* the last attempt to create a syscall thread failed */
+	bool no_more;		/* the last attempt to create a syscall thread has
+				 * failed */
 
 	bool forsaken;		/* a filter forbids FLEXSC_IOC_END, so signals interrupt
 				 * the syscall threads; each one ends when its ioctl
@@ -94,8 +97,8 @@ static inline long control(struct kmod *kmod, unsigned long command,
 }
 
 /*
- * Make an ioctl() that takes no struct, or the equivalent lseek(), because a filter may
- * forbid ioctl() and allow lseek().
+ * Make an ioctl() that takes no struct. If it fails, make the equivalent lseek(),
+ * because a filter may forbid ioctl() and allow lseek().
  */
 static inline long command(struct kmod *kmod, unsigned long request,
 			   uint64_t arg)

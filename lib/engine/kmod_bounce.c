@@ -4,7 +4,8 @@
  * after the loop's creation may watch a thread's system calls. In this case the kernel
  * module makes the thread execute each call in user mode. This costs an additional mode
  * switch per call, and a switch of threads if the call is posted alone. A tracer or
- * filter sees a pool's calls, too, but a pool costs less. So it replaces the module:
+ * filter sees a pool's calls, too, but such a call costs less. So a pool replaces the
+ * module:
  *
  *	module -> pool	BOUNCED_MOST entries in a row have bounced, or the owner
  *			was watched when it registered
@@ -56,7 +57,10 @@ static int tracer(void)
 	return line ? atoi(line + sizeof("\nTracerPid:") - 1) : 0;
 }
 
-/* Is the tracepoint enabled ("1"), or partly so ("X")? Only root can read the file. */
+/*
+ * Is the tracepoint enabled ("1"), or partly so ("X")? Only root can read the file; for
+ * other users the answer is no.
+ */
 static bool tracepoint(const char *path)
 {
 	char text[4];

@@ -30,11 +30,12 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Submit the entry once more, to a syscall thread. Until that thread takes it, the
- * kernel doesn't hold the files, so the arguments of a write name duplicates meanwhile.
- * The descriptor of a file on a disk isn't duplicated (files/guard.h): a thread of the
- * pool writes the remainder instead, because such a thread uses the guard's current
- * descriptor when it makes the call.
+ * Submit the entry once more, to a syscall thread. Until that thread takes the entry,
+ * the kernel doesn't hold the call's files. The program may close the descriptors
+ * meanwhile, so the arguments of a write name duplicates. The descriptor of a file on a
+ * disk isn't duplicated (files/guard.h): a thread of the pool writes the remainder
+ * instead, because such a thread uses the guard's current descriptor when it makes the
+ * call.
  */
 static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 {

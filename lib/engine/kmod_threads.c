@@ -327,7 +327,10 @@ uint32_t flexsc__kmod_threads_max(const struct flexsc_loop *loop)
 	return loop->options.max_threads - pool_share(loop);
 }
 
-/* Make the call on the owner's thread, unless it would have to wait. */
+/*
+ * Make the call on the owner's thread. If the call would have to wait, it isn't made:
+ * return the error of creating a syscall thread.
+ */
 static int64_t execute_here(struct flexsc_loop *loop,
 			    const struct flexsc_entry *entry,
 			    const struct call_info *row, enum call_class class)

@@ -54,7 +54,10 @@ static const struct {
 
 #define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
 
-/* Sets of setup flags, the best first. An older kernel rejects the earlier sets. */
+/*
+ * Sets of setup flags, the best first. A kernel that lacks a flag of one set may accept
+ * the next.
+ */
 static const unsigned int setup_flags[] = {
 	BASIC | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER |
 		IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
@@ -65,8 +68,9 @@ static const unsigned int setup_flags[] = {
 };
 
 /*
- * Sets of setup flags for SQPOLL rings. With IORING_SETUP_DEFER_TASKRUN the owner would
- * have to enter the kernel, which polling avoids.
+ * Sets of setup flags for SQPOLL rings. They lack IORING_SETUP_DEFER_TASKRUN, because
+ * with it the owner would have to enter the kernel for results. SQPOLL is used to avoid
+ * entering.
  */
 static const unsigned int polled_flags[] = {
 	BASIC | IORING_SETUP_SQPOLL | IORING_SETUP_SUBMIT_ALL |
@@ -185,8 +189,8 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	ring->sqes = ring->uring.sq.sqes;
 	ring->mask = params.sq_entries - 1;
 	/*
-	 * Ignore errors of the next two functions, because the ring works without their
-	 * effects.
+	 * Ignore errors of these two functions: without them, a forked child inherits
+	 * the ring's memory, or entering is slower, but the ring works.
 	 */
 	io_uring_ring_dontfork(&ring->uring);
 	ring_register(ring);

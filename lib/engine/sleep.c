@@ -107,8 +107,8 @@ uint64_t flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t ns)
 void flexsc__sleep_end(struct flexsc_loop *loop)
 {
 	/*
-	 * Relaxed: a thread that reads ASLEEP too late wakes the owner once more,
-	 * which is harmless.
+	 * Relaxed: a thread that still reads ASLEEP wakes the owner, although it is
+	 * awake already. That is harmless.
 	 */
 	atomic_store_explicit(&loop->sleeping, AWAKE, memory_order_relaxed);
 	count(&loop->stats->wakeups, 1);

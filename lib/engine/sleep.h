@@ -35,8 +35,8 @@ void flexsc__sleep_end(struct flexsc_loop *loop);
  */
 uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns);
 /*
- * Sleep on the futex loop->bell; end that sleep. For engines without another way to
- * sleep in the kernel.
+ * The first function sleeps on the futex loop->bell, and the second one ends that
+ * sleep. For engines without another way to sleep in the kernel.
  */
 void flexsc__engine_sleep(struct flexsc_loop *loop, uint64_t ns);
 void flexsc__engine_ring(struct flexsc_loop *loop);

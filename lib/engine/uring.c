@@ -165,8 +165,8 @@ static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
 
 	flexsc__uring_route(loop);
 	/*
-	 * Routing may have entered the kernel, which then has stored results. If there
-	 * are results, or calls with bytes left to transfer, don't sleep.
+	 * Don't sleep if there are results, or calls with bytes left to transfer.
+	 * Routing may have entered the kernel, which may have stored results.
 	 */
 	if (ns && (io_uring_cq_ready(&ring->uring) | uring->again.count))
 		ns = 0;
@@ -206,8 +206,8 @@ static void uring_wake(struct flexsc_loop *loop)
 }
 
 /*
- * The kernel writes to the eventfd when a result arrives, and when deferred work
- * requires the owner to enter the kernel.
+ * The kernel writes to the eventfd when a result arrives, and when the owner has to
+ * enter the kernel to produce one (IORING_SETUP_DEFER_TASKRUN).
  */
 static int uring_attach(struct flexsc_loop *loop, int fd)
 {
@@ -215,8 +215,9 @@ static int uring_attach(struct flexsc_loop *loop, int fd)
 }
 
 /*
- * The eventfd reports neither requests that the kernel couldn't consume for lack of
- * memory, nor remainders of partial transfers. Both need another attempt by the owner.
+ * The owner has to submit two kinds of requests again without a report by the eventfd:
+ * requests that the kernel couldn't consume for lack of memory, and remainders of
+ * partial transfers.
  */
 static bool uring_is_silent(const struct flexsc_loop *loop)
 {
@@ -413,7 +414,7 @@ COLD void flexsc__uring_quit(struct flexsc_loop *loop, int err)
 
 /*
  * Called when the ring has failed: never free this memory, because the kernel may write
- * to the buffer "rung" until the thread ends.
+ * to its buffer "rung" until the owner's thread ends.
  */
 static COLD void uring_leave(struct uring *uring)
 {

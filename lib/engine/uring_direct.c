@@ -40,7 +40,10 @@ static inline struct io_uring_sqe *direct_request(struct flexsc_loop *loop,
 	return &ring->sqes[ring->tail++ & ring->mask];
 }
 
-/* The macros' arguments are function names and lists, which can't be in parentheses. */
+/*
+ * The macros' arguments are function names and lists, which can't be put in parentheses
+ * in the expansion.
+ */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 
 /*

@@ -83,8 +83,8 @@ static void go_on(struct flexsc_loop *loop, uint32_t index)
 	struct call_list one = { 0 };
 
 	/*
-	 * Only a file on a disk may have more data. For other files, what was read
-	 * so far is the result.
+	 * Only a file on a disk may have more data. For a file of another kind, the
+	 * result is what was read so far.
 	 */
 	if (flexsc__partial_begun(&call->partial) &&
 	    !(flexsc__fds_kind((uint32_t)entry->args[0]) & FD_PLACED)) {

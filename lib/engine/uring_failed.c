@@ -35,7 +35,10 @@
 #include "uring_reap.h"
 #include "uring.h"
 
-/* Interval of checks on the polling kernel thread, in ns, and their number. */
+/*
+ * How often to check whether the polling kernel thread sleeps: the interval in ns, and
+ * the number of checks.
+ */
 #define POLLER_NS	500000
 #define POLLER_LOOKS	10U
 
@@ -100,8 +103,8 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 	if (sqe->user_data == WAKE)
 		uring_of(loop)->armed = false;
 	/*
-	 * Drop a request that doesn't belong to a pending call. If the request is a
-	 * cancellation, the request to cancel is unseen or taken back as well.
+	 * Drop a request that doesn't belong to a pending call. A cancellation isn't
+	 * needed, either: the request that it names is unseen or taken back as well.
 	 */
 	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
 		return;
@@ -188,8 +191,9 @@ static void take_back_dead(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * If the call was cancelled, cancel its request in the ring, too. False: this has
- * failed, and the loop is ending, so don't wait for the result.
+ * If the call was cancelled, cancel its request in the ring, too. False: the
+ * cancellation has failed, and the loop is ending. The caller then must not wait for
+ * the call's result, which may never arrive.
  */
 static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 {

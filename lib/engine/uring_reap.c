@@ -73,7 +73,10 @@ static void multishot_follow(struct flexsc_loop *loop, uint32_t index,
 {
 	int64_t ret = done.res;
 
-	/* With an error or the end (0), the kernel keeps the buffer. */
+	/*
+	 * If the result is an error, or 0 for the end of the stream, the kernel keeps
+	 * the buffer.
+	 */
 	RULE(ret > 0 || !(done.flags & IORING_CQE_F_BUFFER));
 	if (done.flags & IORING_CQE_F_BUFFER)
 		ret = flexsc__multishot_filled(

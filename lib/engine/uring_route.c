@@ -305,8 +305,8 @@ static __attribute__((noinline)) uint32_t route_all(struct flexsc_loop *loop)
 		flexsc__uring_direct_closing(loop);
 	if (uring->to_pool.count) {
 		/*
-		 * Submit eager reads first: a syscall thread's call could move the
-		 * file's position.
+		 * Submit eager reads before the pool gets calls: a call on a syscall
+		 * thread could move the file's position before the kernel reads there.
 		 */
 		if (uring->eager)
 			flexsc__uring_eager_submit(loop);

@@ -21,8 +21,8 @@ struct arena {
 /*
  * The maximum number of timers, and of staged calls, per loop. Under flexsc run the
  * number is low, because reserved addresses count against RLIMIT_AS, which the program
- * may lower at any time. It suffices there: a loop has at most one timer and one staged
- * call per thread of the process.
+ * may lower at any time. The number suffices there, because a loop then has at most one
+ * timer and one staged call per thread of the process.
  */
 #ifdef FLEXSC_IN_RUNTIME
 #define ARENA_MAX	(1U << 17)

@@ -38,7 +38,10 @@ void flexsc__buffers_give(struct flexsc_buffers *buffers, uint32_t which)
 
 static void buffers_release(struct flexsc_buffers *buffers)
 {
-	/* A forked child doesn't end the loan, because the ring belongs to the parent. */
+	/*
+	 * A forked child doesn't end the loan, because the ring that has the buffers
+	 * belongs to the parent.
+	 */
 	if (buffers->lent && !buffers->loop->stale)
 		buffers->loop->engine->buffers_unlend(buffers);
 	free(buffers->data);

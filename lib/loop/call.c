@@ -146,8 +146,8 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 				   0, 0);
 
 	/*
-	 * A staged call has no struct call yet, so "poll_waits" can't be set: its
-	 * engine will query whether the descriptor is ready before the call waits.
+	 * A staged call has no struct call yet, so "poll_waits" can't be set. The
+	 * engine will therefore query the kernel before it lets the call wait.
 	 */
 	if (!err && handle_kind(cb->handle) == HANDLE_CALL)
 		call_of(loop, (uint32_t)handle_index(cb->handle))->poll_waits =
@@ -219,8 +219,8 @@ static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 
 /*
  * Called when a call was cancelled before any part of it started: put its cb into the
- * ready list now, instead of when an engine skips the entry. Has no effect if another
- * call is chained to this one, because the chain continues when the entry is retired.
+ * ready list now, instead of when an engine skips the entry. If another call is chained
+ * to this one, leave the cb to the entry, whose completion also continues the chain.
  */
 void flexsc__call_unstarted(struct flexsc_loop *loop, uint32_t index)
 {
@@ -277,8 +277,9 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 		direct_free(loop, call);
 	} else {
 		/*
-		 * The uring engine clears "poll_waits" when it routes the call, but not
-		 * if the call was cancelled before that.
+		 * A call that was cancelled before the uring engine routed it still has
+		 * "poll_waits" set. The next call at this index must not inherit the
+		 * flag.
 		 */
 		call->poll_waits = false;
 		call_free_entry(loop, index);

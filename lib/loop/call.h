@@ -48,7 +48,7 @@ struct call {
 	union {
 		struct {
 			uint32_t index;	/* index of the entry */
-			uint32_t gen;	/* how often the index was used */
+			uint32_t gen;	/* number of earlier uses of the index */
 		};
 		uint64_t name;		/* identifies this use of the index: index and
 					 * gen */
@@ -58,9 +58,10 @@ struct call {
 			uint32_t chained; /* the staged call chained to this one */
 			uint32_t deadline; /* the timer of its deadline */
 		};
-		uint64_t links;		/* "chained" and "deadline" in one word */
+		uint64_t links;		/* "chained" and "deadline", to test both at
+					 * once */
 	};
-	uint32_t next;		/* in the list that holds the call */
+	uint32_t next;		/* the next call in the list that this call is in */
 	union {
 		struct {
 			uint8_t cancel;	/* enum cancel_cause */
@@ -72,8 +73,9 @@ struct call {
 			union {
 				uint16_t nr;	/* a direct call's number */
 				/*
-				 * Set by flexsc__call_poll(): the engine needn't query
-				 * first whether the descriptor is ready.
+				 * Set by flexsc__call_poll(): the engine may let the
+				 * call wait without first querying the kernel whether
+				 * the descriptor is ready.
 				 */
 				bool poll_waits;
 			};

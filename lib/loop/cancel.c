@@ -48,8 +48,8 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	 */
 	if (entry_cancel_submitted(entry)) {
 		/*
-		 * "part" is still correct, because no engine has begun the entry after
-		 * "part" was read.
+		 * The entry was SUBMITTED until now, so no engine has transferred a
+		 * part since "part" was read.
 		 */
 		if (!part)
 			flexsc__call_unstarted(loop, index);
@@ -154,7 +154,10 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
-	/* Collect first, because a call that has its result isn't pending any more. */
+	/*
+	 * Collect results first: a call that has its result isn't pending any more, so
+	 * it must not be cancelled or counted.
+	 */
 	if (loop->engine->collect)
 		loop->engine->collect(loop);
 	n = flexsc__multishots_cancel_fd(loop, fd);

@@ -10,8 +10,8 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 			 enum cancel_cause cause);
 
 /*
- * Called when the engine couldn't stop the executing call of a CANCEL entry: notify the
- * engine again soon.
+ * Called when the engine has failed to interrupt the executing call of a CANCEL entry:
+ * let the engine try again soon.
  */
 void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index);
 

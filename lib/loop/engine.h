@@ -51,14 +51,14 @@ struct engine {
 	/* Any thread, any signal handler: make a sleeping wait() return. */
 	void (*wake)(struct flexsc_loop *loop);
 	/*
-	 * From now on, make this eventfd readable for each result that isn't
-	 * announced by loop_notify(). 0 or -errno. NULL: loop_notify() announces
-	 * all results.
+	 * From now on, make this eventfd readable when a result arrives without a call
+	 * of loop_notify(). 0 or -errno. NULL: the engine calls loop_notify() for all
+	 * results.
 	 */
 	int (*attach)(struct flexsc_loop *loop, int fd);
 	/*
-	 * Are there calls whose results the eventfd won't announce? If so, the loop
-	 * has to poll for them. NULL: never.
+	 * Are there calls whose results don't make the eventfd readable? If so, the
+	 * loop has to poll for these results. NULL: there are never such calls.
 	 */
 	bool (*is_silent)(const struct flexsc_loop *loop);
 	/* Called when a BUSY entry has become CANCEL: make its call end early. */
@@ -107,8 +107,8 @@ struct engine {
 	/* Called when a lent buffer is free again. */
 	void (*buffer_put)(struct flexsc_buffers *buffers, uint32_t which);
 	/*
-	 * See flexsc_loop_fix_fd() and flexsc_loop_unfix_fd(). NULL: the engine
-	 * gains nothing from fixed descriptors.
+	 * See flexsc_loop_fix_fd() and flexsc_loop_unfix_fd(). NULL: fixed descriptors
+	 * don't make the engine's calls cheaper.
 	 */
 	int (*fix)(struct flexsc_loop *loop, int fd);
 	void (*unfix)(struct flexsc_loop *loop, int fd);

@@ -116,7 +116,7 @@ void flexsc__events_cancel(struct flexsc_loop *loop)
 	struct timer timer;
 
 	flexsc__signals_cancel(loop);
-	/* At the time UINT64_MAX every armed timer is due. */
+	/* Advance to the largest time, at which every armed timer is due. */
 	flexsc__wheel_advance(&loop->wheel, UINT64_MAX);
 	while (flexsc__wheel_pop(&loop->wheel, WHEEL_DUE_CBS, &timer))
 		flexsc__ready(loop, timer_cb(&timer), -ECANCELED);

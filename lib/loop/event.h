@@ -27,7 +27,10 @@ struct flexsc_cb *flexsc__timer_take(struct flexsc_loop *loop);
  */
 bool flexsc__timer_release(struct flexsc_loop *loop, const struct flexsc_cb *cb);
 
-/* Is there a callback to dispatch? Timers count only once they were collected. */
+/*
+ * Is there a callback to dispatch? An expired timer counts only after
+ * flexsc__events_collect() has found it.
+ */
 bool flexsc__loop_has_work(const struct flexsc_loop *loop);
 /*
  * Is there a callback to dispatch, or another reason to end a wait (flexsc_loop_stop(),

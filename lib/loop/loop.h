@@ -26,7 +26,6 @@
  *
  * Creating, running and destroying a loop is in run/, above the engines.
  *
- *
  * The life of a call, seen by the owner
  *
  *	posted		-> submitted	a free entry was filled
@@ -40,10 +39,11 @@
  *	direct		-> free		its result has arrived: its callback runs
  *	direct		-> submitted	its entry is needed, and was filled
  *
- * Lists of calls are linked through struct call; a call is in one list at a time. Cbs
- * that complete without an entry go to the ready list: signals, staged calls, and
- * cancelled timers, but not other timers and wake-ups. The ready list is linked through
- * the cbs, which belong to the library until their callbacks run.
+ * Lists of calls are linked through struct call; a call is in one list at a time. The
+ * ready list has the cbs of signals, of cancelled timers, of calls that ended before
+ * they started, and the shots of multishot calls. Expired timers and wake-ups aren't in
+ * it. The ready list is linked through the cbs, which belong to the library until their
+ * callbacks run.
  */
 #ifndef FLEXSC_INTERNAL_LOOP_H
 #define FLEXSC_INTERNAL_LOOP_H
@@ -86,8 +86,8 @@ struct flexsc_loop {
 			uint32_t waiting;	/* number of staged calls that wait
 						 * for an entry */
 			bool closing;
-			bool stale;	/* a forked child's copy; the loop is the
-					 * parent's */
+			bool stale;	/* this is the copy in a forked child; only the
+					 * parent may use the loop */
 		};
 		uint64_t unusual;	/* all flags in one word: nonzero if any is
 					 * set */
@@ -138,7 +138,8 @@ struct flexsc_loop {
 	struct flexsc_cb orphan;	/* replaces the cb of a call that an heir has
 					 * taken: run/handover.h */
 	pthread_t owner;
-	uint32_t lost;		/* calls that the engine can't end: they stay pending */
+	uint32_t lost;		/* number of calls that stay pending, because the
+				 * engine can't end them */
 	bool makes_ready;	/* Linux 6.12 or later: FD_OLD_WORKER doesn't apply
 				 * (files/fds.h) */
 	int no_thread;		/* result of a call if no syscall thread can be
@@ -336,8 +337,9 @@ static inline void loop_leave(struct flexsc_loop *loop)
 }
 
 /*
- * Can a turn skip collecting? Checks for notifications, completions (syscall threads
- * push them before they notify), timers and signals.
+ * Can a turn skip collecting, because there is nothing to collect: no notification, no
+ * completion (syscall threads push completions before they notify), no armed timer and
+ * no signal?
  */
 static inline bool loop_is_quiet(struct flexsc_loop *loop)
 {

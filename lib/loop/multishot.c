@@ -312,8 +312,8 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret)
 	struct multishot *multishot = multishot_of(own);
 	struct flexsc_loop *loop = multishot_loop(multishot);
 	/*
-	 * Once a result was lost, report no later ones, because the data that the
-	 * program receives would have a gap.
+	 * After a result was lost, report no later result: the data that the program
+	 * receives would have a gap.
 	 */
 	struct shot *shot = multishot->failed ? NULL : shot_alloc(loop);
 

@@ -12,8 +12,8 @@ struct flexsc_loop;
 
 struct outer {
 	int fd;			/* -1: not created */
-	bool held;		/* The owner has called flexsc__outer_hold(), and
-				 * not flexsc__outer_silence() since. */
+	bool held;		/* Set by flexsc__outer_hold(), cleared by
+				 * flexsc__outer_silence(). */
 };
 
 /* Any thread, any signal handler: make the descriptor readable. */

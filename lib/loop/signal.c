@@ -22,7 +22,7 @@ struct signal_target {
 	_Atomic(struct flexsc_loop *) loop;	/* NULL: not in use */
 	_Atomic uint64_t caught;	/* bit n: signal n + 1 */
 	_Atomic uint64_t pending;
-	_Atomic uint32_t users;		/* handlers that use it right now */
+	_Atomic uint32_t users;		/* number of handlers that are using "loop" */
 };
 
 static _Atomic(struct signal_target *) targets;
@@ -30,7 +30,7 @@ static _Atomic(struct signal_target *) targets;
 static struct dispositions {
 	pthread_mutex_t lock;	/* guards the fields below; the signal handler doesn't
 				 * take it */
-	unsigned int users[64];	/* per signal: how many targets catch it */
+	unsigned int users[64];	/* per signal: number of targets that catch it */
 	struct sigaction before[64];
 } dispositions = { .lock = PTHREAD_MUTEX_INITIALIZER };
 

@@ -64,8 +64,8 @@ static void wake_cb(struct wakes *wakes, struct flexsc_cb *cb)
 
 	/*
 	 * W1: publishes what the waker has written before, even if the mark was set
-	 * already. Acquires the owner's last use of cb->ret as a link: the waker may
-	 * store another link there. Pairs with W2.
+	 * already. It also acquires the owner's last use of cb->ret as a link, so that
+	 * this waker can store a new link in cb->ret. Pairs with W2.
 	 */
 	if (__atomic_exchange_n(&cb->handle, mark, __ATOMIC_ACQ_REL) == mark)
 		return;
@@ -144,8 +144,8 @@ void flexsc__wakes_run(struct wakes *wakes)
 	/* W2: acquires what all wakers have written so far; pairs with W1. */
 	__atomic_exchange_n(&cb->handle, 0, __ATOMIC_ACQ_REL);
 	/*
-	 * callback() isn't used here, because it also writes cb->flags, but a waker may
-	 * have made the cb pending again.
+	 * callback() can't be used here, because it also writes cb->flags. A waker may
+	 * have made the cb pending again since W2.
 	 */
 	cb->ret = 0;
 	if (cb->callback)

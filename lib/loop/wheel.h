@@ -5,9 +5,9 @@
  *
  * Time is counted in ticks of 2^16 ns, which is the precision of all timers. Level n of
  * the wheel has 64 buckets of 64^n ticks. A timer is put on the level of the highest
- * 6-bit digit in which its expiry differs from now. When the time of that digit comes,
- * the timer moves to a lower level. A timer fires on the first tick that isn't before
- * its expiry.
+ * 6-bit digit in which its expiry differs from now. When the wheel reaches the timer's
+ * bucket, the timer moves to a lower level. A timer fires on the first tick that isn't
+ * before its expiry.
  *
  *	armed on a level >= 1	-> a lower level	its bucket's time came
  *	armed on level 0	-> due			its tick came
@@ -56,7 +56,8 @@ struct wheel {
 	struct arena timers;	/* list heads (buckets, due timers), then timers */
 	uint32_t free;
 	uint32_t armed;
-	uint64_t now;		/* in ticks; timers up to this have become due */
+	uint64_t now;		/* in ticks; timers that expire at this tick or earlier
+				 * are due */
 	uint64_t used[WHEEL_LEVELS];	/* a bit per non-empty bucket */
 };
 

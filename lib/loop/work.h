@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Work: a function of the program, in an entry whose number isn't that of a system
- * call. flexsc_loop_call() refuses that number. So if a program uses untrusted data as
- * a number, it can't jump to an address in the data. The owner posts work. A syscall
- * thread runs it, or the owner if the engine has no syscall thread.
+ * call. flexsc_loop_call() refuses that number. So a program that takes the call number
+ * and the arguments from untrusted data can't be made to jump to an address in the
+ * data. The owner posts work. A syscall thread runs it, or the owner if the engine has
+ * no syscall thread.
  */
 #ifndef FLEXSC_LOOP_WORK_H
 #define FLEXSC_LOOP_WORK_H
