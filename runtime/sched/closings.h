@@ -35,7 +35,7 @@
 
 extern struct closings {
 	_Atomic uint32_t of[CLOSINGS];
-	/* Counts of close_range(2). The last is for descriptors from CLOSINGS on. */
+	/* Counts of close_range(2); the last element: for descriptors from CLOSINGS on. */
 	_Atomic uint32_t of_chunk[CLOSINGS / CLOSINGS_CHUNK + 1];
 } flexsc__closings;
 

@@ -27,8 +27,8 @@ uint64_t flexsc__cputime_of(int32_t tid);
 
 /*
  * Correct u's processor time by c's clock. Called by carrier c while it runs u, or
- * right after. now: the end of the run, in ticks. c may be preempted between "now" and
- * the reading of the clock.
+ * right after. now: the end of u's run so far, in ticks. c may be preempted between
+ * "now" and the reading of the clock.
  */
 void flexsc__cputime_look(struct carrier *c, struct uthread *u, uint64_t now);
 

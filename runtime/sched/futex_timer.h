@@ -31,7 +31,7 @@ struct futex_timer {
 	struct flexsc_cb cb;
 	/* bucket that the user thread waits in; NULL: dead */
 	_Atomic(struct bucket *) bucket;
-	struct uthread *u;	/* if the timer is dead, this thread may have ended */
+	struct uthread *u;	/* may have ended if the timer is dead */
 	/* while the timer is live, changes only under the bucket's lock */
 	struct carrier *owner;
 	struct futex_timer *next;	/* next free or dead timer */

@@ -97,7 +97,9 @@ static int own_make(pthread_t *thread, pthread_attr_t *attr,
 	return err;
 }
 
-/* Replaces the function in lib/pool/own_thread.c. The new thread may be cancelled. */
+/*
+ * Replaces the function in lib/pool/own_thread.c, whose callers may cancel the thread.
+ */
 int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 		       const cpu_set_t *cores)
 {

@@ -9,8 +9,8 @@ struct carrier;
 void flexsc__moved_take(struct carrier *s, struct carrier *c);
 
 /*
- * Carrier c only, when it is back and has revoked its requests of moved calls: end the
- * waits that didn't move, if their user threads are wanted on their hosts.
+ * Carrier c only, when it is back and has revoked its requests for calls that moved:
+ * end the other waits whose user threads are wanted on their hosts.
  */
 void flexsc__moved_back(struct carrier *c);
 

@@ -21,9 +21,9 @@ struct carrier;
 void flexsc__carriers_retire(void);
 
 /*
- * Carrier c, on its own stack: retire if carriers have to. If c has an heir, or may not
- * enter the kernel any more, c sleeps here for good. False: carriers don't have to
- * retire.
+ * Carrier c, on its own stack: retire if carriers have to. If c has an heir, or a
+ * filter may forbid c's calls by now, c sleeps here for good. False: carriers don't
+ * have to retire.
  */
 bool flexsc__carrier_retire(struct carrier *c);
 
