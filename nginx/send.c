@@ -231,9 +231,9 @@ static void answer_send(struct answer *a, ngx_connection_t *c)
 }
 
 /*
- * If nginx replaces an answer that it has begun, the replacement isn't
- * collected, because nginx' filters would take it for the beginning of the
- * answer that it replaces.
+ * If nginx has begun to send an answer, and then replaces it by another one
+ * (filter_finalize), the second one isn't collected: nginx' filters would take
+ * the second for the beginning of the first.
  */
 static bool may_collect(const struct answer *a, const ngx_connection_t *c)
 {

@@ -106,8 +106,8 @@ bool bench_visit_send(struct bench_visit *visit)
 }
 
 /*
- * Allocate memory for the page to learn. Returns true on failure, which ends
- * the request.
+ * Allocate memory for a page that isn't known yet, and that this answer defines.
+ * Returns true on failure, which ends the request.
  */
 static bool learn(struct bench_visit *visit, size_t size)
 {

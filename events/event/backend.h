@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A backend delivers events to an event control block. The owner calls all functions
- * except kick, in a critical section.
+ * A backend delivers events to an event control block. The owner calls its
+ * functions in a critical section, except for "kick", which any thread may call at any
+ * time.
  */
 #ifndef FLEXSC_EVENTS_BACKEND_H
 #define FLEXSC_EVENTS_BACKEND_H

@@ -53,9 +53,10 @@ extern const char flexsc__upcall_tail[];
 extern const char flexsc__upcall_tail_end[];
 
 /*
- * Set "mask" and "compact" for this processor: all components except AMX tiles, which
- * handlers don't use. Returns the size of the state. 0: user mode can't save it on this
- * processor, so upcalls need "room" to be zero. Any thread.
+ * Set "mask" and "compact" such that upcalls save all components of the extended state
+ * that this processor has, except AMX tiles, which handlers don't use. Returns the value
+ * for "room", the size of that state. 0: user mode can't save the state on this
+ * processor. Any thread.
  */
 size_t flexsc__upcall_probe(struct flexsc__upcall *upcall);
 

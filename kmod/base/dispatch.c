@@ -59,9 +59,9 @@ static asmlinkage long dispatch_refused(const struct pt_regs *regs)
 }
 
 /*
- * Refuse priority-inheriting futex operations: they would make the thread that
- * executes the entry the futex's owner. For programs that use the library,
- * lib/calls/call_info.c refuses them earlier.
+ * Refuse priority-inheriting futex operations: the futex would be owned by the
+ * thread that executes the entry, not by the one that posted it. If the program
+ * uses the library, lib/calls/call_info.c has refused them already.
  */
 static asmlinkage long dispatch_futex_unowned(const struct pt_regs *regs)
 {

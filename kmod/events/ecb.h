@@ -44,8 +44,9 @@
  * one, and "queued" is its state.
  *
  *	0 -> 1	ecb_kick(), on any core in any context. It takes a reference
- *	1 -> 0	ecb_work(), in the owner's context, after it has accepted and before
- *		it looks at pending events. A kick that finds 1 does nothing:
+ *	1 -> 0	ecb_work(), in the owner's context, after the owner has accepted
+ *		pending connections (accept.c) and before ecb_work() looks at
+ *		pending events. A kick that finds 1 does nothing:
  *		ecb_work() will see what happened before that kick, because both
  *		are full barriers
  *	1	for ever, if the owner ended or executed another program before
@@ -56,11 +57,12 @@
  *
  * ATTENDANCE: a work item, for what neither the owner nor a source can do. It
  * closes the ECB if its owner has left. Otherwise it wakes the owner, or queues the task
- * work once more, because each run of the task work accepts for one round only. Between
+ * work once more, because each run of the task work accepts only one round of
+ * connections (accept.c). Between
  * two runs the owner takes signals, and usually runs in user mode. But if a worker on
  * another core queues the task work before the owner has left the kernel, the owner runs
- * it again first. At worst the owner accepts until no slot is free, because only user
- * mode frees slots.
+ * it again before it leaves. At worst this repeats until no slot is free, because only
+ * user mode frees slots.
  */
 #ifndef FLEXSC_KMOD_ECB_H
 #define FLEXSC_KMOD_ECB_H

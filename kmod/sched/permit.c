@@ -133,10 +133,10 @@ bool permit_any_looking(struct registration *reg)
 	u32 i;
 
 	/*
-	 * Pairs with the full barriers that serve_with_permit() and
-	 * block_thread_left() execute after a permit is released: either the
-	 * thread sees the pending entries, or this sees that it has no permit
-	 * any more.
+	 * Pairs with the full barriers in serve_with_permit() and
+	 * block_thread_left(), after a thread has released its permit: either
+	 * that thread sees the pending entries, or this function sees that the
+	 * permit is released.
 	 */
 	smp_mb();
 	for (i = 0; i < count; i++) {

@@ -117,8 +117,8 @@ struct thread *thread_enter(struct registration *reg)
 }
 
 /*
- * Returns a new record for WAIT. Called if the wait record is in use, or hasn't
- * been allocated: then the new record becomes the wait record.
+ * Returns a new record for WAIT. Called if the wait record is in use, or if
+ * there is none. If there is none, the new record becomes the wait record.
  */
 struct thread *thread_get_for_wait(struct registration *reg)
 {

@@ -110,11 +110,12 @@ static noinline long wait_longer(struct registration *reg,
 
 	for (;;) {
 		/*
-		 * prepare_to_wait() ends with a full barrier, which pairs with
-		 * the one in waiter_recall(). Moreover, wait_decide() may wake
-		 * a thread for pending entries. If that thread leaves the
-		 * kernel without executing them, block_thread_left() finds the
-		 * waiter on the queue and wakes it.
+		 * The waiter must be on the queue before wait_decide(), for two
+		 * reasons. prepare_to_wait() ends with a full barrier, which
+		 * pairs with the one in waiter_recall(). And wait_decide() may
+		 * wake a thread for pending entries: if that thread leaves the
+		 * kernel without executing them, block_thread_left() wakes a
+		 * waiter that is on the queue.
 		 */
 		prepare_to_wait(&reg->wait, &wait, TASK_INTERRUPTIBLE);
 		why = wait_decide(reg, thread, timely);

@@ -98,8 +98,8 @@ static inline void uring_direct_begin(struct flexsc_loop *loop, uint32_t index)
 }
 
 /*
- * Owner only. If the loop has a ring, stop using it. Called before io_uring_enter()
- * begins to fail with err (-errno); the ring still works, so no request is lost.
+ * Owner only. If the loop has a ring, stop using it, as if io_uring_enter() had failed
+ * with err (-errno). Call this while the ring still works, so that no request is lost.
  */
 void flexsc__uring_quit(struct flexsc_loop *loop, int err);
 

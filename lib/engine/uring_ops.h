@@ -9,7 +9,7 @@
 
 #include "lib/calls/call_info.h"
 
-/* What a shape's function must consider, besides the entry. */
+/* Properties of the kernel that a uring_prepare_fn must consider, besides the entry. */
 enum uring_known {
 	URING_SENDS_TO = 1,	/* the send operation takes an address */
 	URING_POLL_WAITS = 2,	/* flexsc__call_poll() posted the call: don't query

@@ -171,7 +171,7 @@ static inline bool is_direct(const struct flexsc_loop *loop, uint64_t what)
 	return index < CANCEL && call_is_direct(call_of(loop, index));
 }
 
-/* R4: releases the CQE, which the kernel may then overwrite. */
+/* Releases the CQE, which the kernel may then overwrite. */
 static inline void done_taken(struct io_uring_cq *cq, uint32_t head)
 {
 	__atomic_store_n(cq->khead, head + 1, __ATOMIC_RELEASE);

@@ -274,8 +274,8 @@ static inline bool fds_is_polled(uint32_t fd)
 }
 
 /*
- * Set FD_MARKED: from here on a call may wait for the descriptor, or for all those of
- * the entry.
+ * Set FD_MARKED for the descriptor, or for all descriptors of the entry: from here on a
+ * call may wait for them.
  */
 void flexsc__fds_mark(uint32_t fd);
 void flexsc__fds_mark_all(const struct flexsc_entry *entry);

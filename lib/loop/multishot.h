@@ -148,7 +148,10 @@ void flexsc__multishot_shot(struct flexsc_cb *own, int64_t ret);
  * multishot call, otherwise "cb" itself. NULL: there is nothing to report yet.
  */
 struct flexsc_cb *flexsc__multishot_harvested(struct flexsc_cb *cb);
-/* Is the cb a shot of a multishot call whose cb this harvest has already returned? */
+/*
+ * Does the cb belong to a multishot call, of which this harvest has already returned the
+ * program's cb?
+ */
 bool flexsc__multishot_is_again(const struct flexsc_cb *cb);
 
 #endif /* FLEXSC_LOOP_MULTISHOT_H */

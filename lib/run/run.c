@@ -104,8 +104,8 @@ static bool is_stopped(const struct flexsc_loop *loop)
 }
 
 /*
- * Run the callbacks of calls that are done now, but not of calls that become done
- * meanwhile. Returns how many ran. With a harvest, add the cbs to it instead.
+ * Run the callbacks of calls that are done now or, with a harvest, add their cbs to it.
+ * Calls that become done meanwhile wait. Returns how many calls were handled.
  */
 static __attribute__((noinline)) int
 run_dispatch_done(struct flexsc_loop *loop, bool until_stop,

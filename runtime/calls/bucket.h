@@ -2,7 +2,8 @@
 /*
  * The buckets of user-level futexes (ufutex.h). A bucket lists the user threads that
  * wait for words with the same hash. Any thread. A thread that reads u->futex.word
- * holds the bucket's lock, except to find the bucket.
+ * holds the bucket's lock. Only bucket_lock() reads it without the lock, to find the
+ * bucket, and reads it again under the lock.
  */
 #ifndef FLEXSC_RUNTIME_BUCKET_H
 #define FLEXSC_RUNTIME_BUCKET_H

@@ -97,8 +97,8 @@ static bool can_poll(long nr, const uint64_t a[6], struct time_limit *p)
 static long await_ready(struct uthread *u, struct time_limit *p, uint64_t until)
 {
 	/*
-	 * poll() has three arguments. The last one is for sched/closings.h: the
-	 * descriptor that the user thread waits for.
+	 * The first three are poll()'s arguments. poll() doesn't use args[5], which
+	 * holds the descriptor that the user thread waits for: sched/closings.h.
 	 */
 	const uint64_t args[6] = { PTR(&p->fd), 1, POLL_FOREVER, 0, 0,
 				   (uint64_t)p->fd.fd };

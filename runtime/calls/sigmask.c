@@ -37,9 +37,10 @@ static sigmask_t changed(uint64_t how, sigmask_t mask, sigmask_t set)
 
 /*
  * While a user thread is away from its host, host.mask is its signal mask. The kernel
- * must get each change, so the call is made on the host. An exception is the mask of
- * all signals, which libc sets only briefly: a signal that arrives at the host
- * meanwhile calls the user thread there, and is blocked there.
+ * must get each change, so the call is made on the host. If all signals are blocked,
+ * which libc does only briefly, only host.mask changes: a signal that arrives at the
+ * host meanwhile makes the user thread return to its host, where host.mask blocks the
+ * signal.
  */
 long flexsc__sigmask(struct uthread *u, const uint64_t args[6])
 {

@@ -53,7 +53,7 @@ bool flexsc__code_reaches(const struct site *site, const uint8_t *trampolines);
 /* Write the trampoline with this number, which continues at "common". */
 void flexsc__code_fill(const struct site *site, uint32_t number, uint8_t *trampoline,
 		       const uint8_t *common);
-/* Write the jump to the trampoline. */
+/* Patch the place: replace its instructions by a jump to the trampoline. */
 void flexsc__code_patch(const struct site *site, const uint8_t *trampoline);
 
 #endif /* FLEXSC_RUNTIME_CODE_H */

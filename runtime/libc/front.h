@@ -14,7 +14,10 @@
 
 #include "host_stub.h"
 
-/* The exported function jumps to "target", as host_stub.h defines. */
+/*
+ * The record of an exported function, which jumps to "target" (STUB_JUMP_TARGET in
+ * host_stub.h).
+ */
 struct front {
 	enum real which;
 	const void *target;	/* at first flexsc__front_jump, then the function found */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions marked TRY in base/symbols.def that set signal handlers where libc
- * isn't patched. They run on the program's threads.
+ * The functions that set signal handlers, marked TRY in base/symbols.def. They are used
+ * where libc isn't patched, and run on the program's threads.
  */
 #include "libc.h"
 
@@ -61,8 +61,8 @@ int try_sigaction(int signo, const struct sigaction *new,
 }
 
 /*
- * Signals whose handlers signal() and related functions set without SA_RESTART; bit n
- * is signal n + 1.
+ * The signals for which siginterrupt(signo, 1) was called: for these, signal() and its
+ * aliases set handlers without SA_RESTART. Bit n is signal n + 1.
  */
 static sigmask_t interrupting;
 

@@ -10,10 +10,11 @@
 #define SPARES_MOST	64U	/* most spares ever created: spare.h */
 
 /*
- * Start n carriers whose loops have these options, and a spare. If a spare started
- * later, it would take low descriptors for a moment, while the program may count on the
- * lowest free one. Returns the number of carriers without the spare, or -errno. If one
- * is missing, "why" has the reason.
+ * Start n carriers whose loops have these options and, if "spare" is set, a spare with
+ * them: one that started later would take low descriptors for a moment, while the
+ * program may count on the lowest free one. Returns how many of the n have started, or
+ * -errno if no carrier has. If one of them or the spare is missing, "why" has the
+ * reason.
  */
 int flexsc__carriers_start(unsigned int n, bool spare,
 			   const struct flexsc_options *options, char *why,

@@ -57,7 +57,7 @@ struct counters;
 
 struct kthread {
 	struct kthread *self;	/* arch/context.h */
-	void *sp;		/* stack pointer, while a user thread runs */
+	void *sp;		/* its own stack pointer, while a user thread runs */
 	uint64_t tp;		/* thread pointer: its own TLS */
 	struct uthread *current;	/* the user thread that it runs, or NULL */
 	struct carrier *carrier;	/* the carrier that it is; NULL: a host */

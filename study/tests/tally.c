@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * flexsc study --raw load rate=N: the times when requests are due, and the
- * statistics of their ends.
+ * statistics of how they end.
  */
 #include <math.h>
 
