@@ -152,15 +152,18 @@ static void loop_abandon(struct reader *reader)
 
 static void loop_close_abandoned(void)
 {
-	struct loop *loop = open_loops, *next;
+	struct loop *loop = open_loops;
 
-	for (; loop; loop = next) {
-		next = loop->next;
-		if (!loop->abandoned)
+	while (loop) {
+		if (!loop->abandoned) {
+			loop = loop->next;
 			continue;
+		}
 		if (loop_close(loop))
 			PyErr_WriteUnraisable((PyObject *)loop);
 		Py_DECREF(loop);
+		/* Closing runs Python code, which may have changed the list. */
+		loop = open_loops;
 	}
 }
 
