@@ -216,6 +216,17 @@ static COLD int ring_error(struct ring *ring, int err)
 	return err;
 }
 
+void flexsc__ring_await_consumed(struct ring *ring)
+{
+	const struct timespec moment = { 0, HANDED_NS };
+
+	while (!ring->failed && ring_head(ring) != *ring->uring.sq.ktail) {
+		if (ring_poller_sleeps(ring))
+			flexsc__ring_submit(ring);
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+	}
+}
+
 void flexsc__ring_await_handed(const struct ring *ring)
 {
 	const struct timespec moment = { 0, HANDED_NS };

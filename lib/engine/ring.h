@@ -114,6 +114,9 @@ static inline bool ring_poller_sleeps(const struct ring *ring)
 	       IORING_SQ_NEED_WAKEUP;
 }
 
+/* SQPOLL: wait until the kernel has consumed all submitted requests, or fails. */
+void flexsc__ring_await_consumed(struct ring *ring);
+
 /*
  * W2: wait until the kernel has consumed all requests before "handed". Not for the
  * owner.

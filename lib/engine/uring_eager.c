@@ -22,6 +22,15 @@ static bool at_offset(const struct flexsc_entry *entry)
 	return flexsc__call_info(entry->nr)->position == POSITION_GIVEN;
 }
 
+/*
+ * Does the kernel consume each submitted request before the pool gets calls? A polling
+ * thread of Linux before 6.0 might not, and the owner can't withdraw the request then.
+ */
+static bool is_consumed_first(const struct ring *ring)
+{
+	return !ring->polled || ring->uring.flags & IORING_SETUP_SINGLE_ISSUER;
+}
+
 void flexsc__uring_eager_request(struct flexsc_loop *loop,
 				 struct io_uring_sqe *sqe)
 {
@@ -38,6 +47,8 @@ bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index)
 	if (flexsc__call_info(entry->nr)->op != IORING_OP_READ)
 		return false;
 	if (fds_known(fd) & (at_offset(entry) ? FD_SEEKS : FD_POLLS_IN))
+		return false;
+	if (!at_offset(entry) && !is_consumed_first(&uring_of(loop)->ring))
 		return false;
 	sqe = uring_request(loop);
 	if (!uring_prepare(sqe, IORING_OP_READ, entry, uring_of(loop)->known) ||
@@ -157,6 +168,8 @@ void flexsc__uring_eager_submit(struct flexsc_loop *loop)
 
 	if (flexsc__ring_submit(ring))
 		flexsc__uring_collect(loop);
+	if (ring->polled)
+		flexsc__ring_await_consumed(ring);
 	for (uint32_t i = ring_unseen(ring); i != ring->tail; i++) {
 		struct io_uring_sqe *sqe = &ring->sqes[i & ring->mask];
 		uint32_t index = eager_of(loop, sqe);

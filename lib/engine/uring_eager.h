@@ -20,8 +20,8 @@
  * read() of a descriptor is pending, no other call that uses the position may begin. An
  * eager read() replaces the fact FD_OPENED with FD_READING. On completion it restores
  * FD_OPENED, unless the descriptor was closed in between. A call that continues in the
- * ring or the pool removes both facts permanently. Eager requests are submitted before
- * the pool gets calls. If the kernel doesn't consume the request of an eager read(),
+ * ring or the pool removes both facts permanently. Eager requests are submitted, and a
+ * polling kernel thread has consumed them, before the pool gets calls. If the kernel doesn't consume the request of an eager read(),
  * the call continues in the ring or the pool, too: Linux before 5.19 consumes no
  * requests while the completion queue is full.
  *

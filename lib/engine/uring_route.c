@@ -251,7 +251,7 @@ route_group(struct flexsc_loop *loop, unsigned int op)
 		return route_group_by(loop, op, BY_RING_AT_ONCE);
 	if (is_followed(op))
 		return route_group_by(loop, op, BY_RING_FOLLOWED);
-	if (op == IORING_OP_READ && !uring_of(loop)->ring.polled)
+	if (op == IORING_OP_READ)
 		return route_group_by(loop, op, BY_RING_EAGER);
 	return route_group_by(loop, op, BY_RING);
 }
