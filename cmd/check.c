@@ -26,9 +26,11 @@ static const char usage[] =
 	"unless FLEXSC_ENGINE or an option selects another engine.\n"
 	"Then tests the backends of events: programs use kmod, or uring if kmod\n"
 	"doesn't work, unless FLEXSC_ECB or an option selects another one.\n"
+	"Page faults and changed pages are events where the kernel has them.\n"
 	"Then tests flexsc run with a program that makes a thread.\n"
 	"With the argument run, only tests that.\n"
-	"The exit status is 0 if all but kmod (or the named ENGINE) work, else 1.\n";
+	"The exit status is 0 if all but kmod, faults and changes (or the named\n"
+	"ENGINE) work, else 1.\n";
 
 static void check_print(const char *what, const char *name, int err,
 			const char *why)
@@ -57,6 +59,15 @@ static int check_events(const char *backend)
 
 	check_print("events: ", backend, err, why);
 	return err;
+}
+
+/* Events of memory, which no default depends on. */
+static void check_memory(const char *name, uint32_t what)
+{
+	char why[256];
+	int err = flexsc_ecb_memory_probe(what, why, sizeof(why));
+
+	check_print("events: ", name, err, why);
 }
 
 /*
@@ -199,6 +210,8 @@ int command_check(int argc, char **argv)
 		failed |= check(engine) && strcmp(engine, "kmod") != 0;
 	check_events("kmod");
 	failed |= check_events("uring") != 0;
+	check_memory("faults", FLEXSC_MEMORY_MISSING);
+	check_memory("changes", FLEXSC_MEMORY_CHANGES);
 	failed |= check_run();
 	return failed;
 }

@@ -16,12 +16,14 @@
 #include "events/backend/notifier.h"
 #include "events/event/backend.h"
 #include "events/event/critical.h"
+#include "events/event/memory.h"
 #include "lib/base/options.h"
+#include "lib/files/private_fd.h"
 #include "owner.h"
 
 #define EVENTS	4096U
-#define FLAGS	(FLEXSC_ECB_INTERRUPTS_CALLS | FLEXSC_ECB_TIMES | \
-		 FLEXSC_ECB_BATCHED | FLEXSC_ECB_INTEGER_ONLY)
+#define FLAGS_KNOWN	(FLEXSC_ECB_INTERRUPTS_CALLS | FLEXSC_ECB_TIMES | \
+			 FLEXSC_ECB_BATCHED | FLEXSC_ECB_INTEGER_ONLY)
 
 /* flexsc_ecb_create() tries them in this order. */
 static const struct backend *const backends[] = {
@@ -66,10 +68,24 @@ static void ecb_fork_parent(void)
 	pthread_mutex_unlock(&all_lock);
 }
 
+/*
+ * The child's copies of userfaultfds and of the pagemap belong to the parent's memory.
+ * An open copy would keep the parent's threads waiting after the parent has ended.
+ */
+static void ecb_fork_memories(struct flexsc_ecb *ecb)
+{
+	for (struct memory *one = ecb->memories; one; one = one->next)
+		close(one->fd);
+	if (ecb->pagemap)
+		flexsc__private_fd_close(ecb->pagemap);
+	ecb->pagemap = 0;
+}
+
 static void ecb_fork_child(void)
 {
 	for (struct flexsc_ecb *ecb = all; ecb; ecb = ecb->next) {
 		ecb->stale = true;
+		ecb_fork_memories(ecb);
 		ecb->backend->forked(ecb);
 		if (ecb->over)
 			ecb->over();
@@ -128,7 +144,7 @@ static int ecb_take_options(struct flexsc_ecb *ecb,
 	*backend = own.backend;
 	ecb->events = own.events ? own.events : EVENTS;
 	ecb->flags = own.flags;
-	if (ecb->events > FLEXSC_ECB_EVENTS_MAX || ecb->flags & ~FLAGS)
+	if (ecb->events > FLEXSC_ECB_EVENTS_MAX || ecb->flags & ~FLAGS_KNOWN)
 		return -EINVAL;
 	return 0;
 }
@@ -189,6 +205,10 @@ static struct flexsc_ecb *ecb_new(void)
 
 static void ecb_free(struct flexsc_ecb *ecb)
 {
+	while (ecb->memories)
+		flexsc__memory_drop(ecb, ecb->memories);
+	if (ecb->pagemap)
+		flexsc__private_fd_close(ecb->pagemap);
 	free(ecb->sources);
 	free(ecb);
 }
@@ -253,6 +273,8 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 	ecb_remove(ecb);
 	if (ecb->over)
 		ecb->over();
+	for (struct memory *one = ecb->memories; one; one = one->next)
+		flexsc__memory_end(one);
 	ecb_close_own(ecb);
 	ecb->backend->close(ecb);
 	flexsc__ecb_self = NULL;

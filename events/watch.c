@@ -11,6 +11,7 @@
 
 #include "events/event/backend.h"
 #include "events/event/critical.h"
+#include "events/event/memory.h"
 #include "events/event/source.h"
 #include "owner.h"
 
@@ -177,6 +178,7 @@ int flexsc_ecb_autoaccept(struct flexsc_ecb *ecb, int listener, int group,
 static int watch_end(struct flexsc_ecb *ecb, unsigned int event, bool close)
 {
 	int err = flexsc__ecb_check(ecb);
+	struct memory *memory;
 	uint8_t flags;
 
 	if (err)
@@ -185,10 +187,15 @@ static int watch_end(struct flexsc_ecb *ecb, unsigned int event, bool close)
 		return -EINVAL;
 	critical_enter(ecb);
 	flags = ecb->sources[event].flags;
+	memory = flags & SOURCE_MEMORY ? ecb->sources[event].own : NULL;
+	if (memory)
+		flexsc__memory_end(memory);
 	err = flags & SOURCE_USED ?
 		      ecb->backend->forget(ecb, event,
 					   close || flags & SOURCE_OWN) :
 		      -ENOENT;
+	if (memory)
+		flexsc__memory_drop(ecb, memory);
 	flexsc__critical_leave(ecb);
 	return err;
 }

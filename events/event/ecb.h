@@ -6,11 +6,13 @@
  *	event/source.c	 putting events on the lists
  *	event/take.c	 handing events out
  *	event/payload.c	 what a handed-out event contains beyond its slot
+ *	event/memory.c	 page faults that the kernel reports
  *	event/critical.c critical sections, and calling the handler
  *	backend/	 delivery and notification
  *	ecb.c		 creation, fork, destruction
  *	watch.c		 the program's sources
  *	descriptor_sources.c  sources with descriptors of the library's own
+ *	userfault.c, memory.c  page faults and changed pages of memory
  *	deliver.c	 the program's interface: taking events, waiting
  *
  * Only the owner's thread uses the fields below, except those marked "any thread". The
@@ -28,6 +30,7 @@
 #include "control.h"
 
 struct backend;
+struct memory;
 
 /* The library's data about a slot, besides the slot itself. */
 struct source {
@@ -43,7 +46,7 @@ struct source {
 	uint8_t ends;		/* consecutive polls that ended by themselves (no
 				 * IORING_CQE_F_MORE) */
 	uint64_t word;		/* any thread: words posted and not taken yet */
-	void *own;		/* used by the backend */
+	void *own;		/* used by the backend; of memory: event/memory.h */
 };
 
 #define SOURCE_USED	0x01
@@ -53,6 +56,7 @@ struct source {
 				 * event out */
 #define SOURCE_ACCEPTS	0x10	/* a listening socket, with FLEXSC_WATCH_ACCEPT */
 #define SOURCE_OWN	0x20	/* the descriptor belongs to the library */
+#define SOURCE_MEMORY	0x80	/* "own" is a struct memory */
 #define SOURCE_BEGINS	0x40	/* being created: errors are returned to the caller */
 
 struct flexsc_ecb {
@@ -81,6 +85,8 @@ struct flexsc_ecb {
 	uint32_t held;		/* oldest held event + 1; 0: none */
 	uint32_t held_last;	/* newest held event + 1, if any is held */
 	uint8_t groups[FLEXSC_EVT_TYPES];	/* default groups of the types */
+	struct memory *memories;	/* list of the sources of this kind */
+	int pagemap;		/* /proc/self/pagemap; 0: not open */
 
 	int32_t tid;		/* any thread: the owner's thread id */
 	struct flexsc_ecb *next, *prev;	/* list of all ECBs; guarded by ecb.c's

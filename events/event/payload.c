@@ -12,6 +12,7 @@
 #include "lib/base/syscall.h"
 #include "backend.h"
 #include "ecb.h"
+#include "memory.h"
 #include "source.h"
 
 /* Returns the descriptor's current state, from poll(2). */
@@ -138,6 +139,8 @@ static bool payload_own(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
 		return payload_child(event);
 	case FLEXSC_EVT_FILE:
 		return payload_file(event);
+	case FLEXSC_EVT_MEMORY:
+		return flexsc__memory_take(ecb, event);
 	default:
 		return true;
 	}

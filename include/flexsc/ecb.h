@@ -150,6 +150,44 @@ int flexsc_ecb_file(struct flexsc_ecb *ecb, const char *path, uint32_t mask,
 int flexsc_ecb_loop(struct flexsc_ecb *ecb, struct flexsc_loop *loop, int group,
 		    void *data);
 
+/* What flexsc_ecb_memory() reports. */
+#define FLEXSC_MEMORY_MISSING	0x1U	/* accesses to pages that don't exist */
+#define FLEXSC_MEMORY_PROTECTED	0x2U	/* writes to write-protected pages */
+#define FLEXSC_MEMORY_CHANGES	0x4U	/* no events: flexsc_ecb_memory_changed() */
+#define FLEXSC_MEMORY_CALLS	0x8U	/* accesses by system calls, too */
+/* In an event, with FLEXSC_MEMORY_MISSING: the access is a write. */
+#define FLEXSC_MEMORY_WRITE	0x10U
+
+/*
+ * Deliver page faults of other threads in this memory. Such a thread sleeps until one
+ * of the next two functions completes its fault, or until the source ends.
+ */
+int flexsc_ecb_memory(struct flexsc_ecb *ecb, void *begin, size_t size,
+		      uint32_t what, int group, void *data);
+
+/*
+ * Copy "pages" to missing pages (NULL: zeroes), or allow (1) or protect from (0) writes.
+ * Both wake the threads that wait for these pages.
+ */
+int flexsc_ecb_memory_fill(struct flexsc_ecb *ecb, unsigned int event, void *begin,
+			   size_t size, const void *pages);
+int flexsc_ecb_memory_allow(struct flexsc_ecb *ecb, unsigned int event, void *begin,
+			    size_t size, int writes);
+
+struct flexsc_ecb_range {
+	uint64_t begin, end;	/* addresses */
+};
+
+/*
+ * Take up to n ranges of pages that were written since they were last taken, lowest
+ * first. Returns their number. If it is n, there may be more.
+ */
+int flexsc_ecb_memory_changed(struct flexsc_ecb *ecb, unsigned int event,
+			      struct flexsc_ecb_range *ranges, unsigned int n);
+
+/* Any thread: does "what" work here? If not, *why is the reason in one line. */
+int flexsc_ecb_memory_probe(uint32_t what, char *why, size_t size);
+
 /* Stop a source's events; the second function also closes its descriptor. */
 int flexsc_ecb_forget(struct flexsc_ecb *ecb, unsigned int event);
 int flexsc_ecb_close(struct flexsc_ecb *ecb, unsigned int event);

@@ -99,11 +99,12 @@ def test_a_missing_package_is_named(
 def test_check_has_a_line_for_each_engine() -> None:
     done = flexsc("check")
     lines = done.stdout.splitlines()
-    names = [re.split(r" (?!kmod|uring)", line)[0] for line in lines]
+    names = [re.split(r" (?!kmod|uring|faults|changes)", line)[0] for line in lines]
     engines = ["uring", "threads", "kmod", "sync"]
-    assert names == [*engines, "events: kmod", "events: uring", "run"]
+    events = ["kmod", "uring", "faults", "changes"]
+    assert names == [*engines, *(f"events: {name}" for name in events), "run"]
     works = [re.search(" works(, but|$)", line) is not None for line in lines]
-    needed = [works[i] for i in (0, 1, 3, 5, 6)]
+    needed = [works[i] for i in (0, 1, 3, 5, 8)]
     assert done.returncode == int(not all(needed))
     assert works[3]
 

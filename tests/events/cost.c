@@ -5,6 +5,7 @@
  */
 #include "events.h"
 
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
@@ -15,7 +16,11 @@ struct bed {
 	struct flexsc_ecb *ecb;
 	int user, fd, pair[2];
 	volatile unsigned int handled;
+	char *memory;		/* FAULTS missing pages */
+	int fault;
 };
+
+enum { FAULTS = 8 };
 
 static void handle(struct flexsc_ecb *ecb, void *arg)
 {
@@ -188,6 +193,73 @@ static void preempt_by_write(struct bed *bed)
 	eventfd_write(bed->fd, 1);
 	while (!bed->handled)
 		;
+}
+
+static void *touch(void *arg)
+{
+	*(volatile char *)arg = 1;
+	return NULL;
+}
+
+/* Returns the number of the faults that are waiting. */
+static unsigned int waiting_faults(int fd)
+{
+	char path[64], line[100];
+	unsigned int pending = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "pending: %u", &pending) == 1)
+			break;
+	fclose(file);
+	return pending;
+}
+
+/* FAULTS threads wait for pages. The memory has the lowest free descriptor. */
+static void wait_for_pages(struct bed *bed)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int fd = dup(bed->fd);
+
+	close(fd);
+	bed->memory = mmap(NULL, FAULTS * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bed->fault = flexsc_ecb_memory(bed->ecb, bed->memory, FAULTS * page,
+				       FLEXSC_MEMORY_MISSING, 0, NULL);
+	CHECK(bed->fault >= 0);
+	for (size_t i = 0; i < FAULTS; i++)
+		test_thread(touch, bed->memory + i * page);
+	while (waiting_faults(fd) < FAULTS)
+		sleep_ms(1);
+}
+
+static void complete_faults(struct bed *bed)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct flexsc_ecb_event event;
+
+	for (int i = 0; i < FAULTS; i++) {
+		CHECK_EQ(flexsc_ecb_next(bed->ecb, ALL, &event), 1);
+		CHECK_EQ(flexsc_ecb_memory_fill(bed->ecb, event.event,
+						(void *)(uintptr_t)event.payload[0],
+						page, NULL), 0);
+	}
+	CHECK_EQ(flexsc_ecb_next(bed->ecb, ALL, &event), 0);
+}
+
+TEST(a_fault_takes_one_call_and_its_share_of_a_read)
+{
+	char why[192];
+
+	if (flexsc_ecb_memory_probe(FLEXSC_MEMORY_MISSING, why, sizeof(why)))
+		SKIP("%s", why);
+	if (SANITIZED)
+		SKIP("sanitizers make additional system calls");
+	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
+	CHECK_EQ(calls_of(wait_for_pages, complete_faults), FAULTS + 1);
 }
 
 TEST(stores_and_loads_are_no_calls)

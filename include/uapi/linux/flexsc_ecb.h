@@ -92,7 +92,8 @@ enum flexsc_event_type {
 	FLEXSC_EVT_USER		= 6,	/* another thread posted it */
 	FLEXSC_EVT_DONE		= 7,	/* calls of a loop are complete */
 	FLEXSC_EVT_OVERFLOW	= 8,	/* no room to accept a connection */
-	FLEXSC_EVT_TYPES	= 9,
+	FLEXSC_EVT_MEMORY	= 9,	/* a thread waits for a page of memory */
+	FLEXSC_EVT_TYPES	= 10,
 };
 
 /* flexsc_event_slot.state has bits of poll(2) in the low half, and these bits. */

@@ -69,7 +69,7 @@ GROUPS = (
     ("kmod-rights",),
     ("kmod-watchdog", "kmod-instructions"),
     ("kmod-events",),
-    ("events-delivery", "events-accept", "events-many"),
+    ("events-delivery", "events-accept", "events-many", "events-memory"),
     ("events-notify", "events-cost"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
