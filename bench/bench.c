@@ -15,6 +15,7 @@ static const struct bench_case cases[] = {
 	{ "calls", bench_calls },
 	{ "timers", bench_timers },
 	{ "reads", bench_reads },
+	{ "crawl", bench_crawl },
 	{ "load", bench_load },
 	{ "rounds", bench_rounds },
 	{ NULL, NULL },

@@ -19,6 +19,7 @@ struct bench_case {
 int bench_calls(const struct bench_settings *settings);
 int bench_timers(const struct bench_settings *settings);
 int bench_reads(const struct bench_settings *settings);
+int bench_crawl(const struct bench_settings *settings);
 int bench_load(const struct bench_settings *settings);
 int bench_rounds(const struct bench_settings *settings);
 

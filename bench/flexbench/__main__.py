@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 
-from . import calls, command, reads, serve, threads, timers
+from . import calls, command, crawl, reads, serve, threads, timers
 from .command import Bench
 
 COMMAND = command.Command(
@@ -15,6 +15,7 @@ COMMAND = command.Command(
         "calls": Bench(calls),
         "timers": Bench(timers),
         "reads": Bench(reads),
+        "crawl": Bench(crawl),
         "serve": Bench(serve, networked=True, swept=True),
         "threads": Bench(threads, run=True),
     },

@@ -69,6 +69,7 @@ static const struct key {
 	KEY_PATH(trace),
 	KEY_NUMBER(think, 0, 10000),
 	KEY_NUMBER(cut, 0, 1),
+	KEY_NUMBER(passes, 0, 10000),
 };
 
 #define KEYS	(sizeof(keys) / sizeof(keys[0]))

@@ -57,6 +57,7 @@ struct bench_settings {
 	long order;		/* print the time of each answer */
 	const char *trace;	/* a file of sessions, or NULL */
 	long cut;		/* 1: don't wait for answers after the end */
+	long passes;		/* "crawl": how often each file is hashed */
 	long think;		/* think times, in percent of the trace's */
 };
 

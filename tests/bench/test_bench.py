@@ -94,6 +94,20 @@ def test_raw_reads(variant: str, scenario: str) -> None:
         assert found["counts"]["posted"] == 3 * 11 * 60 + 600
 
 
+@pytest.mark.parametrize(
+    "variant", ["plain", "divided", "sync", "threads", "uring", "uring-sqpoll"]
+)
+def test_raw_crawl(variant: str) -> None:
+    found = raw(
+        *("crawl", f"variant={variant}", f"cores={min(os.sched_getaffinity(0))}"),
+        *("outstanding=70", "bytes=3000", "passes=2", "batch=8"),
+    )
+    assert all(t > 0 for t in found["samples"]["ns_per_file"])
+    if variant not in ("plain", "divided"):
+        # Three calls per file, in two repetitions after one that warms up.
+        assert found["counts"]["completed"] == 3 * 3 * 70
+
+
 # Words of the command itself, without --raw.
 COMMANDS = {"serve", "--show"}
 
@@ -107,10 +121,11 @@ COMMANDS = {"serve", "--show"}
         (["calls", "call=fork"], 1, "call=fork: give close, read, pread or getppid"),
         (["timers", "scenario=x"], 1, "scenario=x: give dormant, all"),
         (["reads", "variant=sync"], 1, "variant=sync: give uring or liburing"),
+        (["crawl", "variant=divided"], 1, "variant=divided: give cores=CORE"),
         (["load"], 1, "load: missing port=N"),
         (["load", "port=1", "mode=ftp"], 1, "mode=ftp: give echo, http or exact"),
         (["load", "port=1"], 1, "load: connecting: Connection refused"),
-        (["sleep"], 2, "--raw sleep: give calls, timers, reads, load or rounds"),
+        (["sleep"], 2, "--raw sleep: give calls, timers, reads, crawl, load or rounds"),
         (["load", "port=1", "rate=1"], 1, "load: rate and trace need flexsc study"),
         (["rounds", "port=1"], 1, "rounds: missing port=N or pid=N"),
         (["rounds", *HERE, "conns=old"], 1, "rounds: conns: give new or kept"),

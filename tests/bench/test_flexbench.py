@@ -12,6 +12,7 @@ from flexbench import (
     calls,
     command,
     compare,
+    crawl,
     examples,
     idle,
     machine,
@@ -215,6 +216,23 @@ def test_reads_are_compared_both_ways() -> None:
     assert "1.20 (1.20-1.20)" in both
     assert "1.10 (1.10-1.10)" in both
     assert "160 bytes of library memory" in text
+
+
+def test_crawling_is_compared_with_plain_calls() -> None:
+    run = empty_run()
+    times = dict(
+        zip([crawl.PLAIN, *crawl.TITLES], [6.0, 6.0, 4.0, 12.0, 3.0], strict=True)
+    )
+    for settings in crawl.variants(plan(), 4):
+        value = times[str(settings["variant"])]
+        run.measurements.append(
+            Measurement("crawl", settings, once(crawl.SERIES, value))
+        )
+    (text,) = crawl.show(run)
+    assert text.splitlines()[-1].split()[:2] == ["4", "6.00"]
+    ratios = ["1.00 (1.00", "1.50 (1.50", "0.50 (0.50", "2.00 (2.00"]
+    places = [text.index(one) for one in ratios]
+    assert places == sorted(places)
 
 
 def serve_run() -> Run:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""A program that reads and hashes small files, with its calls on its own core or on
+another one (OSDI 2010, figure 8), for several shares of user time.
+"""
+
+from __future__ import annotations
+
+from . import table
+from .compare import ratio
+from .runner import Plan, measure_all_raw
+from .samples import Run, Settings, distinct
+
+BENCH = "crawl"
+SERIES = "ns_per_file"
+
+PASSES = [0, 1, 2, 4, 8, 16]
+QUICK_PASSES = [0, 4]
+POLL_US = 1000
+
+PLAIN = "plain"
+# What plain calls are compared with: variants, and their titles.
+TITLES = {
+    "uring": "uring",
+    "uring-sqpoll": "uring, calls on another core",
+    "threads": "threads, calls on another core",
+    "divided": "plain calls, two threads",
+}
+
+
+def settings_of(plan: Plan, name: str, passes: int) -> Settings:
+    settings: Settings = {
+        "variant": name,
+        "core": plan.cores.measured,
+        "passes": passes,
+        "outstanding": 3000,
+        "bytes": 4096,
+        "batch": 32,
+        "reps": 3,
+    }
+    if name not in (PLAIN, "uring"):
+        settings["cores"] = str(plan.cores.other)
+        settings["spin_us"] = POLL_US
+    return settings
+
+
+def variants(plan: Plan, passes: int) -> list[Settings]:
+    return [settings_of(plan, name, passes) for name in (PLAIN, *TITLES)]
+
+
+def measure(run: Run, plan: Plan) -> None:
+    for passes in QUICK_PASSES if plan.quick else PASSES:
+        measure_all_raw(run, plan, BENCH, variants(plan, passes))
+
+
+def show(run: Run) -> list[str]:
+    rows = []
+    for passes in distinct(run.of(BENCH), "passes"):
+        found = {m.settings["variant"]: m for m in run.of(BENCH, passes=passes)}
+        plain = found.get(PLAIN)
+        if not plain:
+            continue
+        cells = [
+            table.ratio(ratio(plain.series(SERIES), found[name].series(SERIES)))
+            if name in found
+            else table.NOTHING
+            for name in TITLES
+        ]
+        rows.append([str(passes), table.number(plain.median(SERIES)), *cells])
+    if not rows:
+        return []
+    head = ["passes", "plain, ns", *TITLES.values()]
+    title = "crawl: plain nanoseconds per file, hashed in so many passes; speed-ups"
+    return ["\n".join([title, table.table(head, rows)])]
