@@ -187,16 +187,13 @@ static void announce(const struct team_member *team, const struct settings *s,
 	char name[80];
 
 	listener_name(team->socket, name, sizeof(name));
-	/* "uring: the reason" */
-	if (reason)
+	/* "uring: the reason"; or, of the engine uring itself, why it doesn't poll */
+	if (why && strcmp(flexsc_loop_engine(loop), "uring") == 0)
+		fprintf(stderr, "flexsc: --cores %s: %s\n", s->cores, why);
+	else if (reason)
 		fprintf(stderr, "flexsc: using engine %s, because %.*s doesn't "
 				"work here: %s\n", flexsc_loop_engine(loop),
 			(int)(reason - why), why, reason + 2);
-	if (s->cores && strcmp(flexsc_loop_engine(loop), "uring") == 0)
-		fprintf(stderr, "flexsc: --cores %s: no effect, because "
-				"io_uring executes calls on the loop's core; "
-				"it applies to syscall threads\n",
-			s->cores);
 	if (team->worker.env.no_openat2)
 		fprintf(stderr, "flexsc: openat2() doesn't work here (%s): "
 				"opening a file takes one call for each part "

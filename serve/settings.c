@@ -25,7 +25,7 @@ static const char help[] =
 "      --metrics [ADDR:]PORT  serve counters for Prometheus at /metrics\n"
 "      --cache N            keep up to N files open between requests (0)\n"
 "      --engine NAME        uring, threads (tried in this order) or kmod\n"
-"      --cores LIST         cores of syscall threads, such as 2,4-6\n"
+"      --cores LIST         cores of system calls, such as 2,4-6\n"
 "      --timeout SECONDS    limit for a request, an idle or a stuck client (30)\n"
 "      --grace SECONDS      limit for pending transfers when stopping (10)\n"
 "      --max-connections N  most clients at the same time (4096)\n"

@@ -21,7 +21,7 @@ QUICK_BATCHES = [1, 8, 64, 512]
 # Where calls are executed, which variants can do that, and what they are compared with.
 SAME, ASLEEP, POLLING = "same", "asleep", "polling"
 VARIANTS = {
-    SAME: ["plain", "liburing", "sync", "threads", "uring", "uring-sqpoll"],
+    SAME: ["plain", "liburing", "sync", "threads", "uring"],
     ASLEEP: ["plain", "threads"],
     POLLING: ["plain", "threads", "uring-sqpoll"],
 }

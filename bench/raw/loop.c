@@ -44,11 +44,18 @@ int bench_loop_create(struct flexsc_loop **loop,
 	}
 	options.kernel_cores = polled && !settings->cores ? "0-1023" :
 							     settings->cores;
-	options.poll_us = polled && !settings->spin_us ?
-				  1 : (uint32_t)settings->spin_us;
+	options.poll_us = (uint32_t)settings->spin_us;
+	/* A poller is created on another core than the one where the thread runs. */
+	if (options.kernel_cores && bench_pin(settings->core))
+		return 1;
 	err = flexsc_loop_create(loop, &options);
 	if (err)
 		return bench_failed(settings->variant, err);
+	if (polled && flexsc_loop_why(*loop)) {
+		fprintf(stderr, "%s: %s: %s\n", bench_who, settings->variant,
+			flexsc_loop_why(*loop));
+		return 1;
+	}
 	return bench_pin(settings->core);
 }
 

@@ -26,7 +26,10 @@ struct flexsc_options {
 	 * works.
 	 */
 	const char *engine;
-	/* Cores where calls execute, such as "2,4-6"; NULL: where the owner may run. */
+	/*
+	 * Cores where calls execute, such as "2,4-6", the preferred ones first; NULL:
+	 * where the owner may run.
+	 */
 	const char *kernel_cores;
 	/* Maximum number of simultaneous calls; default 1048576, at most 67108864. */
 	uint32_t max_entries;
@@ -120,8 +123,8 @@ int flexsc_loop_signal(struct flexsc_loop *loop, struct flexsc_cb *cb,
 int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
 
 /*
- * Return the engine's name, and one line about why a better engine isn't used (or
- * NULL).
+ * Return the engine's name, and one line about why a better engine or kernel_cores isn't
+ * used (or NULL).
  */
 const char *flexsc_loop_engine(const struct flexsc_loop *loop);
 const char *flexsc_loop_why(const struct flexsc_loop *loop);

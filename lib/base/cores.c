@@ -16,9 +16,18 @@ static int cores_number(const char **at)
 	return n < (unsigned long)CORES_MAX ? (int)n : -EINVAL;
 }
 
-static int cores_read(const char *list, cpu_set_t *cores)
+static void cores_add(struct cores *cores, int core, cpu_set_t *set)
 {
-	CPU_ZERO(cores);
+	if (CPU_ISSET(core, set))
+		return;
+	CPU_SET(core, set);
+	cores->core[cores->count++] = (uint16_t)core;
+}
+
+static int cores_read(const char *list, struct cores *cores, cpu_set_t *set)
+{
+	cores->count = 0;
+	CPU_ZERO(set);
 	for (;;) {
 		int first = cores_number(&list);
 		int last = first;
@@ -30,7 +39,7 @@ static int cores_read(const char *list, cpu_set_t *cores)
 		if (first < 0 || last < first)
 			return -EINVAL;
 		for (int core = first; core <= last; core++)
-			CPU_SET(core, cores);
+			cores_add(cores, core, set);
 		if (!*list)
 			return 0;
 		if (*list++ != ',')
@@ -40,27 +49,48 @@ static int cores_read(const char *list, cpu_set_t *cores)
 
 /*
  * Remove cores that can't be used. Only a trial shows which: a thread may run on cores
- * that its creator's mask lacks, but not outside the process's cpuset.
+ * that its creator's mask lacks, but not outside the process's cpuset. The trial adds
+ * the cores to the thread's own ones, so that the thread isn't moved to one of them.
  */
-static void keep_usable(cpu_set_t *cores)
+static void keep_usable(cpu_set_t *set)
 {
 	cpu_set_t mine, usable;
 
 	if (sched_getaffinity(0, sizeof(mine), &mine))
 		return;
-	if (sched_setaffinity(0, sizeof(*cores), cores) ||
+	CPU_OR(&usable, set, &mine);
+	if (sched_setaffinity(0, sizeof(usable), &usable) ||
 	    sched_getaffinity(0, sizeof(usable), &usable))
 		usable = mine;
-	CPU_AND(cores, cores, &usable);
+	CPU_AND(set, set, &usable);
 	sched_setaffinity(0, sizeof(mine), &mine);
 }
 
-int flexsc__cores_parse(const char *list, cpu_set_t *cores)
+static int cores_usable(const char *list, struct cores *cores, cpu_set_t *set)
 {
-	int err = cores_read(list, cores);
+	const int err = cores_read(list, cores, set);
+	unsigned int n = 0;
 
 	if (err)
 		return err;
-	keep_usable(cores);
-	return CPU_COUNT(cores) ? 0 : -EINVAL;
+	keep_usable(set);
+	for (unsigned int i = 0; i < cores->count; i++)
+		if (CPU_ISSET(cores->core[i], set))
+			cores->core[n++] = cores->core[i];
+	cores->count = n;
+	return n ? 0 : -EINVAL;
+}
+
+int flexsc__cores_list(const char *list, struct cores *cores)
+{
+	cpu_set_t set;
+
+	return cores_usable(list, cores, &set);
+}
+
+int flexsc__cores_parse(const char *list, cpu_set_t *set)
+{
+	struct cores cores;
+
+	return cores_usable(list, &cores, set);
 }

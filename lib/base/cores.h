@@ -4,6 +4,7 @@
 #define FLEXSC_CORES_H
 
 #include <sched.h>
+#include <stdint.h>
 
 /*
  * The number of cores that a cpu_set_t has room for. musl's CPU_SETSIZE can't be used,
@@ -11,10 +12,19 @@
  */
 #define CORES_MAX	(8 * (int)sizeof(cpu_set_t))
 
+/* Cores in the order in which they are to be used, each once. */
+struct cores {
+	unsigned int count;
+	uint16_t core[8 * sizeof(cpu_set_t)];
+};
+
 /*
- * Parses a list of cores. -EINVAL: the list is malformed, or the process may not use
- * any of its cores.
+ * Parses a list of cores; the result has the usable ones, in the list's order. -EINVAL:
+ * the list is malformed, or the process may not use any of its cores.
  */
-int flexsc__cores_parse(const char *list, cpu_set_t *cores);
+int flexsc__cores_list(const char *list, struct cores *cores);
+
+/* The same as a set. */
+int flexsc__cores_parse(const char *list, cpu_set_t *set);
 
 #endif /* FLEXSC_CORES_H */

@@ -63,7 +63,8 @@ static int open_engine(struct flexsc_loop *loop, const struct engine *engine)
 
 /*
  * Open the first engine that works. If the best engine has failed, loop->why gives the
- * reason, even if another engine works: the user may want to remove the cause.
+ * reason, even if another engine works: the user may want to remove the cause. If the
+ * best engine works, loop->why keeps its remark.
  */
 static int open_best(struct flexsc_loop *loop)
 {
@@ -81,7 +82,8 @@ static int open_best(struct flexsc_loop *loop)
 		snprintf(why, sizeof(why), "%s: %.*s", engines[i]->name,
 			 (int)sizeof(why) - 16, reason);
 	}
-	memcpy(loop->why, why, sizeof(why));
+	if (why[0])
+		memcpy(loop->why, why, sizeof(why));
 	return err;
 }
 

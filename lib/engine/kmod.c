@@ -442,17 +442,20 @@ static int set_policy(struct kmod *kmod)
 		.backlog = 64,
 		.idle_ms = IDLE_MS,
 	};
+	struct cores cores;
 	int err;
 
 	if (options->kernel_cores) {
-		err = flexsc__cores_parse(options->kernel_cores, &kmod->cores);
+		err = flexsc__cores_list(options->kernel_cores, &cores);
 		if (err)
 			return err;
 		kmod->pinned = true;
-		for (int i = 0; i < CORES_MAX; i++)
-			if (CPU_ISSET(i, &kmod->cores) &&
-			    policy.cores < FLEXSC_CORES_MAX)
-				policy.core[policy.cores++] = (__u16)i;
+		CPU_ZERO(&kmod->cores);
+		for (unsigned int i = 0; i < cores.count; i++) {
+			CPU_SET(cores.core[i], &kmod->cores);
+			if (policy.cores < FLEXSC_CORES_MAX)
+				policy.core[policy.cores++] = cores.core[i];
+		}
 	}
 	if (options->poll_us) {
 		policy.spin = FLEXSC_SPIN_FIXED;

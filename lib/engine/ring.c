@@ -11,7 +11,7 @@
 #include "uring_kills.h"
 #include "why.h"
 
-#define SQ_IDLE_MS	1
+#define POLL_MS		1	/* how long a poller polls if poll_us is 0 */
 #define HANDED_NS	20000	/* interval of checks whether the kernel has consumed
 				 * the requests */
 
@@ -79,20 +79,15 @@ static const unsigned int polled_flags[] = {
 	0
 };
 
-static int poll_params(const struct flexsc_options *options,
-		       struct io_uring_params *params)
+static int ring_setup_polled(struct ring *ring,
+			     const struct flexsc_options *options, size_t size,
+			     struct io_uring_params *params)
 {
-	cpu_set_t cores;
-
-	params->sq_thread_idle = options->poll_us / 1000;
+	params->sq_thread_idle = (options->poll_us + 999) / 1000;
 	if (!params->sq_thread_idle)
-		params->sq_thread_idle = SQ_IDLE_MS;
-	if (flexsc__cores_parse(options->kernel_cores, &cores))
-		return -ERANGE;
-	params->flags |= IORING_SETUP_SQ_AFF;
-	while (!CPU_ISSET(params->sq_thread_cpu, &cores))
-		params->sq_thread_cpu++;
-	return 0;
+		params->sq_thread_idle = POLL_MS;
+	return flexsc__pollers_set_up(ring->seat.core, sizes[size].requests,
+				      &ring->uring, params);
 }
 
 static int ring_setup(struct ring *ring, const struct flexsc_options *options,
@@ -106,10 +101,11 @@ static int ring_setup(struct ring *ring, const struct flexsc_options *options,
 			.flags = *flags,
 			.cq_entries = sizes[size].results,
 		};
-		if (ring->polled && poll_params(options, params))
-			return -ERANGE;
-		err = io_uring_queue_init_params(sizes[size].requests,
-						 &ring->uring, params);
+		if (ring->polled)
+			err = ring_setup_polled(ring, options, size, params);
+		else
+			err = io_uring_queue_init_params(sizes[size].requests,
+							 &ring->uring, params);
 	}
 	return err;
 }
@@ -161,6 +157,74 @@ static void ring_unregister(const struct ring *ring)
 			    IORING_UNREGISTER_RING_FDS, PTR(&update), 1, 0, 0);
 }
 
+/* Number of changes of identity. */
+static _Atomic uint32_t identities;
+
+void flexsc__rings_identify(void)
+{
+	/* I1: release after the change; pairs with I2. */
+	atomic_fetch_add_explicit(&identities, 1, memory_order_release);
+}
+
+/* One attempt to create the ring. */
+static int ring_make(struct ring *ring, const struct flexsc_options *options,
+		     struct io_uring_params *params)
+{
+	int err;
+
+	flexsc__private_fd_begin();
+	err = ring_setup_any(ring, options, params);
+	ring->uring.ring_fd = flexsc__private_fd_made(err ? -1 : ring->uring.ring_fd);
+	return err;
+}
+
+/* The same, for a ring with a poller. */
+static int ring_make_polled(struct ring *ring,
+			    const struct flexsc_options *options,
+			    struct io_uring_params *params)
+{
+	struct cores cores;
+	cpu_set_t mine;
+	int err;
+
+	err = flexsc__cores_list(options->kernel_cores, &cores);
+	if (err)
+		return -ERANGE;
+	CPU_ZERO(&mine);
+	sched_getaffinity(0, sizeof(mine), &mine);
+	flexsc__pollers_lock();
+	err = flexsc__pollers_choose(&cores, &mine, sched_getcpu());
+	if (err >= 0) {
+		ring->seat.core = (unsigned int)err;
+		err = ring_make(ring, options, params);
+	}
+	if (!err)
+		flexsc__pollers_enter(&ring->seat, ring->seat.core,
+				      ring->uring.ring_fd);
+	flexsc__pollers_unlock();
+	return err;
+}
+
+/*
+ * Create the ring. If the kernel refuses a poller, create a ring without one. If the
+ * other ring is refused as well, the error is that one's.
+ */
+static int ring_try(struct ring *ring, const struct flexsc_options *options,
+		    struct io_uring_params *params)
+{
+	int err;
+
+	ring->polled = options->kernel_cores;
+	if (ring->polled) {
+		err = ring_make_polled(ring, options, params);
+		if (!err || err == -ERANGE || err == -ENOMEM)
+			return err;
+		ring->polled = false;
+		ring->unpolled = err;
+	}
+	return ring_make(ring, options, params);
+}
+
 int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	      uint64_t *switches)
 {
@@ -169,18 +233,17 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	int err;
 
 	*ring = (struct ring){
-		.polled = options->kernel_cores && options->poll_us,
 		.switches = switches,
+		.identity = atomic_load_explicit(&identities,
+						 memory_order_acquire),
 	};
 	if (flexsc__uring_kills())
 		return -EPERM;
-	flexsc__private_fd_begin();
-	err = ring_setup_any(ring, options, &params);
+	err = ring_try(ring, options, &params);
 	for (unsigned int i = 0; err == -ENOMEM && i < FREEING_TRIES; i++) {
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
-		err = ring_setup_any(ring, options, &params);
+		err = ring_try(ring, options, &params);
 	}
-	ring->uring.ring_fd = flexsc__private_fd_made(err ? -1 : ring->uring.ring_fd);
 	if (err)
 		return err;
 	MAPPED();
@@ -199,6 +262,8 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 
 void flexsc__ring_fini(struct ring *ring)
 {
+	if (ring->polled)
+		flexsc__pollers_leave(&ring->seat);
 	UNMAPS();
 	ring_unregister(ring);
 	fds_forget((uint32_t)ring->uring.ring_fd);
@@ -225,6 +290,47 @@ void flexsc__ring_await_consumed(struct ring *ring)
 			flexsc__ring_submit(ring);
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 	}
+}
+
+/*
+ * Register the owner's identity with the ring. The previous one is unregistered if the
+ * kernel has consumed all requests that name it. If the identity can't be registered,
+ * the ring has failed, because its requests must not execute with the previous one.
+ */
+static COLD int ring_identify(struct ring *ring, uint32_t identity)
+{
+	const int id = io_uring_register_personality(&ring->uring);
+
+	__atomic_fetch_add(ring->switches, 1, __ATOMIC_RELAXED);
+	if (id < 0) {
+		ring->failed = id;
+		return id;
+	}
+	if (ring->personality && ring_head(ring) == *ring->uring.sq.ktail) {
+		__atomic_fetch_add(ring->switches, 1, __ATOMIC_RELAXED);
+		io_uring_unregister_personality(&ring->uring,
+						ring->personality);
+	}
+	ring->personality = (uint16_t)id;
+	ring->identity = identity;
+	return 0;
+}
+
+/* Before a poller sees the requests: let them execute with the owner's identity. */
+static int ring_sign(struct ring *ring)
+{
+	/* I2 */
+	const uint32_t identity =
+		atomic_load_explicit(&identities, memory_order_acquire);
+	int err = 0;
+
+	if (unlikely(identity != ring->identity))
+		err = ring_identify(ring, identity);
+	if (ring->personality)
+		for (uint32_t i = *ring->uring.sq.ktail; i != ring->tail; i++)
+			ring->sqes[i & ring->mask].personality =
+				ring->personality;
+	return err;
 }
 
 void flexsc__ring_await_handed(const struct ring *ring)
@@ -267,6 +373,11 @@ ring_enter_once(struct ring *ring, unsigned int flags, uint64_t ns)
 	uint32_t submit = ring->tail - ring_head(ring);
 	long ret;
 
+	if (ring->polled) {
+		ret = ring_sign(ring);
+		if (unlikely(ret < 0))
+			return (int)ret;
+	}
 	/*
 	 * R1: publishes the requests. With SQPOLL, the store is sequentially consistent
 	 * with the load in ring_poller_sleeps().

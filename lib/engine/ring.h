@@ -17,6 +17,10 @@
  * waits until the kernel has consumed all requests before this index. The accesses of
  * both threads are sequentially consistent. So either the owner puts the duplicate into
  * a request, or the kernel has looked up the descriptor before it is closed.
+ *
+ * A poller executes requests with the users, groups and capabilities that the owner had
+ * when it created the ring. If they have changed since, the owner registers its present
+ * ones with the ring as a "personality", and puts its number into each later request.
  */
 #ifndef FLEXSC_ENGINE_RING_H
 #define FLEXSC_ENGINE_RING_H
@@ -27,13 +31,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pollers.h"
+
 struct ring {
 	struct io_uring_sqe *sqes;
 	uint32_t tail;		/* index of the next request to fill */
 	uint32_t head;		/* the kernel has consumed the requests before this
 				 * index */
 	uint32_t mask;
-	bool polled;		/* SQPOLL: a kernel thread polls, on kernel_cores */
+	bool polled;		/* a poller takes the requests: pollers.h */
+	int unpolled;		/* -errno: why there is no poller, despite
+				 * kernel_cores */
+	struct seat seat;	/* used if "polled" is set */
+	uint32_t identity;	/* the count of identity changes, when the ring got
+				 * its present identity */
+	uint16_t personality;	/* the number of the present identity; 0: the one of
+				 * the ring's creation */
 	unsigned int enter_fd;	/* the descriptor, or the registered index */
 	int failed;		/* -errno if entering fails permanently; 0: it works */
 	unsigned int enter_flags;
@@ -67,6 +80,13 @@ int flexsc__ring_enter(struct ring *ring, uint64_t ns);
 
 /* Submit the requests; neither collect results nor sleep. */
 int flexsc__ring_submit(struct ring *ring);
+
+/*
+ * Any thread, any signal handler: the users, groups or capabilities of the process's
+ * threads have changed. Requests that are submitted after this execute with the present
+ * ones of the loop's owner.
+ */
+void flexsc__rings_identify(void);
 
 static inline uint32_t ring_head(const struct ring *ring)
 {

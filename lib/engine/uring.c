@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/base/compiler.h"
+#include "lib/base/cores.h"
 #include "lib/base/syscall.h"
 #include "lib/files/private_fd.h"
 #include "lib/loop/stats.h"
@@ -305,6 +306,21 @@ static int uring_probe(struct uring *uring)
 	return err ? (int)err : flexsc__ring_submit(&uring->ring);
 }
 
+/*
+ * Bind io_uring's workers, which make calls that may block. With a poller, the workers
+ * are the poller's. Before Linux 6.6 the kernel can't bind those, and they run on any
+ * core. So ignore an error.
+ */
+static void uring_bind_workers(struct flexsc_loop *loop, struct uring *uring)
+{
+	cpu_set_t cores;
+
+	if (loop->options.kernel_cores &&
+	    !flexsc__cores_parse(loop->options.kernel_cores, &cores))
+		io_uring_register_iowq_aff(&uring->ring.uring, sizeof(cores),
+					   &cores);
+}
+
 static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 {
 	unsigned int workers[2] = { 0, loop->options.max_threads };
@@ -320,6 +336,10 @@ static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 	 * required.
 	 */
 	io_uring_register_iowq_max_workers(&uring->ring.uring, workers);
+	uring_bind_workers(loop, uring);
+	if (uring->ring.unpolled)
+		flexsc__unpolled_why(uring->ring.unpolled, loop->why,
+				     sizeof(loop->why));
 	return 0;
 }
 

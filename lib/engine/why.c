@@ -109,6 +109,32 @@ void flexsc__uring_why(int err, char *why, size_t size)
 		snprintf(why, size, "io_uring_setup: %s", strerror(-err));
 }
 
+void flexsc__unpolled_why(int err, char *why, size_t size)
+{
+	const char *text;
+
+	switch (err) {
+	case -ENODEV:
+		text = "the list has no other core than the one where the loop "
+		       "runs";
+		break;
+	case -EPERM:
+	case -EACCES:
+		text = "a security module forbids SQPOLL, or the kernel is "
+		       "older than 5.13 and CAP_SYS_NICE is missing";
+		break;
+	case -EAGAIN:
+		text = "no thread can be created: RLIMIT_NPROC or the cgroup's "
+		       "pids.max is reached";
+		break;
+	default:
+		text = strerror(-err);
+		break;
+	}
+	snprintf(why, size,
+		 "no kernel thread polls on kernel_cores: %s", text);
+}
+
 bool flexsc__uring_passes(int err)
 {
 	switch (err) {

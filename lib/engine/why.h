@@ -20,6 +20,9 @@ int flexsc__kmod_why(int err, char *why, size_t size);
 /* Explains why io_uring_setup() failed with err. */
 void flexsc__uring_why(int err, char *why, size_t size);
 
+/* Explains why a ring has no poller, despite the option kernel_cores. */
+void flexsc__unpolled_why(int err, char *why, size_t size);
+
 /*
  * May io_uring_enter() succeed again after this error? -EBADR: the kernel had no memory
  * for a result.

@@ -13,6 +13,7 @@
 #include "lib/files/fds.h"
 #include "lib/files/plan.h"
 #include "lib/engine/engine.h"
+#include "lib/engine/pollers.h"
 #include "lib/loop/buffers.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/signal.h"
@@ -98,6 +99,7 @@ static void fork_abandon(struct flexsc_loop *loop)
 static void fork_child(void)
 {
 	flexsc__private_fds_forked();
+	flexsc__pollers_forked();
 	flexsc__guards_forked();
 	flexsc__default_loop_forked();
 	flexsc__signals_forked();

@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/futex.h"
+#include "lib/engine/ring.h"
 #include "runtime/sched/carrier.h"
 #include "runtime/sched/state.h"
 
@@ -41,6 +42,8 @@ void flexsc__identity_changed(struct carrier *c)
 						     memory_order_relaxed);
 	const uint32_t n = atomic_load(&calls);
 
+	/* Before N1: a user thread that sees the new user posts calls afterwards. */
+	flexsc__rings_identify();
 	/* N1: store this count after this carrier has changed; pairs with N2. */
 	atomic_store(&c->changed, n);
 	/* N3: increment after the store to "changed"; pairs with N4. */

@@ -68,6 +68,28 @@ TEST(lists_and_ranges)
 	check_list("0-1023", 0, 1023, 0);
 }
 
+/* The cores come in the list's order, each once, without the unusable ones. */
+TEST(the_order_of_a_list)
+{
+	int first = find_usable(), second;
+	struct cores cores;
+	char list[64];
+
+	for (second = first + 1; second < CORES_MAX; second++)
+		if (CPU_ISSET(second, &usable))
+			break;
+	if (second == CORES_MAX)
+		SKIP("needs two cores");
+	snprintf(list, sizeof(list), "%d,1023,%d-%d,%d", second, first, second,
+		 second);
+	CHECK_EQ(flexsc__cores_list(list, &cores), 0);
+	CHECK(cores.count >= 2);
+	CHECK_EQ(cores.core[0], second);
+	CHECK_EQ(cores.core[1], first);
+	for (unsigned int i = 0; i < cores.count; i++)
+		CHECK(CPU_ISSET(cores.core[i], &usable));
+}
+
 TEST(anything_else_is_refused)
 {
 	static const char *const bad[] = {

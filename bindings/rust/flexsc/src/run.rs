@@ -45,7 +45,8 @@ impl Builder {
         self
     }
 
-    /// The cores on which the loop's calls are executed, such as `"2,4-6"`.
+    /// The cores on which the loop's calls are executed, such as `"2,4-6"`, the
+    /// preferred ones first. With the engine uring, a kernel thread polls there.
     pub fn kernel_cores(mut self, cores: &str) -> Builder {
         self.kernel_cores = Some(cores.to_string());
         self
@@ -64,8 +65,7 @@ impl Builder {
     }
 
     /// How long the owner and the threads that execute calls poll for work before they
-    /// sleep. With [`kernel_cores`](Builder::kernel_cores) and the engine uring, a
-    /// kernel thread polls.
+    /// sleep.
     pub fn poll(mut self, time: Duration) -> Builder {
         self.poll = time;
         self

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pollers: the kernel threads that take the requests of uring's loops, on the cores of
+ * the option kernel_cores. Each core has one poller, which the process's loops share.
+ */
+#include "tests/harness/harness.h"
+
+#include <dirent.h>
+#include <linux/seccomp.h>
+#include <sys/utsname.h>
+
+#include "lib/engine/pollers.h"
+#include "lib/engine/ring.h"
+
+#define LOOPS		3U
+
+static struct flexsc_loop *loops[LOOPS];
+/* The owner's core, another one, and both as lists. */
+static int own_core, other_core;
+static char own_list[16], other_list[16];
+
+/* Bind the owner to one core, and find another core for the poller. */
+static void use_two_cores(void)
+{
+	cpu_set_t mine;
+
+	own_core = first_core();
+	CHECK_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+	for (other_core = own_core + 1; other_core < CORES_MAX; other_core++)
+		if (CPU_ISSET(other_core, &mine))
+			break;
+	if (other_core == CORES_MAX)
+		SKIP("needs two cores");
+	CPU_ZERO(&mine);
+	CPU_SET(own_core, &mine);
+	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
+	snprintf(own_list, sizeof(own_list), "%d", own_core);
+	snprintf(other_list, sizeof(other_list), "%d", other_core);
+}
+
+static bool file_line(const char *task, const char *file, const char *key,
+		      char *value, size_t size)
+{
+	char path[300], line[200];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/%s", task, file);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		found = !strncmp(line, key, strlen(key));
+		line[strcspn(line, "\n")] = 0;
+		snprintf(value, size, "%s", line + strlen(key));
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/*
+ * Counts the process's kernel threads whose names begin like this. If "cores" isn't
+ * NULL, each may run on these cores only.
+ */
+static unsigned int count_kernel_threads(const char *begin, const char *cores)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	unsigned int n = 0;
+	char value[200];
+
+	CHECK(tasks);
+	while ((task = readdir(tasks))) {
+		if (!file_line(task->d_name, "comm", begin, value,
+			       sizeof(value)))
+			continue;
+		n++;
+		if (cores && file_line(task->d_name, "status",
+				       "Cpus_allowed_list:\t", value,
+				       sizeof(value)) &&
+		    strcmp(value, cores) != 0)
+			test_fail(__FILE__, __LINE__, "%s on %s, not on %s",
+				  begin, value, cores);
+	}
+	closedir(tasks);
+	return n;
+}
+
+static unsigned int count_pollers(void)
+{
+	return count_kernel_threads("iou-sqp-", NULL);
+}
+
+static bool is_polled(struct flexsc_loop *loop)
+{
+	CHECK(!strcmp(flexsc_loop_engine(loop), "uring"));
+	return !flexsc_loop_why(loop);
+}
+
+/* A call that io_uring makes: a failing close(). */
+static void works(struct flexsc_loop *loop)
+{
+	for (unsigned int i = 0; i < 10; i++)
+		CHECK_EQ(DO(loop, SYS_close, -1), -EBADF);
+}
+
+static void make_loops(const char *list)
+{
+	for (unsigned int i = 0; i < LOOPS; i++) {
+		loops[i] = NEW_LOOP(.kernel_cores = list);
+		if (!is_polled(loops[i]))
+			SKIP("%s", flexsc_loop_why(loops[i]));
+		works(loops[i]);
+	}
+}
+
+static void end_loops(unsigned int first)
+{
+	for (unsigned int i = first; i < LOOPS; i++)
+		CHECK_EQ(flexsc_loop_destroy(loops[i]), 0);
+}
+
+TEST(loops_with_the_same_core_share_one_poller)
+{
+	use_two_cores();
+	make_loops(other_list);
+	CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 1);
+	end_loops(0);
+	CHECK(falls_to(count_pollers, 0));
+}
+
+TEST(a_poller_outlives_the_loop_that_created_it)
+{
+	use_two_cores();
+	make_loops(other_list);
+	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
+	works(loops[1]);
+	loops[0] = NEW_LOOP(.kernel_cores = other_list);
+	works(loops[0]);
+	works(loops[2]);
+	CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 1);
+	end_loops(0);
+}
+
+TEST(the_owners_only_core_gets_no_poller)
+{
+	char both[40];
+
+	use_two_cores();
+	loops[0] = NEW_LOOP(.kernel_cores = own_list);
+	CHECK(!is_polled(loops[0]));
+	CHECK(strstr(flexsc_loop_why(loops[0]), "kernel_cores"));
+	works(loops[0]);
+	CHECK_EQ(count_pollers(), 0);
+	snprintf(both, sizeof(both), "%s,%s", own_list, other_list);
+	loops[1] = NEW_LOOP(.kernel_cores = both);
+	works(loops[1]);
+	if (!is_polled(loops[1]))
+		SKIP("%s", flexsc_loop_why(loops[1]));
+	CHECK(!flexsc_loop_why(loops[1]));
+	CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 1);
+	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
+	CHECK_EQ(flexsc_loop_destroy(loops[1]), 0);
+}
+
+static struct seat seats[8];
+
+static int enter(unsigned int seat, const struct cores *cores,
+		 const cpu_set_t *mine, int here)
+{
+	int core;
+
+	flexsc__pollers_lock();
+	core = flexsc__pollers_choose(cores, mine, here);
+	if (core >= 0)
+		flexsc__pollers_enter(&seats[seat], (unsigned int)core, -1);
+	flexsc__pollers_unlock();
+	return core;
+}
+
+/* The least used core, and among equals the first one in the list's order. */
+TEST(cores_are_taken_in_the_lists_order)
+{
+	const struct cores cores = { 3, { 7, 2, 5 } };
+	cpu_set_t mine;
+
+	CPU_ZERO(&mine);
+	CPU_SET(0, &mine);
+	CHECK_EQ(enter(0, &cores, &mine, 0), 7);
+	CHECK_EQ(enter(1, &cores, &mine, 0), 2);
+	CHECK_EQ(enter(2, &cores, &mine, 0), 5);
+	CHECK_EQ(enter(3, &cores, &mine, 0), 7);
+	flexsc__pollers_leave(&seats[2]);
+	flexsc__pollers_leave(&seats[1]);
+	CHECK_EQ(enter(1, &cores, &mine, 0), 2);
+	CHECK_EQ(enter(2, &cores, &mine, 0), 5);
+	flexsc__pollers_leave(&seats[0]);
+	flexsc__pollers_leave(&seats[3]);
+	CHECK_EQ(enter(0, &cores, &mine, 0), 7);
+	/* The owner runs on core 7, which is the least used one but one. */
+	flexsc__pollers_leave(&seats[0]);
+	CPU_SET(7, &mine);
+	CHECK_EQ(enter(0, &cores, &mine, 7), 2);
+}
+
+TEST(an_owner_with_several_cores_shares_one_without_a_choice)
+{
+	const struct cores cores = { 1, { 3 } };
+	cpu_set_t mine;
+
+	CPU_ZERO(&mine);
+	CPU_SET(3, &mine);
+	CHECK_EQ(enter(0, &cores, &mine, 3), -ENODEV);
+	CPU_SET(4, &mine);
+	CHECK_EQ(enter(0, &cores, &mine, 3), 3);
+}
+
+TEST(a_forked_child_has_pollers_of_its_own)
+{
+	use_two_cores();
+	make_loops(other_list);
+	IN_CHILD {
+		make_loops(other_list);
+		CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 1);
+		end_loops(0);
+	}
+	for (unsigned int i = 0; i < LOOPS; i++)
+		works(loops[i]);
+	CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 1);
+	end_loops(0);
+}
+
+static void *come_and_go(void *arg)
+{
+	(void)arg;
+	for (unsigned int i = 0; i < MANY(100); i++) {
+		struct flexsc_loop *mine = NEW_LOOP(.kernel_cores = other_list);
+
+		works(mine);
+		CHECK_EQ(flexsc_loop_destroy(mine), 0);
+	}
+	return NULL;
+}
+
+TEST_LIMIT(loops_come_and_go_in_several_threads, 60)
+{
+	pthread_t threads[4];
+
+	use_two_cores();
+	make_loops(other_list);
+	for (unsigned int i = 0; i < 4; i++)
+		threads[i] = test_thread(come_and_go, NULL);
+	for (unsigned int i = 0; i < 4; i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	works(loops[0]);
+	CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 1);
+	end_loops(0);
+	CHECK(falls_to(count_pollers, 0));
+}
+
+/* Let another file have the numbers of all rings' descriptors. */
+static void lose_rings(void)
+{
+	char path[40], name[40];
+
+	for (int fd = 3; fd < 100; fd++) {
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		length = readlink(path, name, sizeof(name) - 1);
+		name[length > 0 ? length : 0] = 0;
+		if (!strcmp(name, "anon_inode:[io_uring]"))
+			CHECK_EQ(dup2(0, fd), fd);
+	}
+}
+
+/*
+ * The program closes the rings' descriptors, which it doesn't know, and opens others
+ * with their numbers. So the next loop can't join the poller.
+ */
+TEST(a_lost_descriptor_keeps_no_loop_from_polling)
+{
+	use_two_cores();
+	make_loops(other_list);
+	lose_rings();
+	loop = NEW_LOOP(.kernel_cores = other_list);
+	CHECK(is_polled(loop));
+	works(loop);
+	CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 2);
+}
+
+TEST(without_a_thread_calls_execute_without_a_poller)
+{
+	const struct rlimit none = { 0, 0 };
+
+	use_two_cores();
+	if (geteuid() != 0)
+		SKIP("needs root, to become a user without threads");
+	become_nobody();
+	CHECK_EQ(setrlimit(RLIMIT_NPROC, &none), 0);
+	loops[0] = NEW_LOOP(.kernel_cores = other_list);
+	CHECK(!is_polled(loops[0]));
+	CHECK(strstr(flexsc_loop_why(loops[0]), "RLIMIT_NPROC"));
+	works(loops[0]);
+	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
+}
+
+/* Can the kernel bind a poller's workers? From Linux 6.6 on. */
+static bool binds_workers(void)
+{
+	unsigned int major, minor;
+	struct utsname kernel;
+
+	CHECK_EQ(uname(&kernel), 0);
+	CHECK_EQ(sscanf(kernel.release, "%u.%u", &major, &minor), 2);
+	return major > 6 || (major == 6 && minor >= 6);
+}
+
+/* fsync() always executes on one of io_uring's workers. */
+TEST(workers_run_on_the_listed_cores)
+{
+	int fd = memfd_create("workers", MFD_CLOEXEC);
+
+	if (!binds_workers())
+		SKIP("needs Linux 6.6");
+	use_two_cores();
+	make_loops(other_list);
+	for (unsigned int i = 0; i < LOOPS; i++)
+		CHECK_EQ(DO(loops[i], SYS_fsync, fd), 0);
+	CHECK(count_kernel_threads("iou-wrk-", other_list) > 0);
+	end_loops(0);
+}
+
+/* While the poller is awake, calls need no mode switch of the owner. */
+#define CALLS		1000U
+
+TEST(a_busy_owner_makes_no_mode_switch)
+{
+	uint64_t before;
+
+	use_two_cores();
+	loops[0] = NEW_LOOP(.kernel_cores = other_list, .poll_us = 2000000);
+	if (!is_polled(loops[0]))
+		SKIP("%s", flexsc_loop_why(loops[0]));
+	works(loops[0]);
+	before = stats_of(loops[0]).mode_switches;
+	for (unsigned int i = 0; i < CALLS; i++)
+		CHECK_EQ(DO(loops[0], SYS_close, -1), -EBADF);
+	test_note("%lu mode switches",
+		  (unsigned long)(stats_of(loops[0]).mode_switches - before));
+	CHECK(stats_of(loops[0]).mode_switches - before <= CALLS / 50);
+	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
+}
+
+/* Opens a file that only root may open. */
+static int64_t open_shadow(struct flexsc_loop *loop)
+{
+	int64_t fd = DO(loop, SYS_openat, AT_FDCWD, "root-only", O_RDONLY);
+
+	if (fd >= 0)
+		close((int)fd);
+	return fd >= 0 ? 0 : fd;
+}
+
+static void make_file_of_root(void)
+{
+	if (geteuid() != 0)
+		SKIP("needs root, to become another user");
+	enter_scratch();
+	CHECK_EQ(chmod(".", 0755), 0);
+	CHECK_EQ(close(open("root-only", O_CREAT | O_WRONLY, 0600)), 0);
+}
+
+TEST(requests_have_the_identity_of_their_submission)
+{
+	use_two_cores();
+	make_file_of_root();
+	make_loops(other_list);
+	CHECK_EQ(open_shadow(loops[0]), 0);
+	for (unsigned int i = 0; i < 20; i++) {
+		CHECK_EQ(seteuid(65534), 0);
+		flexsc__rings_identify();
+		CHECK_EQ(open_shadow(loops[0]), -EACCES);
+		CHECK_EQ(seteuid(0), 0);
+		flexsc__rings_identify();
+		CHECK_EQ(open_shadow(loops[0]), 0);
+	}
+	become_nobody();
+	flexsc__rings_identify();
+	for (unsigned int i = 0; i < LOOPS; i++)
+		CHECK_EQ(open_shadow(loops[i]), -EACCES);
+	end_loops(0);
+}
+
+/* Requests that were posted, but not submitted, get the new identity. */
+TEST(posted_requests_get_the_new_identity)
+{
+	struct call call = CALL_INIT;
+
+	use_two_cores();
+	make_file_of_root();
+	make_loops(other_list);
+	POST(loops[0], &call, SYS_openat, AT_FDCWD, "root-only", O_RDONLY);
+	become_nobody();
+	flexsc__rings_identify();
+	CHECK_EQ(await_call(loops[0], &call), -EACCES);
+	end_loops(0);
+}
+
+TEST(a_ring_that_cannot_change_its_identity_is_given_up)
+{
+	const int call = SYS_io_uring_register;
+
+	use_two_cores();
+	make_file_of_root();
+	make_loops(other_list);
+	become_nobody();
+	flexsc__rings_identify();
+	forbid(&call, 1, EPERM);
+	CHECK_EQ(open_shadow(loops[0]), -EACCES);
+	CHECK(!strcmp(flexsc_loop_engine(loops[0]), "threads"));
+}
