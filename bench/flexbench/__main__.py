@@ -6,17 +6,17 @@ from __future__ import annotations
 import sys
 
 from . import calls, command, crawl, reads, serve, threads, timers
-from .command import Bench
+from .command import Bench, every
 
 COMMAND = command.Command(
     "bench",
     "Measure system calls, timers, reads and servers",
     {
-        "calls": Bench(calls),
+        "calls": Bench(calls, several=every),
         "timers": Bench(timers),
         "reads": Bench(reads),
         "crawl": Bench(crawl),
-        "serve": Bench(serve, networked=True, swept=True),
+        "serve": Bench(serve, networked=True, swept=True, several=every),
         "threads": Bench(threads, run=True),
     },
 )

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The cost of a call against the size of its batch: OSDI 2010, figures 9
-(everything on one core) and 10 (executed on another core).
+(everything on one core) and 10 (executed on other cores). With --cores 1 only the
+former, with --cores N only the latter, by N - 1 other cores.
 """
 
 from __future__ import annotations
 
-from . import table
+from . import servers, table
 from .compare import Interval, ratio
-from .runner import Plan, measure_all_raw
-from .samples import Measurement, Run, Settings, distinct
+from .runner import Plan, measure_all_raw, raw
+from .samples import BenchError, Measurement, Run, Settings, distinct
 
 BENCH = "calls"
 SERIES = "ns_per_call"
@@ -20,10 +21,11 @@ QUICK_BATCHES = [1, 8, 64, 512]
 
 # Where calls are executed, which variants can do that, and what they are compared with.
 SAME, ASLEEP, POLLING = "same", "asleep", "polling"
+KMOD = "kmod"
 VARIANTS = {
-    SAME: ["plain", "liburing", "sync", "threads", "uring"],
-    ASLEEP: ["plain", "threads"],
-    POLLING: ["plain", "threads", "uring-sqpoll"],
+    SAME: ["plain", "liburing", "sync", "threads", "uring", KMOD],
+    ASLEEP: ["plain", "threads", KMOD],
+    POLLING: ["plain", "threads", "uring-sqpoll", KMOD],
 }
 TITLES = {
     SAME: "on the same core (figure 9)",
@@ -31,22 +33,23 @@ TITLES = {
     POLLING: "on another core, which polls",
 }
 COMPARED = {
-    SAME: [("uring", "liburing"), ("uring", "plain")],
-    ASLEEP: [("threads", "plain")],
-    POLLING: [("threads", "plain"), ("uring-sqpoll", "plain")],
+    SAME: [("uring", "liburing"), ("uring", "plain"), (KMOD, "plain")],
+    ASLEEP: [("threads", "plain"), (KMOD, "plain")],
+    POLLING: [("threads", "plain"), ("uring-sqpoll", "plain"), (KMOD, "plain")],
 }
 
 
 def variants(plan: Plan, call: str, place: str, batch: int) -> list[Settings]:
     cores = plan.cores
-    helper = cores.measured if place == SAME else cores.other
+    others = cores.more or [cores.other]
+    executing = [cores.measured] if place == SAME else others
     return [
         {
             "variant": variant,
             "call": call,
             "batch": batch,
             "core": cores.measured,
-            "cores": str(helper),
+            "cores": servers.listed(executing),
             "spin_us": SPIN_US if place == POLLING else 0,
             "calls": 16384,
             "reps": 3,
@@ -57,11 +60,31 @@ def variants(plan: Plan, call: str, place: str, batch: int) -> list[Settings]:
     ]
 
 
+def places(plan: Plan) -> list[str]:
+    if not plan.numbers:
+        return list(VARIANTS)
+    return [ASLEEP, POLLING] if plan.cores.more else [SAME]
+
+
+def without_module(plan: Plan) -> str:
+    """Why the module can't execute calls here; empty if it can."""
+    try:
+        raw(plan.flexsc, BENCH, {"variant": KMOD, "calls": 1, "reps": 1})
+    except BenchError as error:
+        return str(error)
+    return ""
+
+
 def measure(run: Run, plan: Plan) -> None:
-    for place in VARIANTS:
+    missing = without_module(plan)
+    if missing:
+        run.note(f"{BENCH}: without the kernel module: {missing}")
+    for place in places(plan):
         for call in CALLS:
             for batch in QUICK_BATCHES if plan.quick else BATCHES:
-                measure_all_raw(run, plan, BENCH, variants(plan, call, place, batch))
+                every = variants(plan, call, place, batch)
+                every = [s for s in every if not missing or s["variant"] != KMOD]
+                measure_all_raw(run, plan, BENCH, every)
 
 
 def place_of(measurement: Measurement) -> str:
@@ -98,10 +121,12 @@ def show(run: Run) -> list[str]:
     parts = []
     for place, title in TITLES.items():
         for call in distinct(run.of(BENCH), "call"):
-            here = [m for m in run.of(BENCH, call=call) if place_of(m) == place]
-            # A table needs at least two variants to compare.
-            if len(distinct(here, "variant")) > 1:
-                parts.append(
-                    f"{call}: nanoseconds a call, {title}\n" + show_call(here, place)
-                )
+            found = [m for m in run.of(BENCH, call=call) if place_of(m) == place]
+            for cores in distinct(found, "cores"):
+                here = [m for m in found if m.settings["cores"] == cores]
+                # A table needs at least two variants to compare.
+                if len(distinct(here, "variant")) > 1:
+                    where = title if place == SAME else f"{title}; by {cores}"
+                    head = f"{call}: nanoseconds a call, {where}"
+                    parts.append(f"{head}\n" + show_call(here, place))
     return parts

@@ -36,7 +36,7 @@ class Bench:
     run: bool = False  # runs programs under flexsc run, so it accepts --baseline
     tuned: bool = False  # accepts --tune
     several: Callable[[list[str]], object] | None = (
-        None  # checks the words if --cores is given
+        None  # accepts --cores; checks the words beside it
     )
 
 
@@ -51,6 +51,10 @@ class Command:
     def with_option(self, option: str) -> list[str]:
         """Names of the benches that accept an option."""
         return [name for name, one in self.benches.items() if getattr(one, option)]
+
+
+def every(words: list[str]) -> None:
+    """For Bench.several of a bench whose words all work with --cores."""
 
 
 def positive(text: str) -> int:
@@ -150,16 +154,13 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
         )
     else:
         parser.set_defaults(tune=False)
-    if several := command.with_option("several"):
-        parser.add_argument(
-            "--cores",
-            type=counts_of,
-            metavar="N,...",
-            help=f"for {', '.join(several)} with sessions: cores of the server (1); or "
-            "all: 1, 2, 4...",
-        )
-    else:
-        parser.set_defaults(cores=None)
+    parser.add_argument(
+        "--cores",
+        type=counts_of,
+        metavar="N,...",
+        help=f"for {', '.join(command.with_option('several'))}: numbers of cores of the "
+        "server (1); or all: 1, 2, 4... up to half of the physical cores",
+    )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="keep the raw samples, as JSON"
     )
@@ -237,6 +238,8 @@ def measure(command: Command, args: argparse.Namespace, argv: list[str]) -> Run:
     with quiet.preferred():
         for cores in chosen:
             try:
+                if remark := machine.crowded(cores):
+                    run.note(f"{table.cores(len(cores.server))}: {remark}")
                 measure_on(command, run, replace(plan, cores=cores), args)
             except BenchError as error:
                 if not run.measurements:

@@ -73,7 +73,7 @@ def whole(allowed: set[int]) -> list[int]:
 def choose(allowed: set[int], count: int = 1) -> Cores:
     """Give the last physical cores to a server with count cores. Helpers and clients
     get cores that share no physical core with the server, or else the remaining logical
-    cores.
+    cores, or else the server's cores.
     """
     if len(allowed) < 2:
         raise BenchError(
@@ -82,14 +82,25 @@ def choose(allowed: set[int], count: int = 1) -> Cores:
         )
     physical = whole(allowed)
     server = physical[:count]
-    if count > max(1, len(physical) // 2):
+    if count > len(physical):
         raise BenchError(
-            f"--cores {count}: too many, because clients need half of the "
-            f"{len(physical)} physical cores: give {max(1, len(physical) // 2)} at most"
+            f"--cores {count}: too many, because this machine has {len(physical)} "
+            "physical cores (see lscpu): give fewer, or all"
         )
-    rest = sorted(allowed - set(server))
+    rest = sorted(allowed - set(server)) or sorted(server)
     apart = [c for c in rest if not siblings(c) & set(server)] or rest
     return Cores(server[0], apart[-1], apart, server[1:])
+
+
+def crowded(cores: Cores) -> str:
+    """A remark if the clients have fewer cores than the server; else empty."""
+    if set(cores.load) & set(cores.server):
+        return "the clients share the server's cores"
+    if len(cores.load) < len(cores.server):
+        return (
+            f"{len(cores.server)} cores of the server, {len(cores.load)} of the clients"
+        )
+    return ""
 
 
 def counts(allowed: set[int]) -> list[int]:

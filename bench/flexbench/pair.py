@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two servers of one file on the measured core, loaded by turns: the common part of the
+"""Two servers of one file on the same cores, loaded by turns: the common part of the
 benches serve and nginx.
 """
 
@@ -60,6 +60,7 @@ def compare(
         {
             "variant": name,
             **settings,
+            "cores": len(plan.cores.server),
             "seconds": plan.seconds,
             "network": plan.network.kind,
         }

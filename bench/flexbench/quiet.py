@@ -44,8 +44,9 @@ def cores_ticks(cores: Sequence[int]) -> list[list[int]]:
     return [[int(word) for word in row] for row in found]
 
 
-def core_ticks(core: int) -> list[int]:
-    return cores_ticks([core])[0]
+def sum_ticks(cores: Sequence[int]) -> list[int]:
+    """The time of several cores together, by column."""
+    return [sum(column) for column in zip(*cores_ticks(cores), strict=True)]
 
 
 def cores_s(cores: Sequence[int], *columns: int) -> list[float]:
@@ -54,15 +55,15 @@ def cores_s(cores: Sequence[int], *columns: int) -> list[float]:
 
 
 class Shares:
-    """Shares of a core's time, since this object was made. The hypervisor has stolen
-    the part that is missing to 100 %.
+    """Shares of the time of some cores, since this object was made. The hypervisor has
+    stolen the part that is missing to 100 %.
     """
 
-    def __init__(self, core: int) -> None:
-        self.core, self.before = core, core_ticks(core)
+    def __init__(self, cores: Sequence[int]) -> None:
+        self.cores, self.before = list(cores), sum_ticks(cores)
 
     def samples(self) -> dict[str, list[float]]:
-        now = core_ticks(self.core)[:COLUMNS]
+        now = sum_ticks(self.cores)[:COLUMNS]
         passed = [b - a for a, b in zip(self.before, now, strict=False)]
         whole = max(1, sum(passed))
         found = {

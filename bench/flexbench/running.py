@@ -10,9 +10,6 @@ from .runner import Plan
 from .samples import BenchError, Settings
 
 NATIVE, FLEXSC = "native", "flexsc"
-# For a server on one core.
-CARRIER = ["--carriers", "1"]
-
 # The beginning of flexsc run's message when it runs a program natively.
 COMPLAINT = "flexsc"
 
@@ -46,6 +43,11 @@ class Program:
         """The reason for a failure, with the program's last words."""
         words = self.last_words()
         return BenchError(f"{self.name}: {reason}" + (f" ({words})" if words else ""))
+
+
+def carriers(plan: Plan) -> list[str]:
+    """Options of flexsc run: a carrier for each of the server's cores."""
+    return ["--carriers", str(len(plan.cores.server))]
 
 
 def way(plan: Plan, variant: str, *options: str) -> list[str]:

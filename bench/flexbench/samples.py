@@ -42,6 +42,11 @@ class Measurement:
         """A count, from the last round."""
         return float(self.rounds[-1]["counts"][name])
 
+    @property
+    def cores(self) -> int:
+        """The number of the server's cores, which an older version's file lacks."""
+        return int(self.settings.get("cores", 1))
+
     def fits(self, settings: Settings) -> bool:
         return all(self.settings.get(k) == v for k, v in settings.items())
 
@@ -71,6 +76,13 @@ class Run:
 def distinct(measurements: Iterable[Measurement], key: str) -> list[Any]:
     """The distinct values of a setting, in the order of measurement."""
     return list(dict.fromkeys(m.settings[key] for m in measurements))
+
+
+def by_cores(found: Iterable[Measurement]) -> dict[int, list[Measurement]]:
+    """Measurements of servers by their number of cores, in ascending order."""
+    every = list(found)
+    counts = sorted({m.cores for m in every})
+    return {n: [m for m in every if m.cores == n] for n in counts}
 
 
 def save(run: Run, path: Path) -> None:

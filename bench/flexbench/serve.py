@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""flexsc serve against stock nginx with one worker: on the same core, with the same
-file, loaded by the same wrk on other cores, alternately.
+"""flexsc serve against stock nginx, each with a worker per core: on the same cores,
+with the same file, loaded by the same wrk on other cores, alternately.
 
     plain    open, stat, read or sendfile, and close for each request
     cached   both keep the file open for a while
@@ -20,7 +20,7 @@ from . import clients, pair, quiet, servers, sweep, table, tools
 from .idle import descriptors
 from .pair import FILE
 from .runner import Plan, progress
-from .samples import BenchError, Json, Measurement, Run, Settings, distinct
+from .samples import BenchError, Json, Measurement, Run, Settings, by_cores, distinct
 from .servers import Module, Server, Site
 from .tools import Load
 
@@ -36,6 +36,7 @@ ROWS = [
     ("latency p50, us", "p50_us"),
     ("latency p99, us", "p99_us"),
     ("core busy, %", "busy_percent"),
+    ("processor time/request, us", "loaded_us"),
     ("processor time/request in rounds, us", "cpu_us"),
     ("the same with the client's, us", "both_us"),
 ]
@@ -64,16 +65,17 @@ def load(plan: Plan, server: Server, seconds: int) -> Load:
 
 def rounds(plan: Plan, server: Server) -> dict[str, list[float]]:
     """The cost of a request. Not for a sweep, which measures only throughput and
-    latency."""
-    if plan.sweep:
+    latency, nor for several workers, which a client on their core can't load evenly.
+    """
+    if plan.sweep or len(plan.cores.server) > 1:
         return {}
     return pair.in_rounds(plan, server, connections(plan), plan.bytes, ROUNDS_S)
 
 
 def round_of(plan: Plan, server: Server, seconds: int) -> Json:
-    shares = quiet.Shares(plan.cores.measured)
+    shares, before = quiet.Shares(plan.cores.server), servers.clock_s(server)
     found = load(plan, server, seconds)
-    shared = shares.samples()
+    shared, spent = shares.samples(), servers.clock_s(server) - before
     return {
         "samples": {
             **rounds(plan, server),
@@ -82,6 +84,7 @@ def round_of(plan: Plan, server: Server, seconds: int) -> Json:
             "mean_us": [found.mean_us],
             "p50_us": [found.p50_us],
             "p99_us": [found.p99_us],
+            "loaded_us": [1e6 * spent / found.requests],
         },
         "counts": {"requests": found.requests},
     }
@@ -94,7 +97,7 @@ def count(plan: Plan, server: Server) -> float:
         command = [*counter, *wrk(plan, server, COUNT_S)]
         return clients.run_wrk(command, COUNT_S)
 
-    calls, found = tools.count_calls(server.pid, loaded)
+    calls, found = tools.count_calls(servers.family(server.pid), loaded)
     return calls / found.requests
 
 
@@ -143,7 +146,11 @@ def compare(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
 
 
 def count_all(run: Run, plan: Plan, mode: str, found: list[Server]) -> None:
-    key: Settings = {"mode": mode, "connections": connections(plan)}
+    key: Settings = {
+        "mode": mode,
+        "connections": connections(plan),
+        "cores": len(plan.cores.server),
+    }
     for server in found:
         progress(f"serve: system calls of {server.name}")
         for measurement in run.of(BENCH, **key, variant=server.name):
@@ -219,5 +226,6 @@ def show(run: Run) -> list[str]:
     return [
         part
         for mode in distinct(run.of(BENCH), "mode")
-        for part in show_mode(mode, run.of(BENCH, mode=mode))
+        for found in by_cores(run.of(BENCH, mode=mode)).values()
+        for part in show_mode(mode, found)
     ]

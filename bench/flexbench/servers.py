@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from . import tools
+from . import quiet, tools
 from .network import Network, visit
 from .runner import Plan
 from .samples import BenchError
@@ -294,6 +294,11 @@ def children(pid: int) -> list[int]:
 def family(pid: int) -> list[int]:
     """A server's process and its copies."""
     return [pid, *children(pid)]
+
+
+def clock_s(server: Server) -> float:
+    """The processor time of a server's process and its copies."""
+    return sum(quiet.clock_s(pid) for pid in family(server.pid))
 
 
 def worker_of(name: str, master: int, count: int = 1) -> int:

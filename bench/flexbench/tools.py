@@ -124,11 +124,13 @@ def parse_perf(text: str, event: str = "raw_syscalls:sys_enter") -> int:
     raise BenchError("perf: " + (" ".join(text.split())[:200] or "no output"))
 
 
-def count_calls(pid: int, load: Callable[[Sequence[str]], T]) -> tuple[int, T]:
-    """Count a process's system calls under load, by perf. load: runs the load with a
-    command that begins with the words that it receives.
+def count_calls(
+    pids: Sequence[int], load: Callable[[Sequence[str]], T]
+) -> tuple[int, T]:
+    """Count the system calls of processes under load, by perf. load: runs the load with
+    a command that begins with the words that it receives.
     """
     with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
         counter = [need("perf"), "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
-        done = load([*counter, "-o", output.name, "-p", str(pid), "--"])
+        done = load([*counter, "-o", output.name, "-p", ",".join(map(str, pids)), "--"])
         return parse_perf(output.read()), done

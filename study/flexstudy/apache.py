@@ -116,7 +116,9 @@ def started(
         ExitStack() as last,
         (folder / "errors").open("a+", encoding="utf-8") as errors,
         servers.process(
-            name, servers.pinned(plan.cores.measured, command), stderr=errors
+            name,
+            servers.pinned(servers.listed(plan.cores.server), command),
+            stderr=errors,
         ) as process,
     ):
         server = Server("it", f"http://{place.address}:{place.port}/", process.pid)

@@ -205,7 +205,7 @@ def instructions(plan: Plan, kind: Kind, base: Path, mode: str, requests: int) -
 def calls(plan: Plan, kind: Kind, program: Program, mode: str, requests: int) -> Count:
     return Count(
         *tools.count_calls(
-            program.pid, lambda c: kind.ask(plan, program, mode, requests, c)
+            [program.pid], lambda c: kind.ask(plan, program, mode, requests, c)
         )
     )
 

@@ -11,7 +11,7 @@ from flexbench import table
 from flexbench.compare import ratio
 from flexbench.runner import Plan
 from flexbench.running import FLEXSC, NATIVE
-from flexbench.samples import Measurement, Run, Settings
+from flexbench.samples import Measurement, Run, Settings, by_cores
 from flexbench.sweep import SERIES
 
 from . import apache
@@ -40,6 +40,7 @@ def variants(plan: Plan) -> tuple[Kind, list[Settings]]:
             "variant": variant.way,
             "entries": entries,
             "connections": kind.connections(plan),
+            "cores": len(plan.cores.server),
             "seconds": plan.seconds,
             "network": plan.network.kind,
         }
@@ -66,11 +67,8 @@ def row(m: Measurement, native: Measurement | None) -> list[str]:
     ]
 
 
-def show(run: Run) -> list[str]:
-    found = run.of(BENCH)
-    if not found:
-        return []
-    native = run.find(BENCH, variant=NATIVE)
+def show_one(found: list[Measurement]) -> str:
+    native = next((m for m in found if m.settings["variant"] == NATIVE), None)
     title = (
         f"programs: Apache, 1 KiB, {found[0].settings['connections']} connections that "
         f"are kept, by entries\n(figure 16), which come in pages of 64; "
@@ -78,4 +76,8 @@ def show(run: Run) -> list[str]:
     )
     head = ["entries", "requests/s", "flexsc/native", "p99, us"]
     rows = table.table(head, [row(m, native) for m in found])
-    return [title + "\n" + table.explained(rows)]
+    return title + "\n" + table.explained(rows)
+
+
+def show(run: Run) -> list[str]:
+    return [show_one(found) for found in by_cores(run.of(BENCH)).values()]

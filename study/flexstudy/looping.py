@@ -16,7 +16,7 @@ from pathlib import Path
 from flexbench import servers, tools
 from flexbench.network import Network, visit
 from flexbench.runner import Plan
-from flexbench.running import CARRIER, FLEXSC, NATIVE, Program, way
+from flexbench.running import FLEXSC, NATIVE, Program, carriers, way
 from flexbench.samples import Settings
 from flexbench.servers import Place, Site
 
@@ -187,7 +187,7 @@ def wait(network: Network, program: Program, question: Question) -> Settings:
 def started(plan: Plan, kind: Kind, variant: str, folder: Path) -> Iterator[Program]:
     name = f"{variant} {kind.program}"
     place = servers.place(plan.network, folder)
-    command = [*plan.network.server, *plan.under, *way(plan, variant, *CARRIER)]
+    command = [*plan.network.server, *plan.under, *way(plan, variant, *carriers(plan))]
     command += [tools.need(kind.program), *kind.arrange(place)]
     with (
         (folder / "log").open("a+", encoding="utf-8", errors="replace") as log,

@@ -70,7 +70,7 @@ def calls(plan: Plan, program: Program, mode: str) -> float:
     """The number of system calls of the program's threads per request, by perf."""
     length: Settings = {"seconds": COUNT_S}
     counted, found = tools.count_calls(
-        program.pid, lambda c: in_rounds(plan, program, mode, length, c)
+        [program.pid], lambda c: in_rounds(plan, program, mode, length, c)
     )
     return counted / float(found["counts"]["warmed"])
 

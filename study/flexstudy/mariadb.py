@@ -161,7 +161,7 @@ def started(
         (folder / "log").open("a+", encoding="utf-8", errors="replace") as log,
         servers.process(
             name,
-            servers.pinned(plan.cores.measured, command),
+            servers.pinned(servers.listed(plan.cores.server), command),
             stderr=log,
             stop_s=STOP_S,
         ) as process,

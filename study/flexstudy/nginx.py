@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """nginx with and without the module: the same program, the same configuration except
-for the module's lines, one worker on the same core, alternately.
+for the module's lines, a worker per core on the same cores, alternately.
 
     plain    the file is opened for each request
     kept     the module keeps the file open; stock nginx opens it
@@ -12,8 +12,8 @@ for the module's lines, one worker on the same core, alternately.
     100k, 1m plain with larger files
 
 Most modes are loaded by bench --raw rounds, like serve for its processor time. New
-connections and TLS need wrk, on the clients' cores; then the worker's processor clock
-is read before and after wrk.
+connections, TLS and several workers need wrk, on the clients' cores; then the workers'
+processor clocks are read before and after wrk.
 """
 
 from __future__ import annotations
@@ -25,10 +25,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from flexbench import clients, pair, quiet, servers, table, tools
+from flexbench import clients, pair, servers, table, tools
 from flexbench.compare import ratio
 from flexbench.runner import Plan, chosen
-from flexbench.samples import BenchError, Json, Run, Settings
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+    by_cores,
+)
 from flexbench.servers import Module, Server, Site
 
 BENCH = "nginx"
@@ -92,13 +99,14 @@ def size(plan: Plan, mode: Mode) -> int:
 def by_wrk(plan: Plan, mode: Mode, server: Server, seconds: int) -> list[float]:
     url, count = server.url + pair.FILE, connections(plan, mode)
     command = clients.wrk(plan, count, seconds, url, mode.wrk or [])
-    before = quiet.clock_s(server.pid)
+    before = servers.clock_s(server)
     found = clients.run_wrk(command, seconds)
-    return [1e6 * (quiet.clock_s(server.pid) - before) / found.requests]
+    return [1e6 * (servers.clock_s(server) - before) / found.requests]
 
 
 def round_of(plan: Plan, mode: Mode, server: Server, seconds: int) -> Json:
-    if mode.wrk is not None:
+    # A client on one core can't load several workers evenly.
+    if mode.wrk is not None or len(plan.cores.server) > 1:
         return {
             "samples": {"cpu_us": by_wrk(plan, mode, server, seconds)},
             "counts": {},
@@ -167,8 +175,18 @@ def parse(words: Sequence[str]) -> list[str]:
     return chosen(BENCH, words, MODES)
 
 
+def parse_several(words: Sequence[str]) -> list[str]:
+    """The modes for --cores, without large files, which need the client's time, too."""
+    small = [name for name, mode in MODES.items() if not mode.bytes]
+    for word in words:
+        if word not in small:
+            known = ", ".join(small)
+            raise BenchError(f"--cores doesn't apply to {word}, only to {known}")
+    return list(words) or small
+
+
 def measure(run: Run, plan: Plan) -> None:
-    names = parse(plan.words)
+    names = parse_several(plan.words) if plan.numbers else parse(plan.words)
     servers.module(plan.flexsc)
     for program in ("nginx", "taskset"):
         tools.need(program)
@@ -179,26 +197,34 @@ def measure(run: Run, plan: Plan) -> None:
             run.note(f"{BENCH}: {name}: {error}")
 
 
-def row(run: Run, name: str) -> list[str]:
-    ours = run.find(BENCH, mode=name, variant=MODULE)
-    theirs = run.find(BENCH, mode=name, variant=STOCK)
+def row(found: list[Measurement], name: str) -> list[str]:
+    both = [m for m in found if m.settings["mode"] == name]
+    ours, theirs = (
+        next((m for m in both if m.settings["variant"] == variant), None)
+        for variant in (MODULE, STOCK)
+    )
     if not ours or not theirs:
         return []
     mode, settings = MODES[name], ours.settings
-    both = ours.series(mode.series), theirs.series(mode.series)
+    pairs = ours.series(mode.series), theirs.series(mode.series)
     return [
         f"{name}: {settings['bytes']} bytes, {settings['connections']} connections, "
         f"{mode.title}",
         table.number(ours.median(mode.series)),
         table.number(theirs.median(mode.series)),
-        table.ratio(ratio(both[1], both[0])),
+        table.ratio(ratio(pairs[1], pairs[0])),
     ]
 
 
-def show(run: Run) -> list[str]:
-    rows = [cells for name in MODES if (cells := row(run, name))]
+def show_one(found: list[Measurement]) -> list[str]:
+    rows = [cells for name in MODES if (cells := row(found, name))]
     if not rows:
         return []
-    title = f"nginx with the module and without; {table.how(run.of(BENCH)[0])}\n"
+    title = f"nginx with the module and without; {table.how(found[0])}\n"
     head = ["processor time/request, us", MODULE, STOCK, "stock/module"]
     return [title + table.table(head, rows)]
+
+
+def show(run: Run) -> list[str]:
+    every = by_cores(run.of(BENCH)).values()
+    return [part for found in every for part in show_one(found)]

@@ -44,7 +44,8 @@ def started(
     address = plan.network.address
     args = [*variant.before(plan), *command(plan), "0", address]
     name = f"{Path(args[-3]).name} ({variant.title})"
-    with examples.started(name, str(plan.cores.measured), args) as program:
+    cores = servers.listed(plan.cores.server)
+    with examples.started(name, cores, args) as program:
         server = Server(name, f"http://{address}:{program.port}/", program.pid)
         servers.check(plan.network, server, "", PAGE)
         yield program

@@ -13,7 +13,7 @@ from itertools import product
 from flexbench import sweep, table
 from flexbench.compare import ratio
 from flexbench.runner import Plan, chosen, progress
-from flexbench.samples import BenchError, Measurement, Run, Settings, distinct
+from flexbench.samples import BenchError, Measurement, Run, Settings, by_cores, distinct
 from flexbench.sweep import Found
 
 from . import apache, entries, looping, loops, mariadb, pools
@@ -43,6 +43,7 @@ def settings(plan: Plan, name: str, mode: str, variant: Variant) -> Settings:
         "mode": mode,
         "variant": variant.name,
         "connections": KINDS[name].connections(plan),
+        "cores": len(plan.cores.server),
         "seconds": plan.seconds,
         "network": plan.network.kind,
     }
@@ -70,6 +71,16 @@ def measure_one(run: Run, plan: Plan, word: str) -> None:
 
 def parse(words: Sequence[str]) -> list[str]:
     return chosen(BENCH, words, [*CHOICES, entries.NAME, *looping.KINDS], KINDS)
+
+
+def parse_several(words: Sequence[str]) -> None:
+    """Refuse --cores beside a program that is measured with one thread."""
+    for word in parse(words):
+        if word in looping.KINDS:
+            raise BenchError(
+                f"--cores doesn't apply to {word}, which is measured with one thread, "
+                f"only to {', '.join([*KINDS, entries.NAME])}"
+            )
 
 
 def measure(run: Run, plan: Plan) -> None:
@@ -130,6 +141,6 @@ def show(run: Run) -> list[str]:
     parts = []
     for name, kind in KINDS.items():
         for mode in distinct(run.of(BENCH, program=name), "mode"):
-            found = run.of(BENCH, program=name, mode=mode)
-            parts.append(show_mode(kind, mode, found))
+            every = run.of(BENCH, program=name, mode=mode)
+            parts += [show_mode(kind, mode, one) for one in by_cores(every).values()]
     return parts + entries.show(run) + loops.show(run)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs whose threads serve, in several variants: each configuration natively and
-under flexsc run. All variants of a program run at the same time, on the same core.
+under flexsc run. All variants of a program run at the same time, on the same
+cores.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from flexbench import tools
 from flexbench.idle import descriptors
 from flexbench.runner import Plan
-from flexbench.running import CARRIER, FLEXSC, NATIVE, Program, way
+from flexbench.running import FLEXSC, NATIVE, Program, carriers, way
 from flexbench.sweep import Sweep
 from flexbench.tools import Load
 
@@ -37,7 +38,7 @@ class Variant:
 
     def before(self, plan: Plan) -> list[str]:
         """The words in front of the program's command."""
-        runtime = way(plan, self.way, *CARRIER, *self.options)
+        runtime = way(plan, self.way, *carriers(plan), *self.options)
         return [*plan.network.server, *plan.under, *runtime]
 
 

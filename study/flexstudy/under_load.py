@@ -34,11 +34,11 @@ def switches(pid: int) -> dict[str, int]:
 def round_of(plan: Plan, kind: Kind, program: Program, mode: str, seconds: int) -> Json:
     try:
         switched = switches(program.pid)
-        shares = quiet.Shares(plan.cores.measured)
+        shares = quiet.Shares(plan.cores.server)
         before, begin = quiet.clock_s(program.pid), time.monotonic()
         found = kind.load(plan, program, mode, kind.connections(plan), seconds)
         busy = quiet.clock_s(program.pid) - before
-        passed = time.monotonic() - begin
+        passed = (time.monotonic() - begin) * len(plan.cores.server)
         # Switches of threads that ended during the load aren't counted.
         left = sum(n - switched.get(tid, 0) for tid, n in switches(program.pid).items())
     except (BenchError, OSError) as error:

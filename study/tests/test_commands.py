@@ -222,8 +222,10 @@ WRONG = [
     (["webserver", "fast"], 1, "study: fast: give page, new, pages, specweb, "),
     (["webserver", "page", "--cores", "2"], 1, "--cores doesn't apply to study page"),
     (["webserver", "--cores", "1000"], 1, "--cores 1000: too many, "),
+    (["programs", "redis", "--cores", "2"], 1, "--cores doesn't apply to redis, "),
     (["nginx", "--tune"], 1, "--tune doesn't apply to nginx"),
-    (["nginx", "--cores", "2"], 1, "--cores doesn't apply to nginx"),
+    (["nginx", "1m", "--cores", "2"], 1, "--cores doesn't apply to 1m, only to plain"),
+    (["cost", "--cores", "2"], 1, "--cores doesn't apply to cost, "),
     (["nginx", "ftp"], 1, "nginx: ftp: give plain, kept, cached, "),
     (["programs", "emacs"], 1, "programs: emacs: give apache, mariadb, cpp, java, "),
     (["programs", "--network", "wire"], 1, "--network wire: give lo, veth, rps"),
@@ -466,3 +468,13 @@ def test_an_executor_is_measured(measured: Measured) -> None:
     said, found = measured("programs", "java", "--connections", "4", patience=SLOW)
     assert "programs: Java executor" in said
     assert settings_of(found, "variant") == [("native",), ("flexsc",)]
+
+
+@needs_run
+def test_programs_are_measured_on_two_cores(measured: Measured) -> None:
+    installed("wrk", "wrk")
+    words = ["programs", "cpp", "--seconds", "1", "--connections", "8"]
+    said, found = measured(*words, "--cores", "1,2", patience=SLOW)
+    cores = settings_of(found, "cores", "variant")
+    assert cores == [(n, v) for n in (1, 2) for v in ("native", "flexsc")]
+    assert "2 cores, network lo" in said

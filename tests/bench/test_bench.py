@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import pytest
 from fixtures import PATIENCE, command, request
+from programs import installed
 
 TIMEOUT = 60
 # Seconds for single-stepping, on a machine with other load.
@@ -519,6 +520,33 @@ def test_the_command_measures_and_saves(tmp_path: Path) -> None:
     assert found["machine"]["kernel"] == os.uname().release
     scenarios = {m["settings"]["scenario"] for m in found["measurements"]}
     assert scenarios == {"dormant", "all", "cancel", "cancel-all"}
+
+
+def test_servers_are_measured_on_one_core_and_on_two(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    for name, package in (("nginx", "nginx-light"), ("wrk", "wrk")):
+        installed(name, package)
+    path = tmp_path / "run.json"
+    quickly = ["--quick", "--rounds", "1", "--seconds", "1"]
+    done = bench("serve", *quickly, "--cores", "1,2", "--out", str(path))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(path.read_text(encoding="utf-8"))
+    every = {
+        (m["settings"]["cores"], m["settings"]["variant"])
+        for m in found["measurements"]
+    }
+    assert every == set(itertools.product((1, 2), ("flexsc", "nginx")))
+    assert [len(cores) for cores in found["machine"]["cores"]["servers"]] == [1, 2]
+    # A client on one core can't load two workers evenly.
+    rounds = {
+        m["settings"]["cores"]
+        for m in found["measurements"]
+        if "cpu_us" in m["rounds"][0]["samples"]
+    }
+    assert rounds == {1}
+    titles = [line for line in done.stdout.splitlines() if line.startswith("serve: 1")]
+    assert ["2 cores" in title for title in titles] == [False, True] * 2
 
 
 def test_blocking_servers_are_measured_by_turns(tmp_path: Path) -> None:

@@ -187,6 +187,25 @@ def test_calls_are_compared_with_raw_io_uring() -> None:
     assert "0.55 (0.55-0.55)" in row
 
 
+def test_calls_are_made_on_as_many_cores_as_asked() -> None:
+    cores = machine.Cores(3, 1, [0, 1], [2])
+    both = replace(plan(), cores=cores, numbers=(1, 2))
+    for place in calls.places(both):
+        for one in calls.variants(both, "read", place, 8):
+            assert (one["core"], one["cores"]) == (3, "2")
+    assert calls.SAME not in calls.places(both)
+    one = replace(plan(), numbers=(1,))
+    assert calls.places(one) == [calls.SAME]
+    assert len(calls.places(plan())) == 3
+
+
+def test_the_module_is_measured_in_all_places() -> None:
+    for place in calls.VARIANTS:
+        every = calls.variants(plan(), "getppid", place, 64)
+        assert "kmod" in {one["variant"] for one in every}
+        assert ("kmod", "plain") in calls.COMPARED[place]
+
+
 def test_timers_few_and_many_are_compared() -> None:
     run = empty_run()
     for settings, value in zip(
@@ -353,13 +372,15 @@ def test_a_sweep_is_a_plan_for_each_number_of_clients(
 
 
 def test_a_core_s_time_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = [[0] * 10, [30, 10, 20, 25, 5, 4, 1, 5, 30, 0]]
-    monkeypatch.setattr(quiet, "core_ticks", lambda core: ticks.pop(0))
-    assert quiet.Shares(3).samples() == {
-        "user_percent": [40.0],
-        "system_percent": [25.0],
-        "idle_percent": [30.0],
-        "busy_percent": [70.0],
+    # Of two cores, one is idle all the time.
+    busy = [30, 10, 20, 25, 5, 4, 1, 5, 30, 0]
+    ticks = [[[0] * 10] * 2, [busy, [0, 0, 0, 100, 0, 0, 0, 0, 0, 0]]]
+    monkeypatch.setattr(quiet, "cores_ticks", lambda cores: ticks.pop(0))
+    assert quiet.Shares([3, 2]).samples() == {
+        "user_percent": [20.0],
+        "system_percent": [12.5],
+        "idle_percent": [65.0],
+        "busy_percent": [35.0],
     }
 
 
@@ -373,6 +394,15 @@ def test_clients_stay_off_the_server_s_cores() -> None:
 def test_a_missing_server_is_one_line() -> None:
     with pytest.raises(BenchError, match="no server echo-threads beside /bin/true"):
         examples.command(replace(plan(), flexsc="/bin/true"), "echo", "native")
+
+
+def test_a_program_has_a_carrier_per_core() -> None:
+    assert running.carriers(plan()) == ["--carriers", "1"]
+    several = replace(plan(), cores=machine.Cores(3, 1, [0, 1], [2]))
+    assert running.carriers(several) == ["--carriers", "2"]
+    assert "worker_processes 2;" in servers.nginx_config(
+        servers.Place(Path(), "127.0.0.1", 80), servers.Site(Path()), [3, 2]
+    )
 
 
 def test_a_baseline_replaces_native_runs() -> None:
@@ -485,22 +515,31 @@ def test_the_other_half_of_a_core_is_avoided(monkeypatch: pytest.MonkeyPatch) ->
     assert machine.choose({2, 3}) == machine.Cores(3, 2, [2])
 
 
-def test_a_server_on_several_cores_leaves_half_to_its_clients(
+def test_all_numbers_of_cores_leave_half_to_the_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(machine, "siblings", lambda core: {core})
     assert machine.counts(set(range(8))) == [1, 2, 4]
     assert machine.counts({0, 1}) == machine.counts({0}) == [1]
     assert machine.counts(set(range(13))) == [1, 2, 4]
+
+
+def test_a_server_on_several_cores_may_crowd_its_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "siblings", lambda core: {core})
     found = machine.choose(set(range(5)), 2)
     assert found == machine.Cores(4, 2, [0, 1, 2], [3])
     assert found.server == [4, 3]
-    with pytest.raises(
-        BenchError, match="--cores 3: too many, because clients need half"
-    ):
-        machine.choose(set(range(5)), 3)
-    with pytest.raises(BenchError, match="physical cores: give 1 at most"):
-        machine.choose({0, 1}, 2)
+    assert machine.crowded(found) == ""
+    found = machine.choose(set(range(5)), 3)
+    assert (found.server, found.load) == ([4, 3, 2], [0, 1])
+    assert machine.crowded(found) == "3 cores of the server, 2 of the clients"
+    found = machine.choose({0, 1}, 2)
+    assert (found.server, found.load) == ([1, 0], [0, 1])
+    assert machine.crowded(found) == "the clients share the server's cores"
+    with pytest.raises(BenchError, match="--cores 3: too many, .* has 2 physical"):
+        machine.choose({0, 1}, 3)
 
 
 def test_a_server_has_physical_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,8 +547,8 @@ def test_a_server_has_physical_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.counts(set(range(8))) == [1, 2]
     found = machine.choose(set(range(8)), 2)
     assert found == machine.Cores(7, 5, [0, 1, 4, 5], [6])
-    with pytest.raises(BenchError, match="half of the 4 physical cores"):
-        machine.choose(set(range(8)), 3)
+    with pytest.raises(BenchError, match="has 4 physical cores"):
+        machine.choose(set(range(8)), 5)
 
 
 @pytest.mark.parametrize(

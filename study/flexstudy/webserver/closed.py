@@ -49,7 +49,7 @@ def by_wrk(
 ) -> Json:
     url = server.url + pair.FILE
     command = clients.wrk(plan, connections, seconds, url, load.wrk)
-    shares, before = quiet.Shares(plan.cores.measured), quiet.clock_s(server.pid)
+    shares, before = quiet.Shares(plan.cores.server), quiet.clock_s(server.pid)
     found = clients.run_wrk(command, seconds)
     used = quiet.clock_s(server.pid) - before
     return {
