@@ -313,6 +313,9 @@ def lint(step: Step) -> None:
     packages = {"MYPYPATH": "bench:study"}
     for folder in ("bench/flexbench", "study/flexstudy"):
         step.check(tool("mypy"), "--strict", folder, env=packages)
+    for name in ("port", "suite"):
+        path = f"study/ports/memcached/{name}.py"
+        step.check(tool("mypy"), "--strict", path, env=packages)
     step.check(tool("mypy"), "--strict", "tests/kmod/vm")
     step.check(tool("mypy"), "--strict", "runtime/counters/flexsc_gdb.py")
     for name in ("floors", "imports", "arrows", "switches", "documents", "versions"):
