@@ -39,12 +39,24 @@ struct flexsc_options {
 	 * in microseconds.
 	 */
 	uint32_t poll_us;
-	uint32_t flags;		/* must be 0: no flags are defined */
+	uint32_t flags;		/* FLEXSC_POLL_ADAPTIVE or 0 */
+	/*
+	 * Number of waiting calls that justify the use of one more core; default 16,
+	 * or 64 for kmod.
+	 */
+	uint32_t backlog;
+	uint32_t reserved;	/* must be 0 */
 };
+
+/*
+ * A flag: poll_us is a maximum. The time is shortened while work arrives later than
+ * that, down to 0.
+ */
+#define FLEXSC_POLL_ADAPTIVE	1U
 
 /* Without designated initialisers, which C++ before 20 lacks. */
 #define FLEXSC_OPTIONS_INIT \
-	{ sizeof(struct flexsc_options), NULL, NULL, 0, 0, 0, 0 }
+	{ sizeof(struct flexsc_options), NULL, NULL, 0, 0, 0, 0, 0, 0 }
 
 /* As a number of nanoseconds: no time limit. */
 #define FLEXSC_FOREVER	UINT64_MAX

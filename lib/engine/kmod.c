@@ -32,6 +32,7 @@
 #include "lib/loop/stats.h"
 #include "sleep.h"
 
+#define BACKLOG		64	/* default of the option */
 #define IDLE_MS		2000	/* a syscall thread without work for this long ends */
 
 /* Submitting. */
@@ -439,7 +440,7 @@ static int set_policy(struct kmod *kmod)
 {
 	const struct flexsc_options *options = &kmod->loop->options;
 	struct flexsc_policy policy = {
-		.backlog = 64,
+		.backlog = options->backlog ? options->backlog : BACKLOG,
 		.idle_ms = IDLE_MS,
 	};
 	struct cores cores;
@@ -458,7 +459,8 @@ static int set_policy(struct kmod *kmod)
 		}
 	}
 	if (options->poll_us) {
-		policy.spin = FLEXSC_SPIN_FIXED;
+		policy.spin = options->flags & FLEXSC_POLL_ADAPTIVE ?
+				      FLEXSC_SPIN_ADAPTIVE : FLEXSC_SPIN_FIXED;
 		policy.spin_us = options->poll_us < 10000 ? options->poll_us :
 							    10000;
 	}

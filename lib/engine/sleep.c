@@ -112,14 +112,16 @@ void flexsc__sleep_end(struct flexsc_loop *loop)
 	 */
 	atomic_store_explicit(&loop->sleeping, AWAKE, memory_order_relaxed);
 	count(&loop->stats->wakeups, 1);
+	if (unlikely(loop->patience.since))
+		patience_wakes(&loop->patience, time_monotonic());
 }
 
 uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns)
 {
-	const uint64_t most = loop->options.poll_us * 1000ULL;
+	struct patience *patience = &loop->patience;
 	uint64_t begin, passed = 0;
 
-	if (!most)
+	if (!patience->most)
 		return ns;
 	begin = time_monotonic();
 	do {
@@ -134,7 +136,8 @@ uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns)
 		passed = time_monotonic() - begin;
 		if (passed >= ns)
 			return 0;
-	} while (passed < most);
+	} while (passed < patience->now);
+	patience_sleeps(patience, begin);
 	return ns == FLEXSC_FOREVER ? ns : ns - passed;
 }
 

@@ -57,6 +57,7 @@
 
 #include "lib/calls/call_info.h"
 #include "arena.h"
+#include "lib/base/patience.h"
 #include "call.h"
 #include "engine.h"
 #include "entry.h"
@@ -144,6 +145,7 @@ struct flexsc_loop {
 				 * (files/fds.h) */
 	int no_thread;		/* result of a call if no syscall thread can be
 				 * created */
+	struct patience patience;	/* how long the owner polls */
 	struct flexsc_options options;
 	char *cores;		/* options.kernel_cores points to this copy; or NULL */
 	char why[160];

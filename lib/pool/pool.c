@@ -19,6 +19,8 @@
 #include "lib/loop/loop.h"
 #include "lib/loop/stats.h"
 
+#define GANG		16	/* default of the option backlog */
+
 /*
  * How often, and at what interval in ns, a closing thread checks whether other threads
  * have left the kernel. It closes the descriptor after the last check in any case,
@@ -157,6 +159,7 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	 * never block.
 	 */
 	pool->max = max > 1 ? max : 2;
+	pool->gang = options->backlog ? options->backlog : GANG;
 	pool->signo = flexsc__cancel_signal();
 	flexsc__parking_init(&pool->parking, pool);
 	CPU_ZERO(&pool->cores);

@@ -105,6 +105,7 @@ struct pool {
 	void *(*run)(void *thread);
 	uint32_t max, count, blocked;
 	uint32_t active, max_active;
+	uint32_t gang;		/* queue length that justifies using another core */
 	uint32_t idle, unused;	/* first thread of the list of idle ones, and of
 				 * the list of unused ones */
 	/*

@@ -131,6 +131,7 @@ bool flexsc__pool_create_thread(struct pool *pool)
 			.joins = thread->ended,
 			.failed = pool_thread_failed,
 		},
+		.patience = pool->loop->patience,
 		.active = true,
 		.index = NONE,
 		.done = NONE,

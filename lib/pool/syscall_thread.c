@@ -26,8 +26,6 @@
 #include "lib/loop/stats.h"
 #include "lib/base/clock.h"
 
-#define GANG		16		/* queue length that justifies using another
-					 * core */
 #define QUIET		32		/* maximum of completions before the loop is
 					 * notified */
 
@@ -51,7 +49,7 @@ static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 			      memory_order_relaxed);
 	atomic_store_explicit(&pool->backlog, pool->queue.count,
 			      memory_order_relaxed);
-	if (pool->queue.count > GANG && pool->active < pool->max_active)
+	if (pool->queue.count > pool->gang && pool->active < pool->max_active)
 		flexsc__pool_start_another(pool);
 	return index;
 }
@@ -395,19 +393,19 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 	thread_finish(thread, ret);
 }
 
-/* Without the lock: poll for entries, for poll_us, before sleeping. */
-static void thread_spin(struct pool *pool)
+/* Without the lock: poll for entries before sleeping. */
+static void thread_spin(struct pool *pool, struct syscall_thread *thread)
 {
-	uint64_t us = pool->loop->options.poll_us;
-	uint64_t until;
+	uint64_t begin;
 
-	if (!us)
+	if (!thread->patience.most)
 		return;
-	until = time_monotonic() + us * 1000;
+	begin = time_monotonic();
 	while (!atomic_load_explicit(&pool->backlog, memory_order_relaxed) &&
 	       !atomic_load_explicit(&pool->stopping, memory_order_relaxed) &&
-	       time_monotonic() < until)
+	       time_monotonic() - begin < thread->patience.now)
 		cpu_relax();
+	patience_sleeps(&thread->patience, begin);
 }
 
 /*
@@ -444,6 +442,7 @@ static void *thread_run(void *arg)
 			unlock(&pool->lock);
 			thread_deliver(thread);
 			thread_execute(pool, thread);
+			thread->patience.since = 0;
 			spun = false;
 		} else if (thread->done != NONE || thread->quiet) {
 			unlock(&pool->lock);
@@ -452,7 +451,7 @@ static void *thread_run(void *arg)
 			lock(&pool->lock);
 		} else if (thread->active && !spun) {
 			unlock(&pool->lock);
-			thread_spin(pool);
+			thread_spin(pool, thread);
 			lock(&pool->lock);
 			spun = true;
 		} else {
@@ -461,6 +460,9 @@ static void *thread_run(void *arg)
 			thread->active = false;
 			if (!flexsc__pool_rest(pool, thread))
 				break;
+			if (thread->patience.since)
+				patience_wakes(&thread->patience,
+					       time_monotonic());
 			spun = false;
 		}
 	}

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/base/patience.h"
 #include "own_thread.h"
 
 struct pool;
@@ -37,6 +38,7 @@ struct syscall_thread {
 					 * kick may interrupt it */
 	uint32_t index;		/* the entry being executed, or NONE */
 	_Atomic uint32_t bell;	/* 1: wake up */
+	struct patience patience;	/* used by the thread alone */
 	/* A result that isn't delivered yet. Used by the thread alone. */
 	uint32_t done;
 	int64_t ret;

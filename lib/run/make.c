@@ -41,7 +41,7 @@ static int take_options(struct flexsc_loop *loop,
 				   offsetof(struct flexsc_options, kernel_cores));
 	if (err)
 		return err;
-	if (own->flags)
+	if (own->flags & ~FLEXSC_POLL_ADAPTIVE || own->reserved)
 		return -EINVAL;
 	/* Check the list of cores here: an engine parses it later, or never. */
 	if (own->kernel_cores && flexsc__cores_parse(own->kernel_cores, &cores))
@@ -60,6 +60,8 @@ static int take_options(struct flexsc_loop *loop,
 	if (own->max_entries > MAX_ENTRIES_MAX ||
 	    own->max_threads > MAX_THREADS_MAX)
 		return -EINVAL;
+	patience_init(&loop->patience, own->poll_us * 1000ULL,
+		      own->flags & FLEXSC_POLL_ADAPTIVE);
 	/* Round the limit up to whole pages. */
 	own->max_entries = (own->max_entries + FLEXSC_PAGE_ENTRIES - 1) /
 			   FLEXSC_PAGE_ENTRIES * FLEXSC_PAGE_ENTRIES;

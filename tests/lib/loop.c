@@ -23,6 +23,7 @@ TEST(unknown_options_are_einval)
 {
 	CHECK_EQ(create_with((struct flexsc_options){ .engine = "warp" }), -EINVAL);
 	CHECK_EQ(create_with((struct flexsc_options){ .flags = 2 }), -EINVAL);
+	CHECK_EQ(create_with((struct flexsc_options){ .reserved = 1 }), -EINVAL);
 	CHECK_EQ(create_with((struct flexsc_options){ .flags = 1u << 31 }),
 		 -EINVAL);
 	CHECK_EQ(create_with((struct flexsc_options){ .max_threads = 2 }), 0);
@@ -656,6 +657,28 @@ LOOP_TEST(a_loop_that_spun_in_vain_sleeps, .poll_us = 1000)
 		CHECK_EQ(flexsc_loop_run(loop), 0);
 		CHECK(now_ns() - before >= 50 * MS);
 	}
+}
+
+/*
+ * Adaptive polling ends after some waits that are longer than poll_us: five more waits
+ * take less processor time than polling once.
+ */
+#define ADAPTIVE_US	20000U
+
+LOOP_TEST(a_loop_that_always_spins_in_vain_stops_spinning,
+	  .poll_us = ADAPTIVE_US, .flags = FLEXSC_POLL_ADAPTIVE)
+{
+	struct call call = CALL_INIT;
+	uint64_t before = 0;
+
+	for (unsigned int i = 0; i < 25; i++) {
+		if (i == 20)
+			before = cpu_ns();
+		CHECK_EQ(flexsc_loop_timer(loop, &call.cb, 2 * ADAPTIVE_US * 1000),
+			 0);
+		CHECK_EQ(flexsc_loop_run(loop), 0);
+	}
+	CHECK(cpu_ns() - before < ADAPTIVE_US * 1000);
 }
 
 TEST(the_library_has_the_version_of_its_headers)

@@ -253,10 +253,9 @@ static struct loop *loop_find(PyObject *outer)
 }
 
 /* Returns a new reference, or NULL with an exception set. */
-static struct loop *loop_new(PyObject *outer, const char *engine,
-			     unsigned int max_threads)
+static struct loop *loop_new(PyObject *outer,
+			     const struct flexsc_options *options)
 {
-	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
 	struct loop *loop;
 	int err;
 
@@ -273,11 +272,9 @@ static struct loop *loop_new(PyObject *outer, const char *engine,
 	Py_INCREF(outer);
 	loop->outer = outer;
 	PyObject_GC_Track(loop);
-	options.engine = engine;
-	options.max_threads = max_threads;
-	err = flexsc_loop_create(&loop->flexsc, &options);
+	err = flexsc_loop_create(&loop->flexsc, options);
 	if (err) {
-		loop_raise_engine(err, engine);
+		loop_raise_engine(err, options ? options->engine : NULL);
 		Py_DECREF(loop);
 		return NULL;
 	}
@@ -312,7 +309,7 @@ struct loop *loop_running(void)
 		return NULL;
 	loop = loop_find(outer);
 	if (!loop) {
-		loop = loop_new(outer, NULL, 0);
+		loop = loop_new(outer, NULL);
 		/* The outer loop holds the reference. */
 		Py_XDECREF(loop);
 	}
@@ -322,15 +319,20 @@ struct loop *loop_running(void)
 
 static PyObject *loop_make(PyTypeObject *type, PyObject *args, PyObject *names)
 {
-	static char *known[] = { "engine", "max_threads", NULL };
-	const char *engine = NULL;
-	unsigned int max_threads = 0;
+	static char *known[] = { "engine", "max_threads", "kernel_cores",
+				 "poll_us", "poll_adaptive", "backlog", NULL };
+	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
 	struct loop *loop = NULL;
 	PyObject *outer;
+	int adaptive = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, names, "|$zI:Loop", known,
-					 &engine, &max_threads))
+	if (!PyArg_ParseTupleAndKeywords(args, names, "|$zIzIpI:Loop", known,
+					 &options.engine, &options.max_threads,
+					 &options.kernel_cores,
+					 &options.poll_us, &adaptive,
+					 &options.backlog))
 		return NULL;
+	options.flags = adaptive ? FLEXSC_POLL_ADAPTIVE : 0;
 	outer = outer_running();
 	if (!outer)
 		return NULL;
@@ -338,7 +340,7 @@ static PyObject *loop_make(PyTypeObject *type, PyObject *args, PyObject *names)
 		PyErr_SetString(PyExc_RuntimeError,
 				"the event loop has a flexsc.Loop already");
 	else
-		loop = loop_new(outer, engine, max_threads);
+		loop = loop_new(outer, &options);
 	Py_DECREF(outer);
 	return (PyObject *)loop;
 }
@@ -453,7 +455,8 @@ static PyGetSetDef loop_members[] = {
 PyTypeObject loop_type = {
 	PyVarObject_HEAD_INIT(NULL, 0)
 	.tp_name = "flexsc.Loop",
-	.tp_doc = "Loop(*, engine=None, max_threads=0)\n"
+	.tp_doc = "Loop(*, engine=None, max_threads=0, kernel_cores=None, "
+		  "poll_us=0, poll_adaptive=False, backlog=0)\n"
 		  "--\n"
 		  "\n"
 		  "Makes FlexSC's loop for the running event loop, with options.",

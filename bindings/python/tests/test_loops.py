@@ -54,7 +54,16 @@ def test_options_are_looked_at() -> None:
             flexsc.Loop(engine="steam")
         with pytest.raises(OSError):
             flexsc.Loop(max_threads=1 << 20)
-        loop = flexsc.Loop(engine="threads", max_threads=2)
+        with pytest.raises(OSError):
+            flexsc.Loop(kernel_cores="none")
+        loop = flexsc.Loop(
+            engine="threads",
+            max_threads=2,
+            kernel_cores="0-1023",
+            poll_us=10,
+            poll_adaptive=True,
+            backlog=3,
+        )
         assert loop.engine == "threads"
         assert flexsc.running_loop() is loop
         with pytest.raises(RuntimeError, match="already"):

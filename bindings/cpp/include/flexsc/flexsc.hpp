@@ -149,6 +149,8 @@ struct options {
 	uint32_t max_entries = 0;
 	uint32_t max_threads = 0;
 	std::chrono::duration<uint32_t, std::micro> poll{ 0 };
+	bool poll_adaptive = false;
+	uint32_t backlog = 0;
 };
 
 /*
@@ -174,7 +176,8 @@ public:
 		const flexsc_options own = {
 			sizeof(own),	  with.engine,	     with.kernel_cores,
 			with.max_entries, with.max_threads, with.poll.count(),
-			0,
+			with.poll_adaptive ? FLEXSC_POLL_ADAPTIVE : 0,
+			with.backlog,	  0,
 		};
 		int err = flexsc_loop_create(&self->native, &own);
 

@@ -75,7 +75,16 @@ class AsyncFile:
 class Loop:
     """FlexSC's loop for the running event loop, with options."""
 
-    def __new__(cls, *, engine: str | None = None, max_threads: int = 0) -> Self: ...
+    def __new__(
+        cls,
+        *,
+        engine: str | None = None,
+        max_threads: int = 0,
+        kernel_cores: str | None = None,
+        poll_us: int = 0,
+        poll_adaptive: bool = False,
+        backlog: int = 0,
+    ) -> Self: ...
     @property
     def engine(self) -> str: ...
     @property

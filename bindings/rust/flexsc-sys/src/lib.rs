@@ -83,8 +83,12 @@ pub struct flexsc_options {
     pub max_threads: u32,
     /// How long to poll for work before sleeping, in microseconds.
     pub poll_us: u32,
-    /// Must be 0; no flags are defined.
+    /// [`FLEXSC_POLL_ADAPTIVE`] or 0.
     pub flags: u32,
+    /// Number of waiting calls that justify the use of one more core.
+    pub backlog: u32,
+    /// Must be 0.
+    pub reserved: u32,
 }
 
 /// The counters that a loop publishes for other processes.

@@ -71,7 +71,8 @@ fn structures_are_laid_out_as_in_c() {
     let mut text = HEAD.to_string();
     structure!(text, flexsc_cb, callback arg ret handle flags buffer reserved);
     structure!(text, flexsc_options,
-        size engine kernel_cores max_entries max_threads poll_us flags);
+        size engine kernel_cores max_entries max_threads poll_us flags
+        backlog reserved);
     structure!(text, flexsc_stats,
         posted completed cancelled waited batches batched mode_switches by_inline
         by_uring by_thread timers wakeups outstanding waiting entries max_entries

@@ -30,6 +30,8 @@ pub struct Builder {
     max_entries: u32,
     max_threads: u32,
     poll: Duration,
+    poll_adaptive: bool,
+    backlog: u32,
 }
 
 impl Builder {
@@ -71,6 +73,18 @@ impl Builder {
         self
     }
 
+    /// Shorten the time of [`poll`](Builder::poll) while work arrives later than that.
+    pub fn poll_adaptive(mut self, adaptive: bool) -> Builder {
+        self.poll_adaptive = adaptive;
+        self
+    }
+
+    /// Number of waiting calls that justify the use of one more core.
+    pub fn backlog(mut self, n: u32) -> Builder {
+        self.backlog = n;
+        self
+    }
+
     /// Make the loop, which belongs to the calling thread.
     ///
     /// # Errors
@@ -89,7 +103,13 @@ impl Builder {
             max_entries: self.max_entries,
             max_threads: self.max_threads,
             poll_us: poll_us.map_err(|_| io::ErrorKind::InvalidInput)?,
-            flags: 0,
+            flags: if self.poll_adaptive {
+                sys::FLEXSC_POLL_ADAPTIVE
+            } else {
+                0
+            },
+            backlog: self.backlog,
+            reserved: 0,
         };
         Ok(Loop {
             handle: Handle {
