@@ -154,8 +154,9 @@ def memcached(flexsc: str) -> Built:
         new.mkdir(parents=True)
         try:
             build(new, env)
-            new.rename(folder)
-        except BenchError as error:
+            if not folder.is_dir():  # else another process was faster
+                new.rename(folder)
+        except (BenchError, OSError) as error:
             raise BenchError(f"can't build memcached: {error}") from error
         finally:
             shutil.rmtree(new, ignore_errors=True)
