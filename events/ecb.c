@@ -17,6 +17,7 @@
 #include "events/event/backend.h"
 #include "events/event/critical.h"
 #include "events/event/memory.h"
+#include "events/event/stack.h"
 #include "lib/base/options.h"
 #include "lib/files/private_fd.h"
 #include "owner.h"
@@ -144,7 +145,11 @@ static int ecb_take_options(struct flexsc_ecb *ecb,
 	*backend = own.backend;
 	ecb->events = own.events ? own.events : EVENTS;
 	ecb->flags = own.flags;
+	ecb->stack = own.stack;
+	ecb->stack_size = own.stack_size;
 	if (ecb->events > FLEXSC_ECB_EVENTS_MAX || ecb->flags & ~FLAGS_KNOWN)
+		return -EINVAL;
+	if (own.stack ? own.stack_size < FLEXSC_ECB_STACK_MIN : own.stack_size)
 		return -EINVAL;
 	return 0;
 }
@@ -183,10 +188,15 @@ static int ecb_make(struct flexsc_ecb *ecb,
 	ecb->sources = calloc(ecb->events, sizeof(*ecb->sources));
 	if (!ecb->sources)
 		return -ENOMEM;
-	err = flexsc__notifier_get();
+	err = flexsc__notifier_get(ecb->stack_size);
 	if (err)
 		return err;
-	err = ecb_open_chosen(ecb, backend);
+	err = flexsc__stack_begin(ecb);
+	if (!err) {
+		err = ecb_open_chosen(ecb, backend);
+		if (err)
+			flexsc__stack_end(ecb);
+	}
 	if (err)
 		flexsc__notifier_put();
 	return err;
@@ -262,6 +272,7 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 		return -EBUSY;
 	if (err == -ESTALE) {
 		ecb->backend->discard(ecb);
+		flexsc__stack_end(ecb);
 		ecb_free(ecb);
 		return 0;
 	}
@@ -281,6 +292,7 @@ int flexsc_ecb_destroy(struct flexsc_ecb *ecb)
 	flexsc__notifier_put();
 	if (ecb->masked)
 		flexsc__notifier_unmask(ecb);
+	flexsc__stack_end(ecb);
 	ecb_free(ecb);
 	return 0;
 }

@@ -78,6 +78,8 @@ static int kecb_prepare(struct flexsc_ecb *ecb)
 
 	upcall->control = ecb->control;
 	upcall->run = kecb_run;
+	upcall->stack = PTR(ecb->stack);
+	upcall->stack_size = ecb->stack_size;
 	if (!(ecb->flags & FLEXSC_ECB_INTEGER_ONLY)) {
 		if (!size)
 			return 0;

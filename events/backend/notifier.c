@@ -72,18 +72,38 @@ static void notifier_handler(int signo, siginfo_t *info, void *context)
 	errno = err;
 }
 
-int flexsc__notifier_get(void)
+static bool notifier_is(const struct sigaction *action)
 {
-	struct sigaction action = {
+	return action->sa_sigaction == notifier_handler;
+}
+
+/*
+ * Install the handler for the first ECB. Install it again, with SA_ONSTACK, for the
+ * first one with a stack, unless the program has set another handler in between.
+ */
+static int notifier_install(bool stack)
+{
+	struct sigaction now, action = {
 		.sa_sigaction = notifier_handler,
-		.sa_flags = SA_SIGINFO | SA_RESTART,
+		.sa_flags = SA_SIGINFO | SA_RESTART | (stack ? SA_ONSTACK : 0),
 	};
-	int err = 0;
+
+	if (users && !stack)
+		return 0;
+	if (sigaction(SIGURG, NULL, &now))
+		return -errno;
+	if (users && (!notifier_is(&now) || now.sa_flags & SA_ONSTACK))
+		return 0;
+	return sigaction(SIGURG, &action, users ? NULL : &before) ? -errno : 0;
+}
+
+int flexsc__notifier_get(bool stack)
+{
+	int err;
 
 	pthread_mutex_lock(&users_lock);
-	if (!users && sigaction(SIGURG, &action, &before))
-		err = -errno;
-	else
+	err = notifier_install(stack);
+	if (!err)
 		users++;
 	pthread_mutex_unlock(&users_lock);
 	return err;
@@ -94,8 +114,7 @@ static void notifier_restore(void)
 {
 	struct sigaction now;
 
-	if (!sigaction(SIGURG, NULL, &now) &&
-	    now.sa_sigaction == notifier_handler)
+	if (!sigaction(SIGURG, NULL, &now) && notifier_is(&now))
 		sigaction(SIGURG, &before, NULL);
 }
 

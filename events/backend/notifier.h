@@ -13,10 +13,15 @@
 #ifndef FLEXSC_EVENTS_NOTIFIER_H
 #define FLEXSC_EVENTS_NOTIFIER_H
 
+#include <stdbool.h>
+
 struct flexsc_ecb;
 
-/* Install the process's handler, which stays while ECBs exist. 0 or -errno. */
-int flexsc__notifier_get(void);
+/*
+ * Install the process's handler, which stays while ECBs exist. "stack": it runs on
+ * alternate signal stacks from now on. 0 or -errno.
+ */
+int flexsc__notifier_get(bool stack);
 void flexsc__notifier_put(void);
 /* Lock before fork(), and unlock after it in the parent. */
 void flexsc__notifier_lock(void);

@@ -5,6 +5,12 @@
 
 #include "lib/base/checks.h"
 #include "backend.h"
+#include "stack.h"
+
+static void critical_call(struct flexsc_ecb *ecb)
+{
+	ecb->handler(ecb, ecb->arg);
+}
 
 void flexsc__critical_handle(struct flexsc_ecb *ecb)
 {
@@ -13,10 +19,10 @@ void flexsc__critical_handle(struct flexsc_ecb *ecb)
 	RULE(ecb->control->critical == 1);
 	RULE(!ecb->handling);
 	ecb->handling = true;
-	ecb->handler(ecb, ecb->arg);
+	flexsc__stack_run(ecb, critical_call);
 	ecb->handling = false;
 	errno = err;
-	RULE(ecb->control->critical == 1);
+	RULE(ecb->stale || ecb->control->critical == 1);
 }
 
 /*

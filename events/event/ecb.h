@@ -7,6 +7,7 @@
  *	event/take.c	 handing events out
  *	event/payload.c	 what a handed-out event contains beyond its slot
  *	event/memory.c	 page faults that the kernel reports
+ *	event/stack.c	 the handler's stack
  *	event/critical.c critical sections, and calling the handler
  *	backend/	 delivery and notification
  *	ecb.c		 creation, fork, destruction
@@ -71,6 +72,9 @@ struct flexsc_ecb {
 
 	void (*handler)(struct flexsc_ecb *ecb, void *arg);
 	void *arg;
+	void *stack;		/* the handler's; see event/stack.h */
+	size_t stack_size;	/* 0: none */
+	stack_t stack_before;	/* the owner's signal stack, restored at the end */
 	void (*over)(void);	/* called when this ECB ends; may be NULL */
 	bool handling;		/* the handler is running */
 	bool masked;		/* the library blocks SIGURG, or may have done so */

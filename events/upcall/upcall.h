@@ -12,6 +12,8 @@
 #define UPCALL_ROOM	16
 #define UPCALL_MASK	24
 #define UPCALL_COMPACT	32
+#define UPCALL_STACK	40
+#define UPCALL_STACK_SIZE	48
 
 #ifndef __ASSEMBLER__
 
@@ -29,12 +31,17 @@ struct flexsc__upcall {
 	void (*run)(struct flexsc__upcall *upcall);
 	/*
 	 * Size of the extended state (vector registers and the like) of the
-	 * interrupted code, which is saved on that code's stack. 0: it isn't saved,
+	 * interrupted code, which is saved on the stack of "run". 0: it isn't saved,
 	 * and "run" must use general registers only.
 	 */
 	uint64_t room;
 	uint32_t mask[2];	/* the saved state components */
 	uint32_t compact;	/* saved with XSAVEC */
+	/*
+	 * The stack of "run". Code that is on it already
+	 * stays there. Size 0: the interrupted code's stack.
+	 */
+	uint64_t stack, stack_size;
 };
 
 _Static_assert(offsetof(struct flexsc__upcall, control) == UPCALL_CONTROL,
@@ -45,6 +52,11 @@ _Static_assert(offsetof(struct flexsc__upcall, room) == UPCALL_ROOM,
 _Static_assert(offsetof(struct flexsc__upcall, mask) == UPCALL_MASK,
 	       "assembly");
 _Static_assert(offsetof(struct flexsc__upcall, compact) == UPCALL_COMPACT,
+	       "assembly");
+
+_Static_assert(offsetof(struct flexsc__upcall, stack) == UPCALL_STACK,
+	       "assembly");
+_Static_assert(offsetof(struct flexsc__upcall, stack_size) == UPCALL_STACK_SIZE,
 	       "assembly");
 
 /* control->entry, ->tail_begin and ->tail_end: code addresses. */

@@ -62,11 +62,21 @@ flexsc__upcall_entry:
 	movq	%rsp, %rbp
 	.cfi_def_cfa_register rbp
 	movq	%rdi, %rbx
+	/* Switch to the handler's stack, unless this is that stack already. */
+	movq	UPCALL_STACK_SIZE(%rbx), %rcx
+	testq	%rcx, %rcx
+	jz	0f
+	movq	UPCALL_STACK(%rbx), %rdx
+	movq	%rsp, %rax
+	subq	%rdx, %rax
+	cmpq	%rcx, %rax
+	jb	0f
+	leaq	(%rdx, %rcx), %rsp
 	/*
 	 * Save the extended state on the stack, not at a fixed place: a handler
 	 * that ends its critical section may be interrupted by another upcall.
 	 */
-	movq	UPCALL_ROOM(%rbx), %rcx
+0:	movq	UPCALL_ROOM(%rbx), %rcx
 	testq	%rcx, %rcx
 	jz	3f
 	subq	%rcx, %rsp

@@ -35,10 +35,15 @@ struct flexsc_ecb_options {
 	uint32_t events;	/* maximum number of sources; default 4096, at most
 				 * 1048576 */
 	uint32_t flags;		/* FLEXSC_ECB_* */
+	void *stack;		/* the handler's stack, lowest address; default NULL:
+				 * the interrupted one */
+	size_t stack_size;	/* at least FLEXSC_ECB_STACK_MIN */
 };
 
+#define FLEXSC_ECB_STACK_MIN	16384
+
 #define FLEXSC_ECB_OPTIONS_INIT \
-	{ sizeof(struct flexsc_ecb_options), NULL, 0, 0 }
+	{ sizeof(struct flexsc_ecb_options), NULL, 0, 0, NULL, 0 }
 
 /*
  * In addition to FLEXSC_ECB_INTERRUPTS_CALLS and FLEXSC_ECB_TIMES of

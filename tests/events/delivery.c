@@ -658,7 +658,7 @@ TEST(the_size_of_the_options_is_checked)
 	struct {
 		struct flexsc_ecb_options options;
 		uint64_t later[2];
-	} newer = { { sizeof(newer), NULL, 0, 0 }, { 0, 0 } };
+	} newer = { { sizeof(newer), NULL, 0, 0, NULL, 0 }, { 0, 0 } };
 
 	CHECK_EQ(flexsc_ecb_create(&ecb, &newer.options), 0);
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);

@@ -60,7 +60,7 @@ static void *read_byte(void *arg)
 
 static void *write_byte(void *arg)
 {
-	*(volatile char *)arg = 'w';
+	__atomic_store_n((char *)arg, 'w', __ATOMIC_RELAXED);
 	return NULL;
 }
 
@@ -291,7 +291,8 @@ ECB_TEST(a_write_to_a_protected_page_is_an_event)
 		CHECK_EQ(event.payload[0], (uintptr_t)area + i * page);
 		CHECK_EQ(event.payload[1] & ~(uint64_t)FLEXSC_MEMORY_WRITE,
 			 FLEXSC_MEMORY_PROTECTED);
-		CHECK_EQ(area[i * page], i ? 0 : 'a');
+		CHECK_EQ(__atomic_load_n(area + i * page, __ATOMIC_RELAXED),
+			 i ? 0 : 'a');
 		CHECK_EQ(flexsc_ecb_memory_allow(ecb, index, area + i * page, page,
 						 1), 0);
 		result_of(thread);

@@ -164,8 +164,12 @@ static void leaf_under_fire(enum leaf_keep keep)
 
 TEST_LIMIT(a_leaf_does_not_notice, 100)
 {
-	for (enum leaf_keep keep = 0; keep < KEEPS; keep++)
+	for (enum leaf_keep keep = 0; keep < KEEPS; keep++) {
+		leaf_on_stack = false;
 		leaf_under_fire(keep);
+		leaf_on_stack = true;
+		leaf_under_fire(keep);
+	}
 }
 
 static uint32_t alarms;

@@ -88,6 +88,19 @@ static void check_entry(void)
 	CHECK_EQ((uintptr_t)__builtin_frame_address(0) % 16, 0);
 }
 
+bool leaf_on_stack;
+
+/* Its end isn't aligned. */
+static char leaf_stack[65536 - 24];
+
+static void check_stack(void)
+{
+	const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+	CHECK_EQ(frame - (uintptr_t)leaf_stack < sizeof(leaf_stack),
+		 leaf_on_stack);
+}
+
 static bool due(const struct flexsc_event_control *control)
 {
 	return __atomic_load_n(&control->notify, __ATOMIC_RELAXED) &
@@ -100,6 +113,7 @@ static void handle(struct flexsc__upcall *upcall)
 	int err = errno;
 
 	check_entry();
+	check_stack();
 	CHECK_EQ(handling++, 0);
 	CHECK_EQ(control->critical, 1);
 	while (due(control)) {
@@ -129,6 +143,10 @@ bool leaf_upcall(struct flexsc__upcall *upcall,
 	upcall->control = control;
 	upcall->run = keep == KEEP_NOTHING ? leaf_handle_plainly : handle;
 	upcall->room = keep == KEEP_NOTHING ? 0 : size;
+	if (leaf_on_stack) {
+		upcall->stack = (uintptr_t)leaf_stack;
+		upcall->stack_size = sizeof(leaf_stack);
+	}
 	control->entry = (uintptr_t)flexsc__upcall_entry;
 	control->tail_begin = (uintptr_t)flexsc__upcall_tail;
 	control->tail_end = (uintptr_t)flexsc__upcall_tail_end;

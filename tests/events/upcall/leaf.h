@@ -84,6 +84,8 @@ enum leaf_keep { KEEP_COMPACT, KEEP_PLAIN, KEEP_NOTHING, KEEPS };
 bool leaf_upcall(struct flexsc__upcall *upcall,
 		 struct flexsc_event_control *control, enum leaf_keep keep);
 extern uint32_t leaf_handled;
+/* Upcalls that are set up from now on have a stack of their own. */
+extern bool leaf_on_stack;
 /* Called for each event, if not NULL. */
 extern void (*leaf_within)(void);
 void leaf_handle_plainly(struct flexsc__upcall *upcall);

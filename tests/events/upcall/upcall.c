@@ -272,6 +272,8 @@ static void step_leaf(enum leaf_keep keep)
 TEST(an_upcall_may_interrupt_each_instruction_of_a_leaf)
 {
 	each_keep(step_leaf);
+	leaf_on_stack = true;
+	each_keep(step_leaf);
 }
 
 enum { MOST = 64 };
@@ -482,5 +484,7 @@ static void nest(enum leaf_keep keep)
 TEST(an_upcall_may_interrupt_a_handler)
 {
 	handler = nesting;
+	each_keep(nest);
+	leaf_on_stack = true;
 	each_keep(nest);
 }

@@ -227,7 +227,9 @@ def pack(guest: Guest, command: str, root: Path, system: Path) -> None:
         for library in libraries_among(path, guest.libraries):
             place(root, library, Path("/lib") / library.name)
         for library in () if guest.libraries else libraries(path):
-            place(root, library, library)
+            # The build's own library, which its programs find in $ORIGIN/../lib.
+            ours = ".." in library.parts
+            place(root, library, Path("/lib") / library.name if ours else library)
     for path in guest.modules:
         place(root, path, Path("/modules") / path.name)
     names = [path.stem for path in guest.modules]

@@ -70,7 +70,7 @@ GROUPS = (
     ("kmod-watchdog", "kmod-instructions"),
     ("kmod-events",),
     ("events-delivery", "events-accept", "events-many", "events-memory"),
-    ("events-notify", "events-cost"),
+    ("events-notify", "events-cost", "events-stack"),
     ("kmod-upcall",),
     ("kmod-attack", "kmod-fuzz", "kmod-rounds"),
     ("kmod-hostile", "kmod-closing"),
