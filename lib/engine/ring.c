@@ -365,30 +365,15 @@ static COLD void ring_handed(struct ring *ring)
 }
 
 static inline __attribute__((always_inline)) int
-ring_enter_once(struct ring *ring, unsigned int flags, uint64_t ns)
+ring_enter_kernel(struct ring *ring, uint32_t submit, unsigned int flags,
+		  uint64_t ns)
 {
 	struct __kernel_timespec limit;
 	struct io_uring_getevents_arg arg;
 	bool timed = ns && ns != FLEXSC_FOREVER;
-	uint32_t submit = ring->tail - ring_head(ring);
 	long ret;
 
-	if (ring->polled) {
-		ret = ring_sign(ring);
-		if (unlikely(ret < 0))
-			return (int)ret;
-	}
-	/*
-	 * R1: publishes the requests. With SQPOLL, the store is sequentially consistent
-	 * with the load in ring_poller_sleeps().
-	 */
-	__atomic_store_n(ring->uring.sq.ktail, ring->tail,
-			 ring->polled ? __ATOMIC_SEQ_CST : __ATOMIC_RELEASE);
 	flags |= ring->enter_flags;
-	if (ring->polled && ring_poller_sleeps(ring))
-		flags |= IORING_ENTER_SQ_WAKEUP;
-	else if (ring->polled && !ns && !ring_needs_enter(ring))
-		return 0;
 	if (timed) {
 		limit.tv_sec = (int64_t)(ns / 1000000000);
 		limit.tv_nsec = (int64_t)(ns % 1000000000);
@@ -401,6 +386,36 @@ ring_enter_once(struct ring *ring, unsigned int flags, uint64_t ns)
 			  ns != 0, flags, timed ? PTR(&arg) : 0,
 			  timed ? sizeof(arg) : 0);
 	return unlikely(ret < 0) ? ring_error(ring, (int)ret) : 0;
+}
+
+/* Enters the kernel only to sleep, to wake the poller, or for hidden results. */
+static __attribute__((noinline)) int
+ring_enter_polled(struct ring *ring, unsigned int flags, uint64_t ns)
+{
+	const uint32_t submit = ring->tail - ring_head(ring);
+	const int err = ring_sign(ring);
+
+	if (err)
+		return err;
+	/* R1: sequentially consistent with the load in ring_poller_sleeps(). */
+	__atomic_store_n(ring->uring.sq.ktail, ring->tail, __ATOMIC_SEQ_CST);
+	if (ring_poller_sleeps(ring))
+		flags |= IORING_ENTER_SQ_WAKEUP;
+	else if (!ns && !ring_needs_enter(ring))
+		return 0;
+	return ring_enter_kernel(ring, submit, flags, ns);
+}
+
+static inline __attribute__((always_inline)) int
+ring_enter_once(struct ring *ring, unsigned int flags, uint64_t ns)
+{
+	const uint32_t submit = ring->tail - ring_head(ring);
+
+	if (ring->polled)
+		return ring_enter_polled(ring, flags, ns);
+	/* R1: publishes the requests. */
+	__atomic_store_n(ring->uring.sq.ktail, ring->tail, __ATOMIC_RELEASE);
+	return ring_enter_kernel(ring, submit, flags, ns);
 }
 
 static COLD int ring_enter_handing(struct ring *ring, unsigned int flags,

@@ -104,6 +104,11 @@ uint64_t flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t ns)
 	return flexsc__loop_ready(loop) ? sleep_not(loop) : ns;
 }
 
+static COLD void sleep_learn(struct flexsc_loop *loop)
+{
+	patience_wakes(&loop->patience, time_monotonic());
+}
+
 void flexsc__sleep_end(struct flexsc_loop *loop)
 {
 	/*
@@ -113,7 +118,7 @@ void flexsc__sleep_end(struct flexsc_loop *loop)
 	atomic_store_explicit(&loop->sleeping, AWAKE, memory_order_relaxed);
 	count(&loop->stats->wakeups, 1);
 	if (unlikely(loop->patience.since))
-		patience_wakes(&loop->patience, time_monotonic());
+		sleep_learn(loop);
 }
 
 uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns)
