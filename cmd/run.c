@@ -9,6 +9,7 @@
 #include <flexsc/flexsc.h>
 #include <getopt.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "lib/base/cores.h"
 #include "program.h"
 
 #define LIBRARY	"libflexsc-runtime.so"
@@ -27,6 +29,8 @@ static const char help[] =
 "\n"
 "      --engine NAME   uring or threads (the first that works)\n"
 "  -c, --carriers N    kernel threads that run user threads (one per core)\n"
+"      --kernel-cores LIST  execute system calls on these cores, such as 2,4-6,\n"
+"                      and the program on the others\n"
 "      --entries N     most pending calls per carrier, in steps of 64 (131072)\n"
 "      --deep          also intercept calls that libc makes internally\n"
 "      --without NAME  disable loops (event loops stay on their hosts), sticky\n"
@@ -38,11 +42,13 @@ static const char help[] =
 "the same way. If the runtime doesn't work, flexsc run reports why on standard\n"
 "error, and the program runs without it.\n";
 
-enum { OPT_ENGINE = 256, OPT_ENTRIES, OPT_DEEP, OPT_STATS, OPT_WITHOUT };
+enum { OPT_ENGINE = 256, OPT_ENTRIES, OPT_DEEP, OPT_STATS, OPT_WITHOUT,
+       OPT_KERNEL_CORES };
 
 static const struct option options[] = {
 	{ "engine",	required_argument,	NULL, OPT_ENGINE },
 	{ "carriers",	required_argument,	NULL, 'c' },
+	{ "kernel-cores", required_argument,	NULL, OPT_KERNEL_CORES },
 	{ "entries",	required_argument,	NULL, OPT_ENTRIES },
 	{ "deep",	no_argument,		NULL, OPT_DEEP },
 	{ "stats",	no_argument,		NULL, OPT_STATS },
@@ -133,6 +139,44 @@ static bool set_without(const char *name)
 	return false;
 }
 
+/* Can the program run on the cores that the list leaves? They go to "rest". */
+static bool is_kernel_cores(const char *list, cpu_set_t *rest)
+{
+	char why[120];
+
+	if (!flexsc__cores_split(list, rest, why, sizeof(why)))
+		return true;
+	fprintf(stderr, "flexsc: run: --kernel-cores %s: %s\n", list, why);
+	return false;
+}
+
+static bool set_kernel_cores(const char *list)
+{
+	cpu_set_t rest;
+
+	return is_kernel_cores(list, &rest) && set("FLEXSC_KERNEL_CORES", list);
+}
+
+/*
+ * Restrict this process to the cores that FLEXSC_KERNEL_CORES doesn't list. The program
+ * and its children inherit them: their threads run there, and they see only cores that
+ * they can use.
+ */
+static bool leave_kernel_cores(void)
+{
+	const char *list = getenv("FLEXSC_KERNEL_CORES");
+	cpu_set_t rest;
+
+	if (!list || !*list)
+		return true;
+	if (!is_kernel_cores(list, &rest))
+		return false;
+	if (!sched_setaffinity(0, sizeof(rest), &rest))
+		return true;
+	failed("sched_setaffinity", errno);
+	return false;
+}
+
 static bool set_option(int option, const char *value)
 {
 	switch (option) {
@@ -140,6 +184,8 @@ static bool set_option(int option, const char *value)
 		return set_engine(value);
 	case 'c':
 		return set_number("FLEXSC_CARRIERS", "--carriers", value, 1024);
+	case OPT_KERNEL_CORES:
+		return set_kernel_cores(value);
 	case OPT_ENTRIES:
 		return set_number("FLEXSC_ENTRIES", "--entries", value,
 				  1 << 20);
@@ -269,5 +315,5 @@ int command_run(int argc, char **argv)
 		fputs("flexsc: run: missing program; see flexsc run --help\n", stderr);
 		return 2;
 	}
-	return run(argv + optind);
+	return leave_kernel_cores() ? run(argv + optind) : 2;
 }

@@ -31,6 +31,7 @@
 #include "runtime/sched/dormant.h"
 #include "runtime/sched/exit.h"
 #include "runtime/sched/host.h"
+#include "runtime/sched/kernel_cores.h"
 #include "runtime/sched/monitor.h"
 #include "runtime/sched/spare.h"
 #include "runtime/sched/stacks.h"
@@ -68,13 +69,14 @@ static uint32_t setting(const char *name, uint32_t most, uint32_t other)
 	return other;
 }
 
+/* Number of cores that carriers may use. */
 static unsigned int cores(void)
 {
-	cpu_set_t set;
+	char why[120];
 
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return 1;
-	return (unsigned int)CPU_COUNT(&set);
+	if (flexsc__kernel_cores_init(why, sizeof(why)))
+		runtime_report("FLEXSC_KERNEL_CORES ignored", why);
+	return flexsc__kernel_cores_rest();
 }
 
 /* Number of carriers, also while the runtime is dormant. */
@@ -225,6 +227,7 @@ static bool start_carriers(unsigned int n)
 {
 	struct flexsc_options options = {
 		.size = sizeof(options),
+		.kernel_cores = flexsc__kernel_cores(),
 		.max_entries = setting("FLEXSC_ENTRIES", 1 << 20, ENTRIES),
 	};
 	char why[256] = "", what[64];
@@ -240,7 +243,9 @@ static bool start_carriers(unsigned int n)
 	}
 	other = flexsc_loop_why(flexsc__runtime.carriers[0].loop);
 	if (other && !restart)
-		runtime_report("using syscall threads", other);
+		runtime_report(flexsc__runtime.polls ? "not using the kernel cores" :
+						       "using syscall threads",
+			       other);
 	started = (unsigned int)count;
 	if (count < (int)n) {
 		snprintf(what, sizeof(what), "using %d of %u carriers", count, n);
@@ -274,13 +279,12 @@ static void try_filters(void)
  * would block all others. The monitor starts first because its start may fail, and
  * started carriers may not end while other threads of the program may use them.
  */
-static bool start_threads(unsigned int n)
+static bool start_monitor_first(unsigned int n)
 {
 	const bool restart = started;
 	char why[80];
 	int err;
 
-	try_filters();
 	err = flexsc__monitor_start();
 	if (err < 0 && !restart) {
 		snprintf(why, sizeof(why), "can't create the monitor thread: %s",
@@ -293,6 +297,18 @@ static bool start_threads(unsigned int n)
 		return true;
 	flexsc__monitor_end();
 	return false;
+}
+
+static bool start_threads(unsigned int n)
+{
+	cpu_set_t own;
+	bool done;
+
+	try_filters();
+	flexsc__kernel_cores_leave(&own);
+	done = start_monitor_first(n);
+	flexsc__kernel_cores_return(&own);
+	return done;
 }
 
 /*
@@ -324,6 +340,7 @@ static bool start(void)
 {
 	sigmask_t mask = 0;
 	const char *engine;
+	unsigned int all;
 	uint32_t carriers;
 	bool in_place;
 	void *stack;
@@ -332,8 +349,10 @@ static bool start(void)
 	    filter_is_near(&flexsc__self))
 		return false;
 	/* After the check for filters, which may forbid the system call of cores(). */
-	carriers = carriers_that_fit(setting("FLEXSC_CARRIERS", 1024, cores()));
-	flexsc__runtime.spins = carriers > 1 && cores() > 1;
+	all = cores();
+	carriers = carriers_that_fit(setting("FLEXSC_CARRIERS", 1024, all));
+	/* A carrier spins if another core may make a thread ready meanwhile. */
+	flexsc__runtime.spins = (carriers > 1 && all > 1) || flexsc__kernel_cores();
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
 	flexsc__runtime.sticky = !is_off("FLEXSC_STICKY");
 	flexsc__runtime.sends = !flexsc__is_filtered();

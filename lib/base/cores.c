@@ -2,6 +2,7 @@
 #include "cores.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int cores_number(const char **at)
@@ -93,4 +94,40 @@ int flexsc__cores_parse(const char *list, cpu_set_t *set)
 	struct cores cores;
 
 	return cores_usable(list, &cores, set);
+}
+
+/* Returns the first core of a that b lacks. */
+static int first_without(const cpu_set_t *a, const cpu_set_t *b)
+{
+	int core = 0;
+
+	while (!CPU_ISSET(core, a) || CPU_ISSET(core, b))
+		core++;
+	return core;
+}
+
+int flexsc__cores_split(const char *list, cpu_set_t *rest, char *why, size_t size)
+{
+	cpu_set_t mine, listed, usable;
+	struct cores cores;
+
+	if (cores_read(list, &cores, &listed)) {
+		snprintf(why, size, "give a list of cores, such as 2,4-6");
+		return -EINVAL;
+	}
+	usable = listed;
+	keep_usable(&usable);
+	if (!CPU_EQUAL(&usable, &listed)) {
+		snprintf(why, size, "core %d doesn't exist, or this process may "
+			 "not use it", first_without(&listed, &usable));
+		return -EINVAL;
+	}
+	CPU_ZERO(&mine);
+	sched_getaffinity(0, sizeof(mine), &mine);
+	CPU_AND(&usable, &mine, &listed);
+	CPU_XOR(rest, &mine, &usable);
+	if (CPU_COUNT(rest))
+		return 0;
+	snprintf(why, size, "leaves no core for the program itself");
+	return -EINVAL;
 }

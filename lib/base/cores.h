@@ -4,6 +4,7 @@
 #define FLEXSC_CORES_H
 
 #include <sched.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -26,5 +27,12 @@ int flexsc__cores_list(const char *list, struct cores *cores);
 
 /* The same as a set. */
 int flexsc__cores_parse(const char *list, cpu_set_t *set);
+
+/*
+ * Splits the calling thread's cores: "rest" gets those that the list lacks. -EINVAL, and
+ * the reason in "why": the list is malformed, one of its cores can't be used, or no core
+ * is left.
+ */
+int flexsc__cores_split(const char *list, cpu_set_t *rest, char *why, size_t size);
 
 #endif /* FLEXSC_CORES_H */

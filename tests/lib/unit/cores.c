@@ -140,6 +140,38 @@ TEST(the_callers_own_affinity_is_no_limit)
 	CHECK(CPU_EQUAL(&only, &after));
 }
 
+/*
+ * Other than flexsc__cores_parse(), flexsc__cores_split() refuses a list with any
+ * unusable core, and one that leaves no core.
+ */
+TEST(the_rest_of_the_cores)
+{
+	int first = find_usable(), second;
+	char list[64], why[120] = "";
+	cpu_set_t mine, rest;
+
+	for (second = first + 1; second < CORES_MAX; second++)
+		if (CPU_ISSET(second, &usable))
+			break;
+	if (second == CORES_MAX || CPU_ISSET(1023, &usable))
+		SKIP("needs two cores, and an unused number");
+	CPU_ZERO(&mine);
+	CPU_SET(first, &mine);
+	CPU_SET(second, &mine);
+	CHECK_EQ(sched_setaffinity(0, sizeof(mine), &mine), 0);
+	snprintf(list, sizeof(list), "%d", second);
+	CHECK_EQ(flexsc__cores_split(list, &rest, why, sizeof(why)), 0);
+	CHECK(CPU_ISSET(first, &rest) && CPU_COUNT(&rest) == 1);
+	snprintf(list, sizeof(list), "%d,1023", second);
+	CHECK_EQ(flexsc__cores_split(list, &rest, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "core 1023"));
+	snprintf(list, sizeof(list), "%d,%d", second, first);
+	CHECK_EQ(flexsc__cores_split(list, &rest, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "no core"));
+	CHECK_EQ(flexsc__cores_split("1,", &rest, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "give a list"));
+}
+
 /* No list of up to five of these characters crashes the parser. */
 TEST(every_short_list)
 {
