@@ -66,11 +66,13 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
  * otherwise completes with -ECANCELED. Flags in chain change that: FLEXSC_CHAIN_ARG(n)
  * stores the result of "before" in argument n (OSDI 2010, section 6.1: a
  * looped multi-call), FLEXSC_CHAIN_ALWAYS starts the call after any result, and
- * FLEXSC_CHAIN_FULL starts it only if all bytes were transferred.
+ * FLEXSC_CHAIN_FULL starts it only if all bytes were transferred. FLEXSC_CHAIN_SAME, in
+ * addition to FLEXSC_CHAIN_ARG(n), stores what replaces an argument of "before" instead.
  */
 #define FLEXSC_CHAIN_ARG(n)	((unsigned int)(n) + 1)
 #define FLEXSC_CHAIN_ALWAYS	0x10U
 #define FLEXSC_CHAIN_FULL	0x20U
+#define FLEXSC_CHAIN_SAME	0x40U
 
 int flexsc_loop_call_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			   struct flexsc_cb *before, unsigned int chain,

@@ -16,6 +16,12 @@
 #include "lib/loop/stats.h"
 #include "sleep.h"
 
+/* call->route: does another entry lead to this one (loop/staged.h)? */
+enum route {
+	ROUTE_ALONE = 0,
+	ROUTE_LINKED,
+};
+
 static int threads_open(struct flexsc_loop *loop)
 {
 	int err = flexsc__pool_create(loop, loop->options.max_threads);
@@ -47,8 +53,11 @@ static void threads_submit(struct flexsc_loop *loop)
 		plan_follow(entry_of(loop, index));
 		if (flexsc__call_info(nr)->class == CLASS_SELF)
 			flexsc__engine_inline(loop, index);
-		else if (!flexsc__engine_look(loop, index))
+		else if (!flexsc__engine_look(loop, index)) {
+			call_of(loop, index)->route = ROUTE_ALONE;
+			n += flexsc__staged_link(loop, index, ROUTE_LINKED);
 			calls_append(loop, &pooled, index);
+		}
 	}
 	flexsc__pool_submit(loop_pool(loop), &pooled);
 	flexsc__stats_batch(loop, n);
@@ -64,6 +73,12 @@ static int threads_wait(struct flexsc_loop *loop, uint64_t ns)
 static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
 {
 	flexsc__pool_cancel(loop_pool(loop), index);
+}
+
+static bool threads_unchain(struct flexsc_loop *loop, uint32_t index)
+{
+	return call_of(loop, index)->route == ROUTE_LINKED &&
+	       flexsc__pool_unchain(loop_pool(loop), index);
 }
 
 /* A syscall thread may be executing any entry that has begun: report REACH_EXECUTED. */
@@ -87,6 +102,7 @@ const struct engine flexsc__engine_threads = {
 	.wait = threads_wait,
 	.wake = flexsc__engine_ring,
 	.cancel = threads_cancel,
+	.unchain = threads_unchain,
 	.reach = threads_reach,
 	.cancels_anywhere = true,
 	.close = threads_close,

@@ -158,8 +158,19 @@ int flexsc__call_poll(struct flexsc_loop *loop, struct flexsc_cb *cb,
 static bool chain_flags_known(unsigned int flags)
 {
 	const unsigned int how = FLEXSC_CHAIN_ALWAYS | FLEXSC_CHAIN_FULL;
+	const unsigned int arg = flags & ~(how | FLEXSC_CHAIN_SAME);
 
-	return (flags & ~how) <= FLEXSC_ARGS_MAX && (flags & how) != how;
+	return arg <= FLEXSC_ARGS_MAX && (flags & how) != how &&
+	       (arg || !(flags & FLEXSC_CHAIN_SAME));
+}
+
+/* Is a value to replace an argument of the cb's call, and hasn't replaced it yet? */
+static bool call_awaits_argument(struct flexsc_loop *loop,
+				 const struct flexsc_cb *cb)
+{
+	return handle_kind(cb->handle) == HANDLE_STAGED &&
+	       staged_of(loop, (uint32_t)handle_index(cb->handle))->chain &
+		       CHAIN_ARGS;
 }
 
 /* Is the cb pending as a call, with or without an entry? */
@@ -179,6 +190,8 @@ int flexsc__post_after(struct flexsc_loop *loop, struct flexsc_cb *cb,
 		return -EINVAL;
 	if (!call_pending(loop, before))
 		return -ENOENT;
+	if (chain & FLEXSC_CHAIN_SAME && !call_awaits_argument(loop, before))
+		return -EINVAL;
 	call->chain = (uint8_t)chain;
 	return flexsc__staged_post(loop, cb, call, before->handle);
 }
@@ -213,7 +226,7 @@ static int64_t call_cancel_result(struct flexsc_loop *loop, struct call *call,
 	call->cancel = CANCEL_NOT;
 	if ((ret != -EINTR && ret != -ECANCELED) || cause == CANCEL_REPORTED)
 		return ret;
-	count(&loop->stats->cancelled, 1);
+	count_shared(&loop->stats->cancelled, 1);
 	return cause == CANCEL_DEADLINE ? -ETIME : ret;
 }
 
@@ -259,7 +272,9 @@ static COLD struct flexsc_cb *call_retire_rest(struct flexsc_loop *loop,
 	struct call *call = call_of(loop, index);
 	bool direct = call_is_direct(call);
 	struct flexsc_cb *cb = call->cb;
-	uint32_t chained = call->chained;
+	/* The engine has started the successor, if that one has an entry. */
+	uint32_t chained = call->chained == CHAINED_ENTRY ? NO_STAGED :
+							    call->chained;
 	unsigned int chain = chained != NO_STAGED ?
 				     staged_of(loop, chained)->chain :
 				     0;

@@ -55,7 +55,11 @@ struct call {
 	};
 	union {
 		struct {
-			uint32_t chained; /* the staged call chained to this one */
+			/*
+			 * The staged call chained to this one, or CHAINED_ENTRY: the
+			 * engine continues the chain (staged.h).
+			 */
+			uint32_t chained;
 			uint32_t deadline; /* the timer of its deadline */
 		};
 		uint64_t links;		/* "chained" and "deadline", to test both at
@@ -72,12 +76,20 @@ struct call {
 			uint8_t route;
 			union {
 				uint16_t nr;	/* a direct call's number */
-				/*
-				 * Set by flexsc__call_poll(): the engine may let the
-				 * call wait without first querying the kernel whether
-				 * the descriptor is ready.
-				 */
-				bool poll_waits;
+				struct {
+					/*
+					 * Set by flexsc__call_poll(): the engine may
+					 * let the call wait without first querying
+					 * the kernel whether the descriptor is ready.
+					 */
+					bool poll_waits;
+					/*
+					 * Owned by the pool, and guarded by its lock:
+					 * CHAIN_LEADS and the flags of the chain to
+					 * the call's predecessor.
+					 */
+					uint8_t chain;
+				};
 			};
 		};
 		uint32_t how;		/* "route" and what follows it, in one word */

@@ -41,6 +41,9 @@ void flexsc__cancel_call(struct flexsc_loop *loop, uint32_t index,
 	if (call_is_direct(call))
 		loop->engine->shadow(loop, index);
 	call->cancel = (uint8_t)cause;
+	if (entry_status(entry) == FLEXSC_SUBMITTED && loop->engine->unchain &&
+	    loop->engine->unchain(loop, index))
+		return;
 	part = flexsc__partial_begun(&call->partial);
 	/*
 	 * No engine has begun the entry: the thread that takes it next sees CANCEL,

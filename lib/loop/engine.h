@@ -64,6 +64,13 @@ struct engine {
 	/* Called when a BUSY entry has become CANCEL: make its call end early. */
 	void (*cancel)(struct flexsc_loop *loop, uint32_t index);
 	/*
+	 * Called before a SUBMITTED entry is cancelled. If the engine would start it
+	 * after its predecessor (staged.h), end it with -ECANCELED, and continue its
+	 * chain as flexsc__staged_end() does. False: the entry isn't in a chain, or the
+	 * engine has started it. NULL: the engine starts no chained calls.
+	 */
+	bool (*unchain)(struct flexsc_loop *loop, uint32_t index);
+	/*
 	 * The next four functions belong to engines that have direct calls
 	 * (direct.h); other engines set all four to NULL.
 	 *

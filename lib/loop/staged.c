@@ -100,17 +100,16 @@ static void staged_attach(struct flexsc_loop *loop, uint32_t index,
 	*chained_to(loop, kind, before) = index;
 }
 
-/* Let a staged call take a free entry. */
-static void staged_start(struct flexsc_loop *loop, uint32_t index,
-			 uint32_t entry_index)
+/* Fill a free entry with a staged call, without its cb. */
+static void staged_fill(struct flexsc_loop *loop, uint32_t index,
+			uint32_t entry_index)
 {
 	struct staged *staged = staged_of(loop, index);
-	const struct call_info *row = flexsc__call_info(staged->nr);
 	struct flexsc_entry *entry = entry_of(loop, entry_index);
 	struct call *call = call_of(loop, entry_index);
 
 	entry->nr = staged->nr;
-	entry->nargs = row->nargs;
+	entry->nargs = flexsc__call_info(staged->nr)->nargs;
 	memcpy(entry->args, staged->args, sizeof(entry->args));
 	call->chained = staged->chained;
 	if (staged->chained != NO_STAGED)
@@ -124,8 +123,53 @@ static void staged_start(struct flexsc_loop *loop, uint32_t index,
 		timer->owner = entry_index;
 		staged->deadline = TIMER_NONE;
 	}
-	submit(loop, entry_index, row, staged->cb);
+}
+
+/* Let a staged call take a free entry. */
+static void staged_start(struct flexsc_loop *loop, uint32_t index,
+			 uint32_t entry_index)
+{
+	const struct staged *staged = staged_of(loop, index);
+
+	staged_fill(loop, index, entry_index);
+	submit(loop, entry_index, flexsc__call_info(staged->nr), staged->cb);
 	staged_free(loop, index);
+}
+
+/* May the engine start the call that is chained to this one? */
+static bool staged_can_link(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct call *call = call_of(loop, index);
+
+	return call->chained != NO_STAGED && call->chained != CHAINED_ENTRY &&
+	       call->cb && !call->cb->callback && !loop->waiting &&
+	       loop->posted - loop->completed <= loop->entries.max / 2 &&
+	       flexsc__call_info(staged_of(loop, call->chained)->nr)->class !=
+		       CLASS_SELF;
+}
+
+uint32_t flexsc__staged_link(struct flexsc_loop *loop, uint32_t index,
+			     uint8_t route)
+{
+	uint32_t n = 0, next;
+
+	loop_assert_owner(loop);
+	while (staged_can_link(loop, index) && (next = free_take(loop)) != NONE) {
+		struct call *call = call_of(loop, index);
+		uint32_t staged = call->chained;
+
+		staged_fill(loop, staged, next);
+		call_of(loop, next)->route = route;
+		call_of(loop, next)->chain = staged_of(loop, staged)->chain;
+		submit_linked(loop, next, staged_of(loop, staged)->cb);
+		staged_free(loop, staged);
+		call->chained = CHAINED_ENTRY;
+		call->chain |= CHAIN_LEADS;
+		entry_of(loop, index)->link = next;
+		index = next;
+		n++;
+	}
+	return n;
 }
 
 static void staged_start_or_wait(struct flexsc_loop *loop, uint32_t index)
@@ -146,7 +190,7 @@ static void staged_complete(struct flexsc_loop *loop, uint32_t index,
 
 	staged_free(loop, index);
 	loop->completed++;
-	count(&loop->stats->cancelled, 1);
+	count_shared(&loop->stats->cancelled, 1);
 	if (cb) {
 		loop->events++;
 		flexsc__ready(loop, cb, ret);
@@ -156,35 +200,51 @@ static void staged_complete(struct flexsc_loop *loop, uint32_t index,
 }
 
 /*
- * Store a predecessor's result in an argument of the staged call, if the chain flags
- * request it.
+ * Store a value in an argument of the staged call, and of those behind it that get the
+ * same one, if the chain flags request it.
  */
-static void chain_result(struct staged *staged, int64_t ret)
+static void chain_pass(struct flexsc_loop *loop, struct staged *staged,
+		       uint64_t value)
 {
-	unsigned int arg = staged->chain & CHAIN_ARGS;
+	const unsigned int done = CHAIN_ARGS | FLEXSC_CHAIN_SAME;
 
-	if (arg)
-		staged->args[arg - 1] = (uint64_t)ret;
+	if (!(staged->chain & CHAIN_ARGS))
+		return;
+	do {
+		staged->args[(staged->chain & CHAIN_ARGS) - 1] = value;
+		staged->chain &= (uint8_t)~done;
+		staged = staged_of(loop, staged->chained);
+	} while (staged->chain & FLEXSC_CHAIN_SAME);
+}
+
+/* Called when the staged call's predecessor has completed with ret. */
+static void chain_result(struct flexsc_loop *loop, struct staged *staged,
+			 int64_t ret)
+{
+	chain_pass(loop, staged, (uint64_t)ret);
 	staged->chain &= FLEXSC_CHAIN_ALWAYS;
 }
 
 /*
  * Complete a staged call with ret, and its successors with -ECANCELED, up to one with
- * FLEXSC_CHAIN_ALWAYS. Returns that one, or NO_STAGED.
+ * FLEXSC_CHAIN_ALWAYS. Returns that one, or NO_STAGED. *inherits: its argument is to be
+ * that of the first call.
  */
 static uint32_t staged_drop(struct flexsc_loop *loop, uint32_t index,
-			    int64_t ret)
+			    int64_t ret, bool *inherits)
 {
 	do {
 		uint32_t next = staged_of(loop, index)->chained;
+		uint8_t dropped = staged_of(loop, index)->chain;
+		struct staged *staged = staged_of(loop, next);
 
 		staged_complete(loop, index, ret);
+		*inherits = staged->chain & FLEXSC_CHAIN_SAME;
+		staged->chain = chain_inherit(staged->chain, dropped);
 		index = next;
 		ret = -ECANCELED;
 	} while (index != NO_STAGED &&
 		 !(staged_of(loop, index)->chain & FLEXSC_CHAIN_ALWAYS));
-	if (index != NO_STAGED)
-		chain_result(staged_of(loop, index), ret);
 	return index;
 }
 
@@ -198,15 +258,18 @@ void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 	bool chained = staged->state == STAGED_CHAINED;
 	enum handle_kind kind = staged->before_kind;
 	uint32_t before = staged->before;
+	bool inherits;
 
 	loop_assert_owner(loop);
 	if (chained)
 		*chained_to(loop, kind, before) = NO_STAGED;
 	else
 		staged_unlink(loop, staged);
-	index = staged_drop(loop, index, ret);
+	index = staged_drop(loop, index, ret, &inherits);
 	if (index == NO_STAGED)
 		return;
+	if (!chained || !inherits)
+		chain_result(loop, staged_of(loop, index), -ECANCELED);
 	if (chained)
 		staged_attach(loop, index, kind, before);
 	else
@@ -224,15 +287,17 @@ int64_t flexsc__chain_outcome(unsigned int chain,
 
 void flexsc__staged_go(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 {
+	bool inherits;
 	uint32_t entry;
 
 	loop_assert_owner(loop);
-	if (ret < 0 && !(staged_of(loop, index)->chain & FLEXSC_CHAIN_ALWAYS))
-		index = staged_drop(loop, index, -ECANCELED);
-	else
-		chain_result(staged_of(loop, index), ret);
+	if (ret < 0 && !(staged_of(loop, index)->chain & FLEXSC_CHAIN_ALWAYS)) {
+		index = staged_drop(loop, index, -ECANCELED, &inherits);
+		ret = -ECANCELED;
+	}
 	if (index == NO_STAGED)
 		return;
+	chain_result(loop, staged_of(loop, index), ret);
 	entry = free_take(loop);
 	if (entry != NONE)
 		staged_start(loop, index, entry);

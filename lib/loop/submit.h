@@ -25,6 +25,17 @@ static inline uint32_t free_take(struct flexsc_loop *loop)
 	return index;
 }
 
+/* Submit a filled entry that its predecessor's "link" leads to. */
+static inline void submit_linked(struct flexsc_loop *loop, uint32_t index,
+				 struct flexsc_cb *cb)
+{
+	loop_assert_owner(loop);
+	call_of(loop, index)->cb = cb;
+	if (cb)
+		cb->handle = handle_make(HANDLE_CALL, index);
+	entry_submit(entry_of(loop, index));
+}
+
 /* Add a filled entry to the next batch. */
 static inline void submit(struct flexsc_loop *loop, uint32_t index,
 			  const struct call_info *row, struct flexsc_cb *cb)
@@ -32,11 +43,7 @@ static inline void submit(struct flexsc_loop *loop, uint32_t index,
 	unsigned int group = row->op & loop->group_mask;
 	struct call *call = call_of(loop, index);
 
-	loop_assert_owner(loop);
-	call->cb = cb;
-	if (cb)
-		cb->handle = handle_make(HANDLE_CALL, index);
-	entry_submit(entry_of(loop, index));
+	submit_linked(loop, index, cb);
 	queue_append(&loop->submitted[group], call, index);
 	loop->groups |= 1ULL << group;
 }

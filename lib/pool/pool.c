@@ -42,8 +42,10 @@ void flexsc__pool_submit(struct pool *pool, struct call_list *list)
 	if (!list->count)
 		return;
 	lock(&pool->lock);
-	while ((index = calls_take(pool->loop, list)) != NONE)
+	while ((index = calls_take(pool->loop, list)) != NONE) {
 		flexsc__pool_enqueue(pool, index);
+		flexsc__chain_hold(pool, index);
+	}
 	if (!pool->active)
 		flexsc__pool_start_another(pool);
 	unlock(&pool->lock);
@@ -69,6 +71,7 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 		break;
 	case POOL_QUEUED:	/* the thread that takes the entry sees CANCEL */
 	case POOL_NOT:		/* the entry has just completed */
+	case POOL_CHAINED:	/* such an entry isn't BUSY */
 		break;
 	}
 	unlock(&pool->lock);

@@ -78,6 +78,7 @@ enum pool_where {
 	POOL_RUNNING,	/* thread call->place executes it */
 	POOL_PARKED,
 	POOL_DEFERRED,
+	POOL_CHAINED,	/* queued when the entry call->place has its result */
 };
 
 /* What a thread saw when it last checked the pool's progress. */
@@ -144,10 +145,15 @@ static inline bool pool_others(const struct pool *pool)
  */
 int flexsc__pool_make(struct flexsc_loop *loop, uint32_t max,
 		      void *(*run)(void *thread));
-/* Queue SUBMITTED entries, and empty the list. */
+/*
+ * Queue SUBMITTED entries, and empty the list. The pool starts the entries that these
+ * lead to, too: chain.c.
+ */
 void flexsc__pool_submit(struct pool *pool, struct call_list *list);
 /* Called when an entry of the pool has changed from BUSY to CANCEL. */
 void flexsc__pool_cancel(struct pool *pool, uint32_t index);
+/* See unchain() in loop/engine.h. */
+bool flexsc__pool_unchain(struct pool *pool, uint32_t index);
 /*
  * Check the pool's progress. Returns how long the owner may sleep before the next
  * check, in ns; UINT64_MAX if no entry is queued, or the loop has no pool.
@@ -191,9 +197,6 @@ void flexsc__pool_begin(struct pool *pool, struct syscall_thread *thread);
  */
 bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread);
 
-void flexsc__pool_enqueue(struct pool *pool, uint32_t index);
-void flexsc__pool_defer(struct pool *pool, uint32_t index);
-void flexsc__pool_undefer(struct pool *pool, uint32_t index);
 /* Remove a complete entry from the pool. Returns the call's result. */
 int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret);
 
@@ -211,6 +214,25 @@ void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread);
 void flexsc__pool_wake(struct pool *pool, uint32_t index);
 /* Complete an entry that no thread executes. */
 void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
+
+/* queue.c: the lists of entries. */
+
+void flexsc__pool_enqueue(struct pool *pool, uint32_t index);
+void flexsc__pool_defer(struct pool *pool, uint32_t index);
+void flexsc__pool_undefer(struct pool *pool, uint32_t index);
+/* Publish the result of an entry that has left the pool. */
+void flexsc__pool_publish(struct pool *pool, uint32_t index, int64_t ret);
+
+/* chain.c: entries that others lead to. */
+
+/* Let the entries that a queued one leads to wait for it. */
+void flexsc__chain_hold(struct pool *pool, uint32_t index);
+/*
+ * Called when an entry has left the pool: if it leads to another one, publish its
+ * result, and queue or end that one. False: it leads to none, so the caller publishes
+ * the result.
+ */
+bool flexsc__chain_go_on(struct pool *pool, uint32_t index, int64_t ret);
 
 /* Functions for the rest of this folder; the caller doesn't hold the lock. */
 

@@ -200,44 +200,6 @@ bool flexsc__pool_rest(struct pool *pool, struct syscall_thread *thread)
 
 /* Entries. */
 
-void flexsc__pool_enqueue(struct pool *pool, uint32_t index)
-{
-	lock_assert_held(&pool->lock);
-	calls_append(pool->loop, &pool->queue, index);
-	call_of(pool->loop, index)->where = POOL_QUEUED;
-	atomic_store_explicit(&pool->backlog, pool->queue.count,
-			      memory_order_relaxed);
-}
-
-/* Deferred entries are doubly linked, because any of them may be cancelled. */
-void flexsc__pool_defer(struct pool *pool, uint32_t index)
-{
-	struct call *call = call_of(pool->loop, index);
-
-	lock_assert_held(&pool->lock);
-	call->where = POOL_DEFERRED;
-	call->place = pool->deferred.count ? pool->deferred.tail : NONE;
-	calls_append(pool->loop, &pool->deferred, index);
-	call->next = NONE;
-}
-
-void flexsc__pool_undefer(struct pool *pool, uint32_t index)
-{
-	uint32_t next = call_of(pool->loop, index)->next;
-	uint32_t prev = call_of(pool->loop, index)->place;
-
-	lock_assert_held(&pool->lock);
-	if (prev != NONE)
-		call_of(pool->loop, prev)->next = next;
-	else
-		pool->deferred.head = next;
-	if (next != NONE)
-		call_of(pool->loop, next)->place = prev;
-	else
-		pool->deferred.tail = prev;
-	pool->deferred.count--;
-}
-
 void flexsc__pool_wake(struct pool *pool, uint32_t index)
 {
 	lock_assert_held(&pool->lock);
@@ -272,11 +234,12 @@ int64_t flexsc__pool_leave(struct pool *pool, uint32_t index, int64_t ret)
 
 void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret)
 {
-	struct flexsc_entry *entry = entry_of(pool->loop, index);
-
 	lock_assert_held(&pool->lock);
-	entry_finish(entry, flexsc__pool_leave(pool, index, ret));
-	completions_push(&pool->loop->completions, entry, index);
+	ret = flexsc__pool_leave(pool, index, ret);
+	if (!flexsc__chain_go_on(pool, index, ret))
+		flexsc__pool_publish(pool, index, ret);
+	else if (pool->queue.count && pool->count && !pool->active)
+		flexsc__pool_start_another(pool);
 	loop_notify(pool->loop);
 }
 

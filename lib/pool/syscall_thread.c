@@ -12,6 +12,7 @@
 #include "lib/files/closing.h"
 #include "lib/files/effects.h"
 #include "lib/files/fds.h"
+#include "lib/files/plan.h"
 #include "lib/base/futex.h"
 #include "lib/loop/await.h"
 #include "lib/loop/guarded.h"
@@ -45,6 +46,8 @@ static uint32_t thread_take(struct pool *pool, struct syscall_thread *thread)
 	call->where = POOL_RUNNING;
 	call->place = (uint32_t)(thread - pool->threads);
 	thread->index = index;
+	thread->follows = call->chain & CHAIN_FOLLOWS;
+	call->chain &= CHAIN_LEADS;
 	atomic_store_explicit(&pool->taken, pool->taken + 1,
 			      memory_order_relaxed);
 	atomic_store_explicit(&pool->backlog, pool->queue.count,
@@ -68,27 +71,36 @@ static void thread_settle(struct syscall_thread *thread)
 	thread->unexpected = false;
 }
 
-/* Store the result of the thread's entry; thread_deliver() publishes it. */
+/*
+ * With the lock held: store the result of the thread's entry; thread_deliver()
+ * publishes it. The result of an entry that leads to another one is published at once,
+ * before another thread can complete that one.
+ */
 static void thread_finish(struct syscall_thread *thread, int64_t ret)
 {
-	thread->done = thread->index;
-	thread->ret = flexsc__pool_leave(thread->pool, thread->index, ret);
+	uint32_t index = thread->index;
+
+	ret = flexsc__pool_leave(thread->pool, index, ret);
 	thread->index = NONE;
 	thread_settle(thread);
+	if (flexsc__chain_go_on(thread->pool, index, ret)) {
+		thread->quiet++;
+		return;
+	}
+	thread->done = index;
+	thread->ret = ret;
 }
 
 /* Without the lock: publish the result that thread_finish() has stored. */
 static void thread_deliver(struct syscall_thread *thread)
 {
-	struct flexsc_loop *loop = thread->pool->loop;
 	uint32_t index = thread->done;
 
 	if (index == NONE)
 		return;
 	thread->done = NONE;
 	thread->quiet++;
-	entry_finish(entry_of(loop, index), thread->ret);
-	completions_push(&loop->completions, entry_of(loop, index), index);
+	flexsc__pool_publish(thread->pool, index, thread->ret);
 }
 
 /*
@@ -359,6 +371,9 @@ static void thread_execute(struct pool *pool, struct syscall_thread *thread)
 		thread_finish(thread, -ECANCELED);
 		return;
 	}
+	/* For other entries, the owner has done this when it submitted them. */
+	if (thread->follows)
+		plan_follow(entry);
 	row = flexsc__call_info(entry->nr);
 	class = flexsc__call_class(row, entry);
 	if (call_is_guarded(call_of(pool->loop, thread->index))) {

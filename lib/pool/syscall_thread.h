@@ -37,6 +37,8 @@ struct syscall_thread {
 	_Atomic bool unexpected;	/* the call was expected not to wait, and a
 					 * kick may interrupt it */
 	uint32_t index;		/* the entry being executed, or NONE */
+	bool follows;		/* another entry led to "index", and no thread has
+				 * begun it before */
 	_Atomic uint32_t bell;	/* 1: wake up */
 	struct patience patience;	/* used by the thread alone */
 	/* A result that isn't delivered yet. Used by the thread alone. */
