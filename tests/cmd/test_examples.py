@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import socket
@@ -133,6 +134,30 @@ def test_an_echo_waits_for_a_client_that_does_not_read() -> None:
         client.settimeout(PATIENCE)
         while sent:
             sent -= len(client.recv(1 << 16))
+
+
+@pytest.mark.parametrize("room", [4, 9, 1000])
+def test_a_file_is_used_through_less_memory(tmp_path: Path, room: int) -> None:
+    page = os.sysconf("SC_PAGESIZE")
+    before = bytearray(os.urandom(64 * page + 77))
+    path = tmp_path / "file"
+    path.write_bytes(before)
+    done = subprocess.run(
+        [example("pager"), path, str(room)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    if "can't be events here" in done.stderr:
+        pytest.skip(done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
+    for at in range(0, len(before), page):
+        before[at] = (before[at] + 4) % 256
+    assert path.read_bytes() == before
+    fetched, written = map(int, re.findall(r"(\d+) (?:fetched|written)", done.stdout))
+    assert fetched >= written >= 65
+    assert room < 65 or (fetched, written) == (65, 65)
 
 
 def test_a_computing_program_is_notified_of_signals() -> None:
