@@ -21,6 +21,7 @@
 #include <flexsc/loop.h>
 
 #include "cmd/command.h"
+#include "lib/base/cores.h"
 #include "metrics.h"
 #include "systemd.h"
 #include "worker.h"
@@ -189,7 +190,8 @@ static void announce(const struct team_member *team, const struct settings *s,
 	listener_name(team->socket, name, sizeof(name));
 	/* "uring: the reason"; or, of the engine uring itself, why it doesn't poll */
 	if (why && strcmp(flexsc_loop_engine(loop), "uring") == 0)
-		fprintf(stderr, "flexsc: --cores %s: %s\n", s->cores, why);
+		fprintf(stderr, "flexsc: --kernel-cores %s: %s\n",
+			s->kernel_cores, why);
 	else if (reason)
 		fprintf(stderr, "flexsc: using engine %s, because %.*s doesn't "
 				"work here: %s\n", flexsc_loop_engine(loop),
@@ -330,6 +332,27 @@ static void fit_descriptors(struct settings *s)
 		s->max_connections, (unsigned long long)limit.rlim_cur);
 }
 
+/*
+ * Restrict this process to the cores that --kernel-cores doesn't list, so that all loops
+ * run there. False: after a message.
+ */
+static bool leave_kernel_cores(const char *list)
+{
+	char why[120];
+	cpu_set_t rest;
+
+	if (!list)
+		return true;
+	if (!flexsc__cores_split(list, &rest, why, sizeof(why))) {
+		if (!sched_setaffinity(0, sizeof(rest), &rest))
+			return true;
+		snprintf(why, sizeof(why), "sched_setaffinity: %s",
+			 strerror(errno));
+	}
+	fprintf(stderr, "flexsc: serve: --kernel-cores %s: %s\n", list, why);
+	return false;
+}
+
 static bool open_files(struct settings *s)
 {
 	int rc;
@@ -366,6 +389,8 @@ int command_serve(int argc, char **argv)
 
 	if (rc >= 0)
 		return rc;
+	if (!leave_kernel_cores(settings.kernel_cores))
+		return 2;
 	settings.log_file = &log_file;
 	if (!systemd_sockets(&sockets) || !open_files(&settings))
 		return 1;

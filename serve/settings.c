@@ -25,7 +25,8 @@ static const char help[] =
 "      --metrics [ADDR:]PORT  serve counters for Prometheus at /metrics\n"
 "      --cache N            keep up to N files open between requests (0)\n"
 "      --engine NAME        uring, threads (tried in this order) or kmod\n"
-"      --cores LIST         cores of system calls, such as 2,4-6\n"
+"      --kernel-cores LIST  execute system calls on these cores, such as 2,4-6,\n"
+"                           and the loops on others\n"
 "      --timeout SECONDS    limit for a request, an idle or a stuck client (30)\n"
 "      --grace SECONDS      limit for pending transfers when stopping (10)\n"
 "      --max-connections N  most clients at the same time (4096)\n"
@@ -39,7 +40,7 @@ static const char help[] =
 enum {
 	OPT_CACHE = 256,
 	OPT_ENGINE,
-	OPT_CORES,
+	OPT_KERNEL_CORES,
 	OPT_TIMEOUT,
 	OPT_GRACE,
 	OPT_MAX_CONNECTIONS,
@@ -59,7 +60,7 @@ static const struct option options[] = {
 	{ "help",		no_argument,		NULL, 'h' },
 	{ "cache",		required_argument,	NULL, OPT_CACHE },
 	{ "engine",		required_argument,	NULL, OPT_ENGINE },
-	{ "cores",		required_argument,	NULL, OPT_CORES },
+	{ "kernel-cores",	required_argument,	NULL, OPT_KERNEL_CORES },
 	{ "timeout",		required_argument,	NULL, OPT_TIMEOUT },
 	{ "grace",		required_argument,	NULL, OPT_GRACE },
 	{ "max-connections",	required_argument, NULL, OPT_MAX_CONNECTIONS },
@@ -201,8 +202,8 @@ static bool set(struct settings *s, int option, const char *value)
 	case OPT_ENGINE:
 		s->engine = value;
 		return known_engine("--engine ", value);
-	case OPT_CORES:
-		s->cores = value;
+	case OPT_KERNEL_CORES:
+		s->kernel_cores = value;
 		return true;
 	case OPT_TIMEOUT:
 		return seconds("--timeout", value, &s->timeout);

@@ -19,7 +19,7 @@ struct settings {
 	const char *address;
 	const char *port;
 	const char *engine;		/* NULL: the best engine that works */
-	const char *cores;
+	const char *kernel_cores;	/* NULL: calls execute where the loops run */
 	const char *log;
 	const char *metrics;		/* [ADDRESS:]PORT; NULL: no metrics */
 	const char *cache_control;	/* NULL: no such header */

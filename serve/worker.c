@@ -211,15 +211,12 @@ static int create_loop(struct worker *w)
 
 	run_in_batches();
 	options.engine = s->engine;
-	options.kernel_cores = s->cores;
+	options.kernel_cores = s->kernel_cores;
 	rc = flexsc_loop_create(&w->env.loop, &options);
 	if (rc == 0)
 		return 0;
 	if (rc == -EOPNOTSUPP && s->engine)
 		flexsc_engine_probe(s->engine, why, sizeof(why));
-	if (rc == -EINVAL && s->cores)
-		snprintf(why, sizeof(why), "can't use these cores: --cores %s",
-			 s->cores);
 	fprintf(stderr, "flexsc: serve: can't make a loop: %s\n",
 		*why ? why : strerror(-rc));
 	return rc;

@@ -220,7 +220,7 @@ def flexsc(
 ) -> Iterator[Server]:
     cores, net = listed(plan.cores.server), plan.network
     args = [*net.server, plan.flexsc, "serve", str(root), "-p", "0"]
-    args += ["-b", net.address, "-j", str(len(plan.cores.server)), "--cores", cores]
+    args += ["-b", net.address, "-j", str(len(plan.cores.server))]
     if cache:
         args += ["--cache", str(cache)]
     args += options

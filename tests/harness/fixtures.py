@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -244,6 +245,27 @@ def eventually(condition: Callable[[], bool], limit: float = PATIENCE) -> bool:
             return True
         time.sleep(0.01)
     return condition()
+
+
+def core_list(cores: str) -> set[int]:
+    """Parse a list of cores, such as "0,2-3"."""
+    found: set[int] = set()
+    for part in cores.split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def cores_of(pid: int) -> list[tuple[str, set[int]]]:
+    """Return the name of each thread of a process, and the cores that it may use."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        status = (task / "status").read_text()
+        name = re.search(r"^Name:\s*(.*)$", status, re.MULTILINE)
+        cores = re.search(r"^Cpus_allowed_list:\s*(.*)$", status, re.MULTILINE)
+        assert name and cores
+        found.append((name[1], core_list(cores[1])))
+    return found
 
 
 @pytest.fixture(scope="session")

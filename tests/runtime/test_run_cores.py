@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import command
+from fixtures import command, cores_of
 from programs import Program, compiled, started
 from test_run import NOBODY, Done, python, run
 
@@ -74,26 +74,6 @@ def on_cores(engine: str, script: str, log: Path, *options: str) -> Program:
     program = Program("native", [*argv, *options, *python(script)], log)
     program.wait_until(lambda: "ready\n" in program.output())
     return program
-
-
-def listed(cores: str) -> set[int]:
-    found: set[int] = set()
-    for part in cores.split(","):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
-
-
-def cores_of(pid: int) -> list[tuple[str, set[int]]]:
-    """Return the name of each thread of a process, and the cores that it may use."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        status = (task / "status").read_text()
-        name = re.search(r"^Name:\s*(.*)$", status, re.MULTILINE)
-        cores = re.search(r"^Cpus_allowed_list:\s*(.*)$", status, re.MULTILINE)
-        assert name and cores
-        found.append((name[1], listed(cores[1])))
-    return found
 
 
 def uring_works() -> bool:

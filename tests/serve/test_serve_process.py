@@ -23,7 +23,16 @@ from pathlib import Path
 import pytest
 
 from filters import KILL, forbidden
-from fixtures import PATIENCE, Client, Server, Start, command, eventually, request
+from fixtures import (
+    PATIENCE,
+    Client,
+    Server,
+    Start,
+    command,
+    cores_of,
+    eventually,
+    request,
+)
 
 BUSY_S = 30  # for hundreds of clients: one after the other would take minutes
 HELLO = bytes(range(256)) * 4
@@ -274,18 +283,27 @@ def test_an_idle_client_makes_room(start: Start) -> None:
         assert old.closed()
 
 
-def test_unused_cores_are_reported_with_io_uring(start: Start, engine: str) -> None:
-    allowed = os.sched_getaffinity(0)
-    core = min(allowed)
-    os.sched_setaffinity(0, {core})
-    try:
-        server = start("--cores", str(core))
-    finally:
-        os.sched_setaffinity(0, allowed)
-    reported = [
-        line for line in server.messages if line.startswith(f"flexsc: --cores {core}: ")
-    ]
-    assert len(reported) == (engine == "uring")
+CORES = sorted(os.sched_getaffinity(0))
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+@pytest.mark.parametrize("loops", [1, 2])
+def test_calls_execute_on_the_kernel_cores(
+    start: Start, engine: str, loops: int
+) -> None:
+    server = start("--kernel-cores", str(CORES[-1]), "--loops", str(loops))
+    assert server.get("/hello.txt").status == 200
+    found = cores_of(server.process.pid)
+    there = [name for name, cores in found if cores == {CORES[-1]}]
+    if engine == "uring":
+        # One poller for all loops.
+        assert len(there) == 1 and there[0].startswith("iou-sqp-"), found
+    else:
+        assert there, found
+    others = [cores for _, cores in found if cores != {CORES[-1]}]
+    assert len(others) >= loops
+    assert not any(CORES[-1] in cores for cores in others), found
+    assert server.stop() == 0
 
 
 # The log
@@ -535,7 +553,9 @@ def test_without_io_uring_threads_serve(tree: Path, before: Callable[[], None]) 
         (("-p", "0", "/does/not/exist"), 1, "/does/not/exist"),
         (("-p", "0", "-b", "192.0.2.1", "."), 1, "192.0.2.1"),
         (("-p", "0", "-l", "/no/log", "."), 1, "/no/log"),
-        (("-p0", "--engine=threads", "--cores=9999", "."), 1, "--cores"),
+        (("-p0", "--kernel-cores=9999", "."), 2, "--kernel-cores 9999: give a list"),
+        (("-p0", "--kernel-cores=1023", "."), 2, "core 1023 doesn't exist"),
+        (("-p0", "--kernel-cores=0-", "."), 2, "such as 2,4-6"),
     ],
 )
 def test_wrong_command_lines(options: tuple[str, ...], status: int, word: str) -> None:
