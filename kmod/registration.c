@@ -16,6 +16,7 @@
 #include "base/registration.h"
 #include "kmod.h"
 #include "sched/permit.h"
+#include "sched/process.h"
 #include "sched/recall.h"
 #include "sched/record.h"
 #include "serve/serve.h"
@@ -31,6 +32,7 @@ struct registration *registration_create(void)
 	raw_spin_lock_init(&reg->lock);
 	INIT_LIST_HEAD(&reg->idle);
 	INIT_LIST_HEAD(&reg->all);
+	INIT_LIST_HEAD(&reg->siblings);
 	for (i = 0; i < FLEXSC_CORES_MAX; i++) {
 		reg->permits[i].reg = reg;
 		reg->permits[i].core = -1;
@@ -85,6 +87,12 @@ static int registration_make_area(struct registration *reg,
 	return 0;
 }
 
+static void registration_free_area(struct registration *reg)
+{
+	area_free(&reg->area);
+	kvfree(reg->companions);
+}
+
 /* Registering. */
 
 static int registration_check(const struct flexsc_register *args)
@@ -117,6 +125,11 @@ int registration_register(struct registration *reg, struct file *file,
 		return -EPERM;
 	mutex_lock(&reg->setup);
 	err = reg->mm ? -EALREADY : registration_make_area(reg, &args);
+	if (!err) {
+		err = process_join(reg);
+		if (err)
+			registration_free_area(reg);
+	}
 	if (!err) {
 		reg->filtered = args.flags;
 		reg->file = file;
@@ -216,6 +229,7 @@ void registration_destroy(struct registration *reg)
 		death_fini(reg);
 		registration_end_timers(reg);
 		registration_check_deserted(reg);
+		process_leave(reg);
 		/*
 		 * Free the records and the memory last: nothing refers to them
 		 * any more.
@@ -223,8 +237,7 @@ void registration_destroy(struct registration *reg)
 		threads_free(reg);
 		put_cred(reg->cred);
 		mmdrop(reg->mm);
-		area_free(&reg->area);
-		kvfree(reg->companions);
+		registration_free_area(reg);
 	}
 	kvfree(reg);
 }

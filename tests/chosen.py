@@ -60,6 +60,7 @@ GUEST = (
     "kmod-owner",
     "kmod-rights",
     "kmod-rounds",
+    "kmod-sharing",
     "kmod-events",
     "kmod-serve",
     "kmod-upcall",
@@ -91,6 +92,7 @@ FEW_GUEST = (
     "kmod-leaving",
     "kmod-owner",
     "kmod-rights",
+    "kmod-sharing",
     "kmod-events",
     "kmod-serve",
     "kmod-upcall",
@@ -106,7 +108,7 @@ FEW_GUEST = (
 # Programs that hardly depend on the kernel, so one kernel suffices: each further kernel
 # would cost four guests.
 ONCE = (
-    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|events|serve|upcall|watchdog|watched)"
+    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|sharing|events|serve|upcall|watchdog|watched)"
     "|conformance-(chain|closing|multishot|posting|results_socket|stats|table)"
     "|pairs|events-(accept|delivery|many)"
 )

@@ -11,6 +11,8 @@
  *	base/entry.h		the arrows of an entry's life
  *	sched/record.c		records of threads
  *	sched/permit.c		permits: which are free, and for which thread
+ *	sched/slot.c		slots: which registration of a process uses a core
+ *	sched/process.c		processes, and slots that become free
  *	sched/idle.c		the idle list
  *	sched/recall.c		how the waiter is called back to user mode
  *	sched/cancel.c		interrupting the thread that executes an entry
@@ -32,11 +34,17 @@
  *
  * Which threads may execute entries
  *
- * A thread needs a PERMIT to take entries: there is one for each core of the
- * policy, or a single one (OSDI 2010, section 3.5: one active syscall thread
- * per core and process). A thread loses its permit when it leaves the run queue
- * while it executes an entry, or while it polls a file to see whether an
- * entry's call would block. It finishes that entry without a permit.
+ * A thread needs a PERMIT to take entries: a registration has one for each core
+ * of its policy, or a single one. A process has one active syscall thread per
+ * core (OSDI 2010, section 3.5), although it may have several registrations. So
+ * a syscall thread also needs the SLOT of its permit's core, which all
+ * registrations of the process share. The waiter needs no slot: it is a thread
+ * of the application, and runs anyway. A policy without cores has no slot
+ * either.
+ *
+ * A thread loses its permit and its slot when it leaves the run queue while it
+ * executes an entry, or while it polls a file to see whether an entry's call
+ * would block. It finishes that entry without them.
  *
  *	idle	-> active	a syscall thread was woken and took a permit; or
  *				the waiter took one
@@ -60,10 +68,11 @@
  * Locks
  *
  * registration.lock guards the idle list, the deferred list and the unused
- * records. Interrupts are off while it is held, because irq_works and timers
- * take it as well. No other lock of the module is taken inside it or around it.
- * Threads are woken inside it, which takes the run queue's lock, so
- * block_sched_out() must never take it.
+ * records. process.lock guards the list of a process's registrations, and may be
+ * held around registration.lock. No other lock of the module is taken inside
+ * them or around them. Interrupts are off while they are held, because irq_works
+ * and timers take them as well. Threads are woken inside them, which takes the
+ * run queue's lock, so block_sched_out() must never take them.
  */
 #ifndef FLEXSC_KMOD_BASE_REGISTRATION_H
 #define FLEXSC_KMOD_BASE_REGISTRATION_H
@@ -113,6 +122,30 @@ enum permit_counter {
 	PERMIT_COUNTERS,
 };
 
+/* The right to have the process's active syscall thread of one core: slot.c. */
+struct slot {
+	/*
+	 * The registration whose thread has the slot; NULL: it is free. Changed
+	 * by compare-and-swap. Only compared: it may be gone by now.
+	 */
+	struct registration *holder;
+	struct registration *last;	/* the last holder; only compared */
+	bool wanted;		/* another registration has entries for this core */
+	struct irq_work freed;
+	struct process *process;
+};
+
+/* The registrations of one process, that is, of one address space. */
+struct process {
+	/* Only compared; each registration holds mm_count. */
+	struct mm_struct *mm;
+	struct hlist_node node;	/* in the table of processes */
+	u32 count;		/* number of registrations */
+	raw_spinlock_t lock;
+	struct list_head registrations;	/* first the one whose turn is next */
+	struct slot slots[];	/* one for each core of the machine */
+};
+
 struct permit {
 	struct registration *reg;
 	/*
@@ -131,6 +164,7 @@ struct registration {
 	struct mm_struct *mm;	/* holds mm_count; only compared, never dereferenced */
 	/* the device's file; not counted: each thread in an ioctl has a reference */
 	struct file *file;
+	struct process *process;
 	struct area area;
 	struct flexsc_shared *shared;
 	u32 *ring;
@@ -183,6 +217,7 @@ struct registration {
 	struct irq_work death;
 	struct work_struct finish_dead;
 	atomic64_t counts[COUNTERS];
+	struct list_head siblings;	/* guarded by process.lock */
 	struct list_head all;	/* guarded by the lock of debug.c */
 	u32 id;
 	pid_t pid;

@@ -34,7 +34,7 @@ static void carry(struct thread *thread, u32 index, enum taken taken)
 	/* Pairs with carry_on(), which reads "task" after "taken". */
 	smp_store_release(&companion->taken, taken);
 	thread->carries = index;
-	permit_give(thread);
+	permit_release(thread);
 }
 
 /*

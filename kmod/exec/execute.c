@@ -6,6 +6,7 @@
  * word of it is loaded once.
  */
 #include <linux/file.h>
+#include <linux/jiffies.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 
@@ -38,6 +39,12 @@
  * waiter for the completed ones, although more entries are pending.
  */
 #define NOTIFY_AFTER	64
+
+/*
+ * The number of entries after which a syscall thread frees its core for other
+ * registrations of the process. It also does so when a jiffy has passed.
+ */
+#define TURN_MOST	64
 
 /* The ring. */
 
@@ -324,13 +331,13 @@ static noinline bool entries_give_way(struct thread *thread)
 }
 
 /*
- * Take the next entry for a syscall thread that has taken n so far. The
- * deferred list comes first, because its entries are older than those in the
+ * Take the next entry for a syscall thread that has taken n since "begin", in
+ * jiffies. The deferred list comes first, because its entries are older than those in the
  * ring.
  */
 static __always_inline bool entries_take(struct registration *reg,
 					 struct thread *thread, u64 n,
-					 u32 *index)
+					 unsigned long begin, u32 *index)
 {
 	bool any;
 
@@ -340,6 +347,9 @@ static __always_inline bool entries_take(struct registration *reg,
 		entries_notify(thread);
 	if (unlikely(READ_ONCE(thread->permit->core) != thread->core) &&
 	    permit_is_elsewhere(thread))
+		return false;
+	if (unlikely(slot_is_wanted(thread)) &&
+	    (n >= TURN_MOST || time_after(jiffies, begin)))
 		return false;
 	any = deferred_take(reg, index);
 	if (unlikely(READ_ONCE(reg->permit_count) > 1))
@@ -364,11 +374,12 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 	 */
 	bool stop = !is_waiter && entries_must_stop(thread);
 	const struct cred *cred = current_cred();
+	unsigned long begin = is_waiter ? 0 : jiffies;
 	u64 n = 0;
 	u32 index;
 
 	while (!stop && (is_waiter ? ring_take(reg, &index) :
-				    entries_take(reg, thread, n, &index))) {
+				    entries_take(reg, thread, n, begin, &index))) {
 		/*
 		 * Check the credentials after the entry is taken, not before.
 		 * An owner sets its credentials when it waits or kicks, and

@@ -9,17 +9,18 @@
 #include "sched/idle.h"
 #include "sched/permit.h"
 #include "sched/record.h"
+#include "sched/slot.h"
 
 #define WAKE_TRIES	8	/* number of idle threads that are considered */
 
 /*
  * Choose the idle thread to wake. Of the last WAKE_TRIES threads that went
- * idle, prefer one that is on the first free permit's core already; otherwise
- * take the last one that went idle. NULL: no thread is idle.
+ * idle, prefer one that is on the permit's core already; otherwise take the
+ * last one that went idle. NULL: no thread is idle.
  */
-static struct thread *idle_first(struct registration *reg)
+static struct thread *idle_first(struct registration *reg,
+				 const struct permit *permit)
 {
-	struct permit *permit = permit_first_free(reg);
 	struct thread *thread;
 	int tries = WAKE_TRIES;
 
@@ -33,6 +34,16 @@ static struct thread *idle_first(struct registration *reg)
 	return list_first_entry_or_null(&reg->idle, struct thread, idle);
 }
 
+static void idle_wake_thread(struct registration *reg, struct thread *thread)
+{
+	lockdep_assert_held(&reg->lock);
+	list_del(&thread->idle);
+	atomic_dec(&reg->idle_count);
+	WRITE_ONCE(thread->woken, true);
+	wake_up_process(thread->task);
+	count(reg, COUNT_WAKEUPS, 1);
+}
+
 /*
  * Wake an idle thread. False: no thread is idle. block_sched_out() must not
  * call this, because it takes registration.lock and, inside it, a run queue's
@@ -44,15 +55,42 @@ bool idle_wake(struct registration *reg)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&reg->lock, flags);
-	thread = idle_first(reg);
-	if (thread) {
-		list_del(&thread->idle);
-		atomic_dec(&reg->idle_count);
-		WRITE_ONCE(thread->woken, true);
-		wake_up_process(thread->task);
-		count(reg, COUNT_WAKEUPS, 1);
-	}
+	thread = idle_first(reg, permit_first_free(reg));
+	if (thread)
+		idle_wake_thread(reg, thread);
 	raw_spin_unlock_irqrestore(&reg->lock, flags);
+	return thread;
+}
+
+/*
+ * Wake an idle thread for entries that are pending. If other registrations have
+ * all slots, don't: one of these registrations wakes the thread later, with a
+ * slot. False: no thread is idle.
+ */
+bool idle_wake_for_entries(struct registration *reg)
+{
+	return permit_any_free(reg) ? idle_wake(reg) :
+				      atomic_read(&reg->idle_count);
+}
+
+/*
+ * Wake an idle thread with this slot. False: no thread is idle, or another
+ * thread has taken the slot. Called with process.lock held.
+ */
+bool idle_grant(struct registration *reg, struct slot *slot)
+{
+	struct thread *thread;
+
+	lockdep_assert_irqs_disabled();
+	raw_spin_lock(&reg->lock);
+	thread = idle_first(reg, permit_of_slot(reg, slot));
+	if (thread && slot_claim(slot, reg)) {
+		WRITE_ONCE(thread->slot, slot);
+		idle_wake_thread(reg, thread);
+	} else {
+		thread = NULL;
+	}
+	raw_spin_unlock(&reg->lock);
 	return thread;
 }
 

@@ -6,9 +6,12 @@
 #include <linux/types.h>
 
 struct registration;
+struct slot;
 struct thread;
 
 bool idle_wake(struct registration *reg);
+bool idle_wake_for_entries(struct registration *reg);
+bool idle_grant(struct registration *reg, struct slot *slot);
 void idle_end_all(struct registration *reg);
 void idle_begin(struct registration *reg, struct thread *thread);
 bool idle_end(struct registration *reg, struct thread *thread, bool timely);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Permits: which are free, and which one a thread may take. A permit belongs to
- * a core of the policy, or to no core. Run by threads in an ioctl; irq_works
+ * a core of the policy, or to no core. A syscall thread also needs that core's
+ * slot (slot.c). Run by threads in an ioctl; irq_works
  * and timers also run permit_first_free() and its callers.
  */
 #include <linux/cpumask.h>
@@ -45,25 +46,62 @@ static bool permit_fits_waiter(struct registration *reg, int core)
 	       entries_without_threads(reg);
 }
 
-bool permit_take_any(struct thread *thread)
+/* Take the permit for a syscall thread, with the slot of the permit's core. */
+static bool permit_take_with_slot(struct permit *permit, struct thread *thread)
+{
+	int core = READ_ONCE(permit->core);
+
+	if (!slot_take(thread, core))
+		return false;
+	if (permit_take(permit, thread)) {
+		if (likely(READ_ONCE(permit->core) == core))
+			return true;
+		/* The policy has changed meanwhile: the slot isn't this core's. */
+		permit_give(thread);
+	}
+	slot_give(thread);
+	return false;
+}
+
+static bool permit_take_for(struct permit *permit, struct thread *thread)
+{
+	if (!thread->is_waiter)
+		return permit_take_with_slot(permit, thread);
+	return permit_fits_waiter(thread->reg, READ_ONCE(permit->core)) &&
+	       permit_take(permit, thread);
+}
+
+static bool permit_take_first(struct thread *thread)
 {
 	struct registration *reg = thread->reg;
 	u32 count = READ_ONCE(reg->permit_count);
 	u32 i;
 
-	for (i = 0; i < count; i++) {
-		struct permit *permit = &reg->permits[i];
-
-		if (READ_ONCE(permit->active) || !permit_usable(reg, i, count))
-			continue;
-		if (thread->is_waiter &&
-		    !permit_fits_waiter(reg, READ_ONCE(permit->core)))
-			continue;
-		if (!permit_take(permit, thread))
-			continue;
-		return true;
-	}
+	for (i = 0; i < count; i++)
+		if (!READ_ONCE(reg->permits[i].active) &&
+		    permit_usable(reg, i, count) &&
+		    permit_take_for(&reg->permits[i], thread))
+			return true;
 	return false;
+}
+
+/* Take the permit whose slot idle_grant() has given to the thread. */
+static bool permit_take_granted(struct thread *thread)
+{
+	struct registration *reg = thread->reg;
+	struct permit *permit = permit_of_slot(reg, thread->slot);
+
+	if (permit && permit_take_with_slot(permit, thread))
+		return true;
+	slot_give(thread);
+	return false;
+}
+
+bool permit_take_any(struct thread *thread)
+{
+	if (unlikely(thread->slot) && permit_take_granted(thread))
+		return true;
+	return permit_take_first(thread);
 }
 
 /*
@@ -91,7 +129,8 @@ bool permit_is_elsewhere(const struct thread *thread)
 
 /*
  * Returns the first permit that a syscall thread may take. The result is a
- * hint, found without the lock.
+ * hint, found without the lock. If other registrations have the slots of all
+ * unused permits, they offer these slots later: slot_is_free().
  */
 struct permit *permit_first_free(struct registration *reg)
 {
@@ -100,15 +139,43 @@ struct permit *permit_first_free(struct registration *reg)
 
 	for (i = 0; i < count; i++)
 		if (!READ_ONCE(reg->permits[i].active) &&
-		    permit_usable(reg, i, count))
+		    permit_usable(reg, i, count) &&
+		    slot_is_free(reg, READ_ONCE(reg->permits[i].core)))
 			return &reg->permits[i];
 	return NULL;
 }
 
-/* Is there a core of the policy without an active thread? */
+/* Is there a core of the policy without an active thread of the process? */
 bool permit_any_free(struct registration *reg)
 {
 	return permit_first_free(reg);
+}
+
+/* Is there a core of the policy without an active thread of this registration? */
+bool permit_any_unused(struct registration *reg)
+{
+	u32 count = READ_ONCE(reg->permit_count);
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		if (!READ_ONCE(reg->permits[i].active) &&
+		    permit_usable(reg, i, count))
+			return true;
+	return false;
+}
+
+/* Returns the unused permit of the slot's core, or NULL. */
+struct permit *permit_of_slot(struct registration *reg, const struct slot *slot)
+{
+	u32 count = READ_ONCE(reg->permit_count);
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		if (slot_of(reg, READ_ONCE(reg->permits[i].core)) == slot &&
+		    !READ_ONCE(reg->permits[i].active) &&
+		    permit_usable(reg, i, count))
+			return &reg->permits[i];
+	return NULL;
 }
 
 bool permit_any_active(struct registration *reg)

@@ -12,11 +12,14 @@
 #include "base/checks.h"
 #include "base/registration.h"
 #include "sched/record.h"
+#include "sched/slot.h"
 
 bool permit_take_any(struct thread *thread);
 bool permit_is_elsewhere(const struct thread *thread);
 struct permit *permit_first_free(struct registration *reg);
+struct permit *permit_of_slot(struct registration *reg, const struct slot *slot);
 bool permit_any_free(struct registration *reg);
+bool permit_any_unused(struct registration *reg);
 bool permit_any_active(struct registration *reg);
 bool permit_any_looking(struct registration *reg);
 
@@ -37,6 +40,7 @@ static __always_inline bool permit_take(struct permit *permit, struct thread *th
 	return true;
 }
 
+/* Release the waiter's permit. */
 static __always_inline void permit_give(struct thread *thread)
 {
 	struct permit *permit = thread->permit;
@@ -47,6 +51,13 @@ static __always_inline void permit_give(struct thread *thread)
 	WRITE_ONCE(thread->permit, NULL);
 	/* Pairs with the cmpxchg() of permit_take(). */
 	smp_store_release(&permit->active, NULL);
+}
+
+/* Release a thread's permit and slot, if it has them. */
+static inline void permit_release(struct thread *thread)
+{
+	permit_give(thread);
+	slot_give(thread);
 }
 
 #endif /* FLEXSC_KMOD_SCHED_PERMIT_H */

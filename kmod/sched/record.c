@@ -81,7 +81,8 @@ void thread_put(struct thread *thread)
 	struct registration *reg = thread->reg;
 	unsigned long flags;
 
-	WARN_ON_ONCE(thread->permit || atomic64_read(&thread->executes));
+	WARN_ON_ONCE(thread->permit || thread->slot ||
+		     atomic64_read(&thread->executes));
 	put_task_struct(thread->task);
 	thread->task = NULL;
 	raw_spin_lock_irqsave(&reg->lock, flags);

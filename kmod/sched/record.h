@@ -23,6 +23,7 @@
 
 struct registration;
 struct permit;
+struct slot;
 
 /*
  * A thread in FLEXSC_IOC_SERVE or FLEXSC_IOC_WAIT. Records are reused, and
@@ -40,6 +41,11 @@ struct thread {
 	struct preempt_notifier notifier;
 	/* NULL: none; only the record's own task writes it, also in block_sched_out() */
 	struct permit *permit;
+	/*
+	 * NULL: none. Written like "permit", and by idle_grant() while the thread is on
+	 * the idle list.
+	 */
+	struct slot *slot;
 	/* the core to which the thread has moved, as it reported; -1: any */
 	int core;
 	/* nr_cpus_allowed when the thread reported that it can't move */
@@ -106,7 +112,7 @@ static inline bool thread_inside(void)
 static __always_inline void thread_begin(struct thread *thread)
 {
 	RULE(!thread_inside());
-	RULE(!thread->permit);
+	RULE(!thread->permit && !thread->slot);
 	RULE(!atomic64_read(&thread->executes));
 	if (unlikely(thread->task != current))
 		thread_become(thread);
@@ -140,7 +146,7 @@ static inline void thread_release(struct thread *thread)
 static inline void thread_leave(struct thread *thread)
 {
 	RULE(thread->task == current);
-	RULE(!thread->permit);
+	RULE(!thread->permit && !thread->slot);
 	RULE(!atomic64_read(&thread->executes));
 	RULE(thread->newest == FLEXSC_NO_ENTRY);
 	RULE(thread->polls == FLEXSC_NO_ENTRY);

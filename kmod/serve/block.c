@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread that blocks in an entry, or leaves the kernel, releases its permit,
- * and other threads continue. The scheduler calls block_sched_out() with the
+ * A thread that blocks in an entry, or leaves the kernel, releases its permit
+ * and its slot, and other threads continue. The scheduler calls block_sched_out() with the
  * run queue's lock held and interrupts disabled, so that function must not wake
  * a task or take a lock.
  */
@@ -45,6 +45,7 @@ static void block_sched_out(struct preempt_notifier *notifier,
 		WRITE_ONCE(thread->reg->companions[(u32)executes].thread,
 			   thread);
 	WRITE_ONCE(thread->permit, NULL);
+	slot_give(thread);
 	count(thread->reg, COUNT_BLOCKED, 1);
 	atomic64_inc(&permit->counts[PERMIT_BLOCKED]);
 	WRITE_ONCE(thread->blocked, true);
@@ -68,6 +69,17 @@ const struct preempt_ops block_ops = {
 };
 
 /*
+ * Let a thread continue with the pending entries. If no thread is idle, wake
+ * the sleeping waiter, to execute entries or to have a thread created.
+ */
+static void block_continue(struct registration *reg)
+{
+	if (entries_pending(reg) && permit_any_unused(reg) &&
+	    !idle_wake_for_entries(reg))
+		wake_up(&reg->wait);
+}
+
+/*
  * Called when a thread has blocked and released its permit: let others
  * continue. Runs in an irq_work.
  */
@@ -82,23 +94,17 @@ void block_permit_freed(struct irq_work *work)
 	 * kicks.
 	 */
 	smp_mb();
-	if (entries_pending(reg) && permit_any_free(reg) && !idle_wake(reg))
-		wake_up(&reg->wait);
+	block_continue(reg);
 	waiter_blocked(reg);
 	waiter_recall(reg);
 }
 
-/*
- * Called when a thread has left the kernel: let others continue with the
- * pending entries. If no thread is idle, wake the sleeping waiter, to execute
- * entries or to have a thread created.
- */
+/* Called when a thread has left the kernel: let others continue. */
 void block_thread_left(struct registration *reg)
 {
 	/* Pairs with the full barrier in permit_any_looking(). */
 	smp_mb();
-	if (entries_pending(reg) && permit_any_free(reg) && !idle_wake(reg))
-		wake_up(&reg->wait);
+	block_continue(reg);
 	/*
 	 * The thread that left may have been woken to take the waiter's role:
 	 * choose another one.

@@ -241,7 +241,7 @@ static bool policy_spin_until(struct registration *reg, struct thread *thread,
 			      u64 until)
 {
 	while (!entries_pending(reg)) {
-		if (need_resched() || thread_must_leave() ||
+		if (need_resched() || thread_must_leave() || slot_is_wanted(thread) ||
 		    READ_ONCE(reg->ended) ||
 		    READ_ONCE(thread->permit->core) != thread->core ||
 		    ktime_get_mono_fast_ns() > until)

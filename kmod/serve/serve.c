@@ -33,7 +33,8 @@ static bool serve_idle(struct registration *reg, struct thread *thread)
 	u32 ms = READ_ONCE(reg->policy.idle_ms);
 	ktime_t until = ms ? ktime_add_ms(ktime_get(), ms) : KTIME_MAX;
 
-	WARN_ON_ONCE(thread->permit || thread->carries != FLEXSC_NO_ENTRY);
+	WARN_ON_ONCE(thread->permit || thread->slot ||
+		     thread->carries != FLEXSC_NO_ENTRY);
 	idle_begin(reg, thread);
 	/*
 	 * The thread enters the list, then looks for work. Any code that
@@ -79,11 +80,11 @@ static void serve_with_permit(struct registration *reg, struct thread *thread)
 		waiter_recall(reg);
 		if (!thread->permit || thread->carries != FLEXSC_NO_ENTRY ||
 		    thread_must_leave() || current_is_unfit(reg) ||
-		    permit_is_elsewhere(thread))
+		    permit_is_elsewhere(thread) || slot_is_wanted(thread))
 			break;
 	} while (policy_spin(reg, thread));
 	WRITE_ONCE(reg->shared->needs_kick, 1);
-	permit_give(thread);
+	permit_release(thread);
 	/*
 	 * Pairs with the owner's full barrier between tail and needs_kick, and
 	 * with permit_any_looking(). If the other side missed this thread's
@@ -122,18 +123,21 @@ static long serve_go_on(struct registration *reg, struct thread *thread)
 		cond_resched();
 		if (entries_pending(reg) && permit_take_any(thread)) {
 			if (idle_request_thread(reg)) {
-				permit_give(thread);
+				permit_release(thread);
 				return FLEXSC_SERVE_MORE;
 			}
 			if (permit_is_elsewhere(thread)) {
 				thread->core = READ_ONCE(thread->permit->core);
-				permit_give(thread);
+				permit_release(thread);
 				return FLEXSC_SERVE_MOVE;
 			}
 			serve_with_permit(reg, thread);
-		} else if (!serve_idle(reg, thread)) {
-			return FLEXSC_SERVE_IDLE;
+			continue;
 		}
+		/* The slot may have been granted for entries that have ended. */
+		slot_give(thread);
+		if (!serve_idle(reg, thread))
+			return FLEXSC_SERVE_IDLE;
 	}
 }
 
@@ -182,6 +186,7 @@ long serve_ioctl(struct registration *reg, struct flexsc_serve __user *user)
 	args.index = thread->carries;
 	args.flags = 0;
 	args.core = thread->core;
+	slot_give(thread);
 	thread_leave(thread);
 	/*
 	 * If this thread moves to another core, no other thread is woken for

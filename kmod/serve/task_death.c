@@ -54,7 +54,7 @@ static unsigned int death_finish(struct thread *thread)
 	if (thread->needs_thread)
 		atomic_set(&reg->thread_requested, 0);
 	thread->needs_thread = false;
-	permit_give(thread);
+	permit_release(thread);
 	cmpxchg(&reg->waiter, thread, NULL);
 	/*
 	 * End the entry after the waiter's role is released. An owner that sees

@@ -245,8 +245,8 @@ long wait_ioctl(struct registration *reg, u64 seen)
 long kick_ioctl(struct registration *reg)
 {
 	count(reg, COUNT_KICKS, 1);
-	if (!entries_pending(reg) || !permit_any_free(reg) ||
-	    permit_any_looking(reg) || idle_wake(reg))
+	if (!entries_pending(reg) || !permit_any_unused(reg) ||
+	    permit_any_looking(reg) || idle_wake_for_entries(reg))
 		return FLEXSC_WAIT_LOOK;
 	if (permit_any_active(reg) || !idle_request_thread(reg))
 		return FLEXSC_WAIT_LOOK;

@@ -34,11 +34,20 @@ static int wait_to_death(void *arg)
 static int serve_to_death(void *arg)
 {
 	struct flexsc_serve serve = SERVE_FIRST;
+	int result;
 
 	/* A new process has its own credentials. They have to become the owner's. */
 	ioctl(raw.fd, FLEXSC_IOC_KICK);
-	while (ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve) == FLEXSC_SERVE_MORE)
-		serve.flags = FLEXSC_SERVE_NO_MORE;
+	for (;;) {
+		result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve);
+		if (result == FLEXSC_SERVE_MOVE)
+			serve.flags = raw_move(serve.core) ? 0 :
+							     FLEXSC_SERVE_STAYS;
+		else if (result == FLEXSC_SERVE_MORE)
+			serve.flags = FLEXSC_SERVE_NO_MORE;
+		else
+			break;
+	}
 	_exit(0);
 }
 
@@ -164,6 +173,27 @@ TEST(a_syscall_thread_dies_and_another_goes_on)
 		CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
 		raw_close(&raw);
 	}
+}
+
+/* The core of a dead thread is free for another registration of the process. */
+TEST(a_dead_thread_frees_its_core)
+{
+	const struct flexsc_policy policy = { .cores = 1, .core = { 1 } };
+	static struct raw other;
+
+	raw_open(&raw, 1, 0);
+	raw_open(&other, 1, 0);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
+	CHECK_EQ(ioctl(other.fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		post_death(0, 0);
+		await_death(mortal(serve_to_death));
+		raw_post(&other, 0, DEFER, SYS_getppid);
+		raw_collect(&other, 1);
+		raw_collect(&raw, 1);
+	}
+	raw_close(&other);
+	raw_close(&raw);
 }
 
 /* Only the deferred cleanup of the dead thread is left to release the registration. */

@@ -355,8 +355,10 @@ enum flexsc_wait_result {
  * Where and how syscall threads run (OSDI 2010, section 3.6). The policy may
  * change at any time. Without cores, the scheduler places the threads. With
  * cores, the next thread runs on the first core of the list that is online and
- * has no active syscall thread; if all are offline it runs anywhere. Each
- * thread moves itself (FLEXSC_SERVE_MOVE), so a process can't leave its cpuset.
+ * has no active syscall thread of the process; if all are offline it runs
+ * anywhere. Registrations of a process whose policies list the same core take
+ * turns on it. Each thread moves itself (FLEXSC_SERVE_MOVE), so a process can't
+ * leave its cpuset.
  *
  * With cores the waiting owner executes entries only if it runs on one of them,
  * or if no syscall thread is idle and none can be created.
