@@ -71,7 +71,6 @@ static int memory_register(const struct memory *memory, bool unpopulated)
 	struct uffdio_register args = {
 		.range = { .start = memory->begin, .len = memory->size },
 	};
-	int err;
 
 	if (memory->what & FLEXSC_MEMORY_MISSING)
 		args.mode |= UFFDIO_REGISTER_MODE_MISSING;
@@ -81,18 +80,22 @@ static int memory_register(const struct memory *memory, bool unpopulated)
 	if (!unpopulated && !(memory->what & FLEXSC_MEMORY_MISSING) &&
 	    madvise(begin, memory->size, MADV_POPULATE_READ))
 		return -errno;
-	err = memory_ioctl(memory, UFFDIO_REGISTER, &args);
-	if (err)
-		return err;
+	return memory_ioctl(memory, UFFDIO_REGISTER, &args);
+}
+
+/* After registering. */
+static int memory_begin(const struct memory *memory)
+{
 	/*
 	 * In a child, which has no ECB, missing pages would be zeroes instead of what
 	 * the owner fills in. So the child doesn't inherit the memory.
 	 */
 	if (memory->what & FLEXSC_MEMORY_MISSING)
-		madvise(begin, memory->size, MADV_DONTFORK);
-	if (memory->what & TRACKED)
-		err = memory_set_writable(memory, memory->begin, memory->size, false);
-	return err;
+		madvise((void *)(uintptr_t)memory->begin, memory->size,
+			MADV_DONTFORK);
+	if (!(memory->what & TRACKED))
+		return 0;
+	return memory_set_writable(memory, memory->begin, memory->size, false);
 }
 
 static int memory_open_pagemap(struct flexsc_ecb *ecb)
@@ -110,52 +113,66 @@ static int memory_open_pagemap(struct flexsc_ecb *ecb)
 static int memory_watch(struct flexsc_ecb *ecb, struct memory *memory,
 			bool unpopulated, int group, void *data)
 {
-	int err = memory_register(memory, unpopulated);
-	int index = err ? err :
-			  flexsc__watch(ecb, memory->fd, FLEXSC_EVT_MEMORY, POLLIN,
-					group, SOURCE_OWN | SOURCE_MEMORY, data);
+	int index = memory_register(memory, unpopulated);
 
-	if (index >= 0) {
-		ecb->sources[index].own = memory;
-		return index;
+	if (!index) {
+		index = memory_begin(memory);
+		if (!index)
+			index = flexsc__watch(ecb, memory->fd, FLEXSC_EVT_MEMORY,
+					      POLLIN, group,
+					      SOURCE_OWN | SOURCE_MEMORY, data);
+		if (index >= 0) {
+			ecb->sources[index].own = memory;
+			return index;
+		}
+		flexsc__memory_end(memory);
 	}
-	flexsc__memory_end(memory);
+	/*
+	 * Memory that isn't registered may be another source's, which must not end:
+	 * the kernel unregisters it by any userfaultfd.
+	 */
 	close(memory->fd);
 	flexsc__memory_drop(ecb, memory);
 	return index;
+}
+
+static int memory_create(struct flexsc_ecb *ecb, void *begin, size_t size, uint32_t what,
+			 int group, void *data)
+{
+	struct memory *memory;
+	bool unpopulated;
+	int fd, err = 0;
+
+	if (what & FLEXSC_MEMORY_CHANGES)
+		err = memory_open_pagemap(ecb);
+	if (err)
+		return err;
+	fd = flexsc__userfault_open(what, &unpopulated, NULL, 0);
+	if (fd < 0)
+		return fd;
+	memory = flexsc__memory_add(ecb, fd);
+	if (!memory) {
+		close(fd);
+		return -ENOMEM;
+	}
+	memory->begin = (uintptr_t)begin;
+	memory->size = size;
+	memory->what = what;
+	return memory_watch(ecb, memory, unpopulated, group, data);
 }
 
 int flexsc_ecb_memory(struct flexsc_ecb *ecb, void *begin, size_t size, uint32_t what,
 		      int group, void *data)
 {
 	int ret = flexsc__ecb_check(ecb);
-	struct memory *memory;
-	bool unpopulated;
-	int fd;
 
 	if (ret)
 		return ret;
 	if (!memory_what(what))
 		return -EINVAL;
-	if (what & FLEXSC_MEMORY_CHANGES)
-		ret = memory_open_pagemap(ecb);
-	if (ret)
-		return ret;
-	fd = flexsc__userfault_open(what, &unpopulated, NULL, 0);
-	if (fd < 0)
-		return fd;
 	/* A section, because the first event needs the source's memory. */
 	critical_enter(ecb);
-	memory = flexsc__memory_add(ecb, fd);
-	if (memory) {
-		memory->begin = (uintptr_t)begin;
-		memory->size = size;
-		memory->what = what;
-		ret = memory_watch(ecb, memory, unpopulated, group, data);
-	} else {
-		close(fd);
-		ret = -ENOMEM;
-	}
+	ret = memory_create(ecb, begin, size, what, group, data);
 	flexsc__critical_leave(ecb);
 	return ret;
 }

@@ -564,6 +564,7 @@ ECB_TEST(a_filter_that_hides_the_call_is_reported)
 
 ECB_TEST(invalid_memory_is_refused)
 {
+	pthread_t thread;
 	char *area;
 
 	need(FLEXSC_MEMORY_MISSING);
@@ -586,6 +587,11 @@ ECB_TEST(invalid_memory_is_refused)
 	CHECK_EQ(flexsc_ecb_memory_allow(ecb, 0, area, page, 1), -EINVAL);
 	CHECK_EQ(flexsc_ecb_memory(ecb, area, page, FLEXSC_MEMORY_MISSING, 0, NULL),
 		 -EBUSY);
+	/* The first source still has the memory. */
+	thread = test_thread(read_byte, area);
+	CHECK_EQ(test_next(ecb, ALL).event, 0);
+	fill(0, area, 'x');
+	CHECK_EQ(result_of(thread), 'x');
 }
 
 /* Changed pages. */
