@@ -21,7 +21,6 @@
 #define BUFFER_SIZE	(READ_BUFFER_SIZE + 64)	/* not all in the same cache sets */
 #define KEPT_MOST	65536	/* bytes that wait for a busy connection */
 #define SHORT		8	/* iovecs without memory of their own */
-#define FEW		2	/* up to so many active connections send plainly */
 
 struct port_worker {
 	struct flexsc_loop *loop;
@@ -231,11 +230,11 @@ static void io_sent(struct flexsc_cb *cb)
 
 /*
  * Posting pays if the sends of many connections enter the kernel together. A plain call
- * is cheaper if few connections have received since this one's last request.
+ * is cheaper if no other connection has received since this one's last request.
  */
 static bool sends_plainly(const struct port_io *io)
 {
-	return !self->remote && io->active <= FEW;
+	return !self->remote && io->active == 1;
 }
 
 ssize_t port_sendmsg(conn *c, struct msghdr *msg, int flags)
