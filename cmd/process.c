@@ -15,18 +15,29 @@
 
 static void read_loop(int fd, struct process *process)
 {
-	size_t size = (process->loops_count + 1) * sizeof(*process->loops);
+	const size_t count = process->loops_count + 1;
 	struct flexsc_stats_page page, *loops;
+	struct flexsc_stats_cores *cores;
 
 	memset(&page, 0, sizeof(page));
 	if (pread(fd, &page, sizeof(page), 0) <= 0 ||
 	    page.magic != FLEXSC_STATS_MAGIC)
 		return;
-	loops = realloc(process->loops, size);
+	loops = realloc(process->loops, count * sizeof(*loops));
 	if (!loops)
 		return;
-	loops[process->loops_count++] = page;
 	process->loops = loops;
+	cores = realloc(process->cores, count * sizeof(*cores));
+	if (!cores)
+		return;
+	process->cores = cores;
+	loops += process->loops_count;
+	cores += process->loops_count;
+	*loops = page;
+	memset(cores, 0, sizeof(*cores));
+	if (pread(fd, cores, sizeof(*cores), FLEXSC_STATS_CORES) < 0)
+		memset(cores, 0, sizeof(*cores));
+	process->loops_count++;
 }
 
 /* Is the page complete, and does it have this build's layout? */
@@ -122,6 +133,7 @@ bool process_has_runtime(pid_t pid)
 void process_free(struct process *process)
 {
 	free(process->loops);
+	free(process->cores);
 	free(process->run);
 }
 
@@ -134,6 +146,16 @@ bool process_is_unused(const struct process *process,
 		if (run->blocks[i].tid == loop->tid)
 			return !run->blocks[i].switches;
 	return false;
+}
+
+uint64_t process_core_calls(const struct process *process, unsigned int loop,
+			    unsigned int core)
+{
+	const struct flexsc_stats_cores *cores = &process->cores[loop];
+
+	return cores->by_thread[core] +
+	       (cores->poller == core + 1 ? process->loops[loop].stats.by_uring :
+					    0);
 }
 
 uint64_t process_loop_calls(const struct process *process)

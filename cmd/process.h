@@ -16,6 +16,8 @@
 
 struct process {
 	struct flexsc_stats_page *loops;
+	struct flexsc_stats_cores *cores;	/* of each loop; zero without
+						 * kernel_cores */
 	unsigned int loops_count;
 	struct run_page *run;	/* NULL: no user threads, or not under flexsc run */
 };
@@ -33,6 +35,13 @@ bool process_has_runtime(pid_t pid);
 /* Does this loop belong to a spare carrier that has never run anything? */
 bool process_is_unused(const struct process *process,
 		       const struct flexsc_stats_page *loop);
+
+/*
+ * Number of calls of a loop that were executed on this core by syscall threads or by a
+ * polling kernel thread. 0 without kernel_cores.
+ */
+uint64_t process_core_calls(const struct process *process, unsigned int loop,
+			    unsigned int core);
 
 /* Number of system calls made by the loops of the process's carriers. */
 uint64_t process_loop_calls(const struct process *process);

@@ -29,8 +29,20 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : 0;
 }
 
-static void print(const struct flexsc_stats_page *page)
+static void print_cores(const struct process *process, unsigned int loop)
 {
+	for (unsigned int i = 0; i < FLEXSC_STATS_CORES_MAX; i++) {
+		const uint64_t calls = process_core_calls(process, loop, i);
+
+		if (calls)
+			printf("  core %-9u %16" PRIu64 "  calls executed there\n",
+			       i, calls);
+	}
+}
+
+static void print(const struct process *process, unsigned int loop)
+{
+	const struct flexsc_stats_page *page = &process->loops[loop];
 	const struct flexsc_stats *stats = &page->stats;
 
 	printf("loop of thread %d, engine %.*s\n", page->tid,
@@ -39,6 +51,7 @@ static void print(const struct flexsc_stats_page *page)
 		printf("  %-14s %16" PRIu64 "  %s\n", loop_counters[i].name,
 		       loop_counter_value(&loop_counters[i], stats),
 		       loop_counters[i].meaning);
+	print_cores(process, loop);
 	printf("  %-14s %16.2f  calls per batch\n", "mean batch",
 	       ratio(stats->batched, stats->batches));
 	printf("  %-14s %16.4f  system calls per completed call\n", "switches",
@@ -64,8 +77,10 @@ static void drop_unused(struct process *process)
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < process->loops_count; i++)
-		if (!process_is_unused(process, &process->loops[i]))
+		if (!process_is_unused(process, &process->loops[i])) {
+			process->cores[n] = process->cores[i];
 			process->loops[n++] = process->loops[i];
+		}
 	process->loops_count = n;
 }
 
@@ -75,7 +90,7 @@ static void print_text(struct process *process)
 		print_run(process);
 	drop_unused(process);
 	for (unsigned int i = 0; i < process->loops_count; i++)
-		print(&process->loops[i]);
+		print(process, i);
 }
 
 static void label(const struct run_page *page)
@@ -142,12 +157,35 @@ static void expose_run(const struct run_page *page, uint64_t loops)
 	       page->stuck);
 }
 
+static void expose_core(const struct process *process, unsigned int loop,
+			unsigned int core)
+{
+	const struct flexsc_stats_page *page = &process->loops[loop];
+	const uint64_t calls = process_core_calls(process, loop, core);
+
+	if (!calls)
+		return;
+	printf("flexsc_loop_core_calls_total{thread=\"%d\",", page->tid);
+	exposition_label(stdout, "engine", page->engine, sizeof(page->engine));
+	printf(",core=\"%u\"} %" PRIu64 "\n", core, calls);
+}
+
+static void expose_cores(const struct process *process)
+{
+	exposition_family(stdout, "flexsc_loop_core_calls",
+			  "calls run on each of kernel_cores", false);
+	for (unsigned int i = 0; i < process->loops_count; i++)
+		for (unsigned int j = 0; j < FLEXSC_STATS_CORES_MAX; j++)
+			expose_core(process, i, j);
+}
+
 static void print_exposition(struct process *process)
 {
 	if (process->run)
 		expose_run(process->run, process_loop_calls(process));
 	drop_unused(process);
 	exposition_loops(stdout, process->loops, process->loops_count);
+	expose_cores(process);
 }
 
 static int stat_process(const char *name, pid_t pid,

@@ -56,6 +56,24 @@ struct flexsc_stats_page {
 	struct flexsc_stats stats;
 };
 
+/*
+ * Calls by the core where they were executed, without those that the owner made. With
+ * the option kernel_cores, the memfd has this structure at the offset
+ * FLEXSC_STATS_CORES.
+ */
+#define FLEXSC_STATS_CORES	4096U
+#define FLEXSC_STATS_CORES_MAX	1024U
+
+struct flexsc_stats_cores {
+	/*
+	 * 1 + the core whose kernel thread takes the loop's requests: it has executed
+	 * the calls that by_uring counts. 0: there is none.
+	 */
+	uint64_t poller;
+	uint64_t by_thread[FLEXSC_STATS_CORES_MAX];	/* calls executed by syscall
+							 * threads */
+};
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

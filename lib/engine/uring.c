@@ -337,6 +337,9 @@ static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 	 */
 	io_uring_register_iowq_max_workers(&uring->ring.uring, workers);
 	uring_bind_workers(loop, uring);
+	if (uring->ring.polled)
+		stats_set(&loop->stats_cores->poller,
+			  uring->ring.seat.core + 1);
 	if (uring->ring.unpolled)
 		flexsc__unpolled_why(uring->ring.unpolled, loop->why,
 				     sizeof(loop->why));

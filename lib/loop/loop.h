@@ -150,6 +150,7 @@ struct flexsc_loop {
 	char *cores;		/* options.kernel_cores points to this copy; or NULL */
 	char why[160];
 	struct flexsc_stats_page *page;
+	struct flexsc_stats_cores *stats_cores;	/* NULL: no kernel_cores */
 	int stats_fd;
 	struct outer outer;
 	struct flexsc_loop *next, *prev;	/* registry.c */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,25 +22,36 @@
 #include "lib/base/syscall.h"
 #include "loop.h"
 
+_Static_assert(sizeof(struct flexsc_stats_page) <= FLEXSC_STATS_CORES,
+	       "the counters overlap");
+
+/* The size of the counters in the memfd. */
+static size_t stats_size(const struct flexsc_loop *loop)
+{
+	return loop->options.kernel_cores ?
+		       FLEXSC_STATS_CORES + sizeof(struct flexsc_stats_cores) :
+		       sizeof(struct flexsc_stats_page);
+}
+
 /*
  * Returns the size in whole pages: TSan forgets the accesses to a page only if all of
  * the page is unmapped, and may otherwise report races with the page's next user.
  */
-static size_t stats_mapped(void)
+static size_t stats_mapped(const struct flexsc_loop *loop)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	return (sizeof(struct flexsc_stats_page) + page - 1) / page * page;
+	return (stats_size(loop) + page - 1) / page * page;
 }
 
-static int stats_memfd(void)
+static int stats_memfd(const struct flexsc_loop *loop)
 {
 	int fd = flexsc__private_fd(memfd_create(FLEXSC_STATS_NAME,
 						   MFD_CLOEXEC));
 
 	if (fd < 0)
 		return -1;
-	if (ftruncate(fd, sizeof(struct flexsc_stats_page))) {
+	if (ftruncate(fd, (off_t)stats_size(loop))) {
 		flexsc__private_fd_close(fd);
 		return -1;
 	}
@@ -50,19 +62,21 @@ int flexsc__stats_init(struct flexsc_loop *loop)
 {
 	struct flexsc_stats_page *page = MAP_FAILED;
 
-	loop->stats_fd = stats_memfd();
+	loop->stats_fd = stats_memfd(loop);
 	if (loop->stats_fd >= 0)
-		page = mmap(NULL, stats_mapped(), PROT_READ | PROT_WRITE,
+		page = mmap(NULL, stats_mapped(loop), PROT_READ | PROT_WRITE,
 			    MAP_SHARED, loop->stats_fd, 0);
 	if (page == MAP_FAILED)
-		page = mmap(NULL, stats_mapped(), PROT_READ | PROT_WRITE,
+		page = mmap(NULL, stats_mapped(loop), PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return -ENOMEM;
 	/* MADV_DONTFORK: a forked child must not change its parent's counters. */
-	madvise(page, stats_mapped(), MADV_DONTFORK);
+	madvise(page, stats_mapped(loop), MADV_DONTFORK);
 	loop->page = page;
 	loop->stats = &page->stats;
+	if (loop->options.kernel_cores)
+		loop->stats_cores = (void *)((char *)page + FLEXSC_STATS_CORES);
 	page->size = sizeof(*page);
 	page->tid = (int32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	return 0;
@@ -71,7 +85,7 @@ int flexsc__stats_init(struct flexsc_loop *loop)
 void flexsc__stats_fini(struct flexsc_loop *loop)
 {
 	if (loop->page)
-		munmap(loop->page, stats_mapped());
+		munmap(loop->page, stats_mapped(loop));
 	if (loop->stats_fd >= 0)
 		flexsc__private_fd_close(loop->stats_fd);
 }
@@ -98,6 +112,14 @@ void flexsc__stats_publish(const struct flexsc_loop *loop)
 	}
 	stats_refresh(loop, loop->stats);
 	stats_count(loop);
+}
+
+COLD void flexsc__stats_executed(struct flexsc_loop *loop, uint64_t calls)
+{
+	const int core = sched_getcpu();
+
+	if (core >= 0 && core < (int)FLEXSC_STATS_CORES_MAX)
+		count_shared(&loop->stats_cores->by_thread[core], calls);
 }
 
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls)

@@ -11,6 +11,11 @@ int flexsc__stats_init(struct flexsc_loop *loop);
 void flexsc__stats_fini(struct flexsc_loop *loop);
 void flexsc__stats_publish(const struct flexsc_loop *loop);
 void flexsc__stats_batch(struct flexsc_loop *loop, uint32_t calls);
+/*
+ * A syscall thread, if the loop has "stats_cores": count calls that it has executed
+ * since its last report for the core where it runs.
+ */
+void flexsc__stats_executed(struct flexsc_loop *loop, uint64_t calls);
 /* Called when a call without a cb has ended with ret: count it if it failed. */
 void flexsc__stats_unreported(struct flexsc_loop *loop, int64_t ret);
 

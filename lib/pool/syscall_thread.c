@@ -115,6 +115,8 @@ static void thread_tell(struct syscall_thread *thread)
 		return;
 	thread->quiet = 0;
 	count_shared(&loop->stats->by_thread, thread->executed);
+	if (loop->stats_cores)
+		flexsc__stats_executed(loop, thread->executed);
 	count_shared(&loop->stats->mode_switches,
 		     thread->switches + asks_take());
 	thread->executed = 0;

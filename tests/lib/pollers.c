@@ -351,6 +351,49 @@ TEST(a_busy_owner_makes_no_mode_switch)
 	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
 }
 
+/* Reads the counters by core, which the only loop publishes. */
+static struct flexsc_stats_cores read_cores(void)
+{
+	struct flexsc_stats_cores cores;
+	char path[40], name[60];
+
+	for (int fd = 3; fd < 1000; fd++) {
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		length = readlink(path, name, sizeof(name) - 1);
+		name[length > 0 ? length : 0] = 0;
+		if (!strstr(name, "memfd:" FLEXSC_STATS_NAME))
+			continue;
+		CHECK_EQ(pread(fd, &cores, sizeof(cores), FLEXSC_STATS_CORES),
+			 sizeof(cores));
+		return cores;
+	}
+	test_fail(__FILE__, __LINE__, "no counters");
+}
+
+TEST(calls_are_counted_by_core)
+{
+	struct flexsc_stats_cores cores;
+
+	use_two_cores();
+	loops[0] = NEW_LOOP(.kernel_cores = other_list);
+	works(loops[0]);
+	cores = read_cores();
+	CHECK_EQ(cores.poller, is_polled(loops[0]) ? other_core + 1 : 0);
+	CHECK(stats_of(loops[0]).by_uring >= 10);
+	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
+	loops[0] = NEW_LOOP(.engine = "threads", .kernel_cores = other_list);
+	works(loops[0]);
+	/* A thread counts its calls after it has delivered the last one. */
+	while ((cores = read_cores()).by_thread[other_core] < 10)
+		sleep_ms(1);
+	CHECK_EQ(cores.poller, 0);
+	CHECK_EQ(cores.by_thread[own_core], 0);
+	CHECK_EQ(stats_of(loops[0]).by_thread, cores.by_thread[other_core]);
+	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
+}
+
 /* Opens a file that only root may open. */
 static int64_t open_shadow(struct flexsc_loop *loop)
 {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -81,6 +82,33 @@ def test_stat_exposes_the_same(start: Start) -> None:
     )
     loops = {key for key in scrape(server) if key.startswith("flexsc_loop_")}
     assert set(samples(done.stdout)) == loops
+
+
+def test_stat_shows_the_cores_of_calls(start: Start) -> None:
+    own, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        pytest.skip("needs two cores")
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {own})
+    try:
+        server = start("--cores", str(others[0]))
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert server.get("/hello.txt").status == 200
+    for option, pattern in (
+        ("--prometheus", r'^flexsc_loop_core_calls_total\{.*core="(\d+)"\} (\d+)$'),
+        (None, r"^  core (\d+) +(\d+)  calls executed there$"),
+    ):
+        done = subprocess.run(
+            [command(), "stat", *filter(None, [option]), str(server.process.pid)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        found = re.findall(pattern, done.stdout, re.MULTILINE)
+        assert [core for core, _ in found] == [str(others[0])]
+        assert int(found[0][1]) > 0
 
 
 BAD = {
