@@ -6,6 +6,8 @@
  */
 #include "module.h"
 
+#include "lib/base/cores.h"
+
 /*
  * nginx runs content handlers in the reverse order of their array; the first
  * element is nginx' own handler for static files. The module's is inserted
@@ -71,6 +73,28 @@ static char *merge_location(ngx_conf_t *cf, void *parent, void *child)
 	return NGX_CONF_OK;
 }
 
+/*
+ * Check the list when the configuration is read, so that "nginx -t" and a reload report
+ * an error. Workers may use the same cores as the master process, except with
+ * worker_cpu_affinity: turn.c.
+ */
+static char *set_kernel_cores(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
+	struct everywhere *all = conf;
+	char *failed = ngx_conf_set_str_slot(cf, command, conf);
+	char why[120];
+	cpu_set_t rest;
+
+	if (failed)
+		return failed;
+	if (!flexsc__cores_split((char *)all->kernel_cores.data, &rest, why,
+				 sizeof(why)))
+		return NGX_CONF_OK;
+	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "flexsc_kernel_cores %V: %s",
+			   &all->kernel_cores, why);
+	return NGX_CONF_ERROR;
+}
+
 #define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
 
 static ngx_command_t commands[] = {
@@ -86,6 +110,9 @@ static ngx_command_t commands[] = {
 	{ ngx_string("flexsc_keep"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1,
 	  ngx_conf_set_num_slot, NGX_HTTP_MAIN_CONF_OFFSET,
 	  offsetof(struct everywhere, keep), NULL },
+	{ ngx_string("flexsc_kernel_cores"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1,
+	  set_kernel_cores, NGX_HTTP_MAIN_CONF_OFFSET,
+	  offsetof(struct everywhere, kernel_cores), NULL },
 	ngx_null_command
 };
 
@@ -113,7 +140,7 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
 		return NGX_OK;
 	if (!all || !all->used)
 		return NGX_OK;
-	if (turn_init(cycle) != NGX_OK)
+	if (turn_init(cycle, (const char *)all->kernel_cores.data) != NGX_OK)
 		return NGX_ERROR;
 	if (!turn.loop)
 		return NGX_OK;

@@ -37,6 +37,7 @@ struct location {
 struct everywhere {
 	ngx_flag_t used;	/* some location has "flexsc on" */
 	ngx_int_t keep;		/* flexsc_keep */
+	ngx_str_t kernel_cores;	/* flexsc_kernel_cores; terminated by 0; or empty */
 };
 
 extern ngx_module_t ngx_http_flexsc_module;
@@ -57,16 +58,23 @@ struct turn {
 	struct flexsc_loop *loop;	/* NULL: the module does nothing */
 	ngx_uint_t posted;		/* calls posted since the last submission */
 	ngx_uint_t pending;		/* calls whose callbacks haven't run */
-	ngx_uint_t requests, before;	/* requests in this turn, and in the previous one */
+	/*
+	 * Requests in this turn, and in the previous one. Instead of the latter, the
+	 * number of calls that the previous turn left pending, if that is larger: on
+	 * other cores calls complete in later turns.
+	 */
+	ngx_uint_t requests, before;
+	bool apart;			/* calls execute on flexsc_kernel_cores */
 };
 
 extern struct turn turn;
 
 /*
- * Called when a worker starts: create its loop. Without io_uring, turn.loop
- * stays NULL, and this still returns NGX_OK.
+ * Called when a worker starts: create its loop. Its calls execute on these cores,
+ * unless the list is NULL, and the worker itself leaves them. Without io_uring,
+ * turn.loop stays NULL, and this still returns NGX_OK.
  */
-ngx_int_t turn_init(ngx_cycle_t *cycle);
+ngx_int_t turn_init(ngx_cycle_t *cycle, const char *kernel_cores);
 /* Called when a worker exits. Submits the calls that were posted. */
 void turn_fini(void);
 

@@ -21,6 +21,8 @@
  */
 #include "module.h"
 
+#include "lib/run/begun.h"
+
 #include <sys/socket.h>
 
 #define PIECES	8	/* nginx itself sends answers with more buffers */
@@ -38,6 +40,7 @@ struct answer {
 	struct iovec pieces[PIECES];
 	ngx_http_request_t *request;	/* NULL: no answer may be collected */
 	ngx_connection_t *connection;
+	ngx_event_handler_pt on_read;	/* the connection's, while POSTED */
 	enum state state;
 };
 
@@ -90,6 +93,23 @@ static bool answer_fill(struct answer *a, const ngx_chain_t *in, off_t limit)
 	return last && bytes && bytes <= limit;
 }
 
+/*
+ * Replaces a connection's read handler while its answer is posted. On other cores the
+ * answer may reach the client, and the client may close the connection, before the
+ * worker gets the result: nginx would log an answer that wasn't sent. nginx keeps in the
+ * event that the socket is readable, and looks again when the answer is sent.
+ */
+static void ignore_read(ngx_event_t *event)
+{
+}
+
+/* Give the connection its own read handler back. */
+static void watch_read(const struct answer *a)
+{
+	if (a->connection->read->handler == ignore_read)
+		a->connection->read->handler = a->on_read;
+}
+
 /* Called when the request ends, before its buffers and its socket are freed. */
 static void answer_leave(void *data)
 {
@@ -97,7 +117,8 @@ static void answer_leave(void *data)
 
 	a->request = NULL;
 	if (a->state == POSTED) {
-		flexsc_loop_submit(turn.loop);
+		flexsc__loop_begun(turn.loop);
+		watch_read(a);
 		/*
 		 * If the kernel didn't take all bytes now, never send the rest:
 		 * the connection may belong to another client by then.
@@ -136,6 +157,7 @@ static void on_sent(struct flexsc_cb *cb)
 		a->state = FREE;
 		return;
 	}
+	watch_read(a);
 	a->state = SENT;
 	answered = a->connection;
 	write->handler(write);
@@ -172,6 +194,9 @@ static bool answer_post(struct answer *a, ngx_connection_t *c, int flags)
 				(unsigned int)flags) < 0)
 		return false;
 	turn_posted();
+	a->on_read = c->read->handler;
+	if (turn.apart)
+		c->read->handler = ignore_read;
 	a->state = POSTED;
 	return true;
 }

@@ -11,6 +11,9 @@
 #include "module.h"
 
 #include <malloc.h>
+#include <sched.h>
+
+#include "lib/base/cores.h"
 
 #define EXISTS_MS	60000
 #define HEAP_KEPT	(16 << 20)
@@ -128,6 +131,8 @@ static ngx_int_t process_events(ngx_cycle_t *cycle, ngx_msec_t timer,
 				ngx_uint_t flags)
 {
 	turn.before = turn.requests;
+	if (turn.apart && turn.pending > turn.before)
+		turn.before = turn.pending;
 	turn.requests = 0;
 	if (turn.pending || turn.posted) {
 		run_callbacks(cycle->log);
@@ -147,7 +152,25 @@ static ngx_int_t process_events(ngx_cycle_t *cycle, ngx_msec_t timer,
 	return wait_for_events(cycle, timer, flags);
 }
 
-static struct flexsc_loop *make_loop(ngx_log_t *log)
+/*
+ * Move the worker to the cores that the list lacks. False: worker_cpu_affinity allows it
+ * no other core.
+ */
+static bool leave(const char *kernel_cores, ngx_log_t *log)
+{
+	char why[120];
+	cpu_set_t rest;
+
+	if (!flexsc__cores_split(kernel_cores, &rest, why, sizeof(why)) &&
+	    !sched_setaffinity(0, sizeof(rest), &rest))
+		return true;
+	ngx_log_error(NGX_LOG_WARN, log, 0, "flexsc_kernel_cores %s has no effect "
+		      "on this worker, which may run on these cores only: see "
+		      "worker_cpu_affinity", kernel_cores);
+	return false;
+}
+
+static struct flexsc_loop *make_loop(const char *kernel_cores, ngx_log_t *log)
 {
 	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
 	struct flexsc_loop *loop;
@@ -155,7 +178,13 @@ static struct flexsc_loop *make_loop(ngx_log_t *log)
 	int err;
 
 	options.engine = "uring";
+	if (kernel_cores && leave(kernel_cores, log))
+		options.kernel_cores = kernel_cores;
 	err = flexsc_loop_create(&loop, &options);
+	turn.apart = options.kernel_cores && !err && !flexsc_loop_why(loop);
+	if (!err && options.kernel_cores && !turn.apart)
+		ngx_log_error(NGX_LOG_WARN, log, 0, "flexsc_kernel_cores %s: %s",
+			      kernel_cores, flexsc_loop_why(loop));
 	if (!err)
 		return loop;
 	if (err == -EOPNOTSUPP)
@@ -176,9 +205,9 @@ static void keep_memory(void)
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
 }
 
-ngx_int_t turn_init(ngx_cycle_t *cycle)
+ngx_int_t turn_init(ngx_cycle_t *cycle, const char *kernel_cores)
 {
-	turn.loop = make_loop(cycle->log);
+	turn.loop = make_loop(kernel_cores, cycle->log);
 	if (!turn.loop)
 		return NGX_OK;
 	keep_memory();

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import PATIENCE, command, eventually, gone, state
+from fixtures import PATIENCE, command, cores_of, eventually, gone, state
 from programs import (
     Program,
     answers,
@@ -38,6 +38,7 @@ from programs import (
 )
 
 CLIENTS = 8
+CORES = sorted(os.sched_getaffinity(0))
 SYS_CLOSE = 3
 LONG = 3 * PATIENCE  # seconds for a process to start or end beside many clients
 SMALL = bytes(range(256)) * 4
@@ -238,6 +239,7 @@ class Nginx(Program):
         load: bool,
         before: tuple[str, ...] = (),
         keep: int = 0,
+        more: str = "",
     ) -> None:
         which = installed_one()
         root.mkdir(mode=0o755)
@@ -249,7 +251,7 @@ class Nginx(Program):
         self.backend.settimeout(PATIENCE)
         text = CONFIGURATION.format(
             load=f"load_module {which.module};" if load else "",
-            on=f"flexsc on;\n\tflexsc_keep {keep};" if load else "",
+            on=f"flexsc on;\n\tflexsc_keep {keep};\n\t{more}" if load else "",
             unsent="flexsc_send off; flexsc_whole 0;" if load else "",
             user="nobody nogroup" if os.geteuid() == 0 else "nobody",
             root=root,
@@ -481,9 +483,21 @@ def keeping(shared: Path, nginx: Nginx) -> Iterator[Nginx]:
         yield server
 
 
-@pytest.fixture(params=["opens", "keeps"])
-def either(request: pytest.FixtureRequest, nginx: Nginx, keeping: Nginx) -> Nginx:
-    return keeping if request.param == "keeps" else nginx
+@pytest.fixture(scope="module")
+def apart(shared: Path, nginx: Nginx) -> Iterator[Nginx]:
+    """An nginx whose calls execute on another core than its worker."""
+    if len(CORES) < 2:
+        pytest.skip("needs two cores")
+    more = f"flexsc_kernel_cores {CORES[-1]};"
+    folder = shared / "apart"
+    with started(Nginx(folder, shared, load=True, keep=4, more=more)) as server:
+        yield server
+
+
+@pytest.fixture(params=["nginx", "keeping", "apart"])
+def either(request: pytest.FixtureRequest) -> Nginx:
+    server: Nginx = request.getfixturevalue(request.param)
+    return server
 
 
 @pytest.fixture
@@ -1156,7 +1170,7 @@ def end_early(
     return last
 
 
-@pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
+@pytest.mark.parametrize("server", ["stock", "nginx", "keeping", "apart"])
 def test_a_request_that_is_ended_early(
     server: str, request: pytest.FixtureRequest
 ) -> None:
@@ -1215,6 +1229,9 @@ def test_bad_directives_are_reported(shared: Path) -> None:
         "flexsc_whole much;",
         "flexsc_send;",
         "flexsc_keep -1;",
+        "flexsc_kernel_cores x;",
+        "flexsc_kernel_cores 1023;",
+        f"flexsc_kernel_cores {','.join(map(str, CORES))};",
     ):
         config.write_text(
             f"load_module {which.module};\npid {shared}/bad;\n"
@@ -1224,6 +1241,22 @@ def test_bad_directives_are_reported(shared: Path) -> None:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 1
         assert line.split()[0].rstrip(";") in done.stderr
+
+
+def test_calls_execute_on_the_kernel_cores(apart: Nginx) -> None:
+    """A poller takes the calls of the worker, which has root's rights no more and leaves
+    the poller's core.
+    """
+    with crowd(apart) as many:
+        for _ in range(3):
+            for answer in burst(apart, many, request("/small")):
+                assert answer.endswith(SMALL)
+        found = cores_of(apart.worker())
+    there = [name for name, cores in found if cores == {CORES[-1]}]
+    assert len(there) == 1 and there[0].startswith("iou-sqp-"), found
+    assert os.sched_getaffinity(apart.worker()) == set(CORES[:-1])
+    stats = apart.stats()
+    assert stats["by_uring"] == stats["posted"] >= 3 * CLIENTS - 6
 
 
 def test_an_idle_worker_sleeps(nginx: Nginx) -> None:
