@@ -219,7 +219,7 @@ static int64_t memory_copy(const struct memory *memory, uint64_t begin, uint64_t
 		.dst = begin,
 		.src = (uintptr_t)(pages ? pages : zeroes),
 		.len = pages || size < sizeof(zeroes) ? size : sizeof(zeroes),
-		.mode = memory->what & TRACKED ? UFFDIO_COPY_MODE_WP : 0,
+		.mode = (memory->what & TRACKED) ? UFFDIO_COPY_MODE_WP : 0,
 	};
 	int err = memory_ioctl(memory, UFFDIO_COPY, &copy);
 

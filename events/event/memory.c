@@ -52,7 +52,7 @@ static void memory_describe(struct flexsc_ecb_event *event,
 	const uint64_t flags = fault->arg.pagefault.flags;
 
 	event->payload[0] = fault->arg.pagefault.address;
-	event->payload[1] = flags & UFFD_PAGEFAULT_FLAG_WP ? FLEXSC_MEMORY_PROTECTED :
+	event->payload[1] = (flags & UFFD_PAGEFAULT_FLAG_WP) ? FLEXSC_MEMORY_PROTECTED :
 							     FLEXSC_MEMORY_MISSING;
 	if (flags & UFFD_PAGEFAULT_FLAG_WRITE)
 		event->payload[1] |= FLEXSC_MEMORY_WRITE;
