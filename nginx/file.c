@@ -265,9 +265,15 @@ static bool file_open_cached(struct file *f, ngx_http_core_loc_conf_t *core)
  * Does a filter read the contents? Such a filter sets a flag when it sees the
  * header. nginx then reads the contents for it, and sends its output in the
  * usual pieces.
+ *
+ * With TLS, nginx sets this flag for each request, and reads every file into
+ * memory in front of the filters. So the contents serve all of them there, and
+ * the file isn't read twice.
  */
 static bool is_filtered(const ngx_http_request_t *r)
 {
+	if (r->connection->ssl)
+		return false;
 	return r->main_filter_need_in_memory || r->filter_need_in_memory;
 }
 

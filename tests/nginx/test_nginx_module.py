@@ -14,6 +14,7 @@ import re
 import select
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import tempfile
@@ -308,15 +309,22 @@ class Nginx(Program):
         found = re.findall(r"^  (\w+) +(\d+)  ", done.stdout, re.MULTILINE)
         return {name: int(value) for name, value in found}
 
-    def connect(self) -> Connection:
-        return Connection(self.port)
+    def connect(self, secure: bool = False) -> Connection:
+        return Connection(self.tls if secure else self.port, secure=secure)
 
 
 class Connection:
     """A client connection that returns responses of any kind unchanged."""
 
-    def __init__(self, port: int, receive_buffer: int = 0) -> None:
+    def __init__(
+        self, port: int, receive_buffer: int = 0, secure: bool = False
+    ) -> None:
         self.socket = socket.socket()
+        if secure:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+            self.socket = context.wrap_socket(self.socket)
         self.socket.settimeout(PATIENCE)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -396,10 +404,12 @@ def stopped(pid: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def crowd(server: Nginx, n: int = CLIENTS) -> Iterator[list[Connection]]:
-    """Connections that the worker has accepted."""
+def crowd(
+    server: Nginx, n: int = CLIENTS, secure: bool = False
+) -> Iterator[list[Connection]]:
+    """Connections that the worker has accepted. secure: with TLS."""
     with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(server.connect()) for _ in range(n)]
+        found = [stack.enter_context(server.connect(secure)) for _ in range(n)]
         for connection in found:
             connection.send(request("/word/"))
             connection.answer()
@@ -596,14 +606,15 @@ VARIED = [
 ]
 
 
-def varied(server: Nginx, feature: int) -> list[bytes]:
+def varied(server: Nginx, feature: int, secure: bool = False) -> list[bytes]:
     """Send each request on a separate connection, all in one turn."""
-    with crowd(server, len(VARIED)) as many:
+    port = server.tls if secure else server.port
+    with crowd(server, len(VARIED), secure) as many:
         with stopped(server.worker()):
             for connection, ask in zip(many, VARIED, strict=True):
                 connection.send(ask.replace(b" ", b" /%d/" % feature, 1))
         return [
-            timeless(connection.answer(ask.startswith(b"HEAD")), server.port)
+            timeless(connection.answer(ask.startswith(b"HEAD")), port)
             for connection, ask in zip(many, VARIED, strict=True)
         ]
 
@@ -635,6 +646,17 @@ def test_features_of_nginx_are_its_own(
         for ask, got, wanted in zip(VARIED, varied(either, i), answers[i], strict=True):
             assert got == wanted, (words, ask)
     assert sorted(logged(either, "varied", len(lines))) == lines
+
+
+def test_features_are_nginx_own_over_tls(stock: Nginx, nginx: Nginx) -> None:
+    """The module reads the files, and filters get the contents from memory."""
+    before = nginx.stats()["posted"]
+    for i, words in enumerate(FEATURES):
+        wanted = varied(stock, i, secure=True)
+        got = varied(nginx, i, secure=True)
+        for ask, ours, theirs in zip(VARIED, got, wanted, strict=True):
+            assert ours == theirs, (words, ask)
+    assert nginx.stats()["posted"] - before > len(FEATURES)
 
 
 def test_both_write_the_same_log(stock: Nginx, nginx: Nginx) -> None:
@@ -1064,9 +1086,11 @@ def traced(server: Nginx, *options: str) -> Iterator[Path]:
             tracer.wait(PATIENCE)
 
 
-def calls(server: Nginx, target: str, rounds: int, n: int) -> float:
+def calls(
+    server: Nginx, target: str, rounds: int, n: int, secure: bool = False
+) -> float:
     """Return the worker's system calls per request, with n requests in a turn."""
-    with crowd(server, n) as many:
+    with crowd(server, n, secure) as many:
         burst(server, many, request(target))
         # After a stop, threads of nginx's pool repeat their futex calls.
         with traced(server, "-c", "-e", "trace=!futex") as output:
@@ -1096,6 +1120,36 @@ def test_a_request_takes_few_system_calls(
     assert calls(keeping, "/small", 3, 32) < 5
 
 
+def test_a_request_over_tls_reads_its_file_once(stock: Nginx, nginx: Nginx) -> None:
+    """The library opens and closes the file; all other calls are those of nginx."""
+    assert calls(nginx, "/small", 3, 32, secure=True) < (
+        calls(stock, "/small", 3, 32, secure=True) - 1
+    )
+
+    def reads(server: Nginx) -> int:
+        with crowd(server, secure=True) as many:
+            burst(server, many, request("/small"))
+            with traced(server, "-e", "trace=pread64,preadv2") as output:
+                burst(server, many, request("/small"))
+        return len(re.findall(r" pread(?:64|v2)\(", output.read_text()))
+
+    assert reads(stock) == reads(nginx) == CLIENTS
+
+
+def test_other_answers_cost_what_they_cost_in_nginx(stock: Nginx, nginx: Nginx) -> None:
+    """The module sends nothing for connections to a proxied server and their clients."""
+
+    def sendings(server: Nginx) -> list[str]:
+        with crowd(server) as many:
+            burst(server, many, request("/proxy/word/"))
+            names = "trace=writev,sendmsg,sendto,io_uring_enter"
+            with traced(server, "-e", names) as output:
+                burst(server, many, request("/proxy/word/"))
+        return sorted(re.findall(r"^\d+ +(\w+)\(", output.read_text(), re.MULTILINE))
+
+    assert sendings(nginx) == sendings(stock)
+
+
 def test_filtered_contents_are_sent_as_by_nginx(stock: Nginx, nginx: Nginx) -> None:
     """The contents leave in the same pieces. A further small piece would wait for the
     client's acknowledgement.
@@ -1122,7 +1176,11 @@ def is_closing_a_socket(pid: int) -> bool:
     number, *words = Path(f"/proc/{pid}/syscall").read_text().split()
     if number != str(SYS_CLOSE):
         return False
-    return os.readlink(f"/proc/{pid}/fd/{int(words[0], 16)}").startswith("socket:")
+    try:
+        where = os.readlink(f"/proc/{pid}/fd/{int(words[0], 16)}")
+    except FileNotFoundError:
+        return False  # the close has ended
+    return where.startswith("socket:")
 
 
 @pytest.mark.parametrize("server", ["stock", "nginx", "keeping"])
