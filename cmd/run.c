@@ -92,8 +92,10 @@ static bool is_known_engine(const char *option, const char *name)
 {
 	if (!strcmp(name, "uring") || !strcmp(name, "threads"))
 		return true;
-	fprintf(stderr, "flexsc: run: %s%s: give uring or threads\n", option,
-		name);
+	fprintf(stderr, "flexsc: run: %s%s: %sgive uring or threads\n", option,
+		name, strcmp(name, "kmod") ? "" :
+		"the module can't wake another thread than a loop's own, "
+		"which may be stuck in a call; ");
 	return false;
 }
 

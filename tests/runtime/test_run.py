@@ -467,7 +467,7 @@ def test_the_help_fits_a_screen() -> None:
         (["--entries", "2000000"], "--entries 2000000: "),
         (["--engine", "fast"], "--engine fast: give uring or threads"),
         (["--engine", "sync"], "--engine sync: give uring or threads"),
-        (["--engine", "kmod"], "--engine kmod: give uring or threads"),
+        (["--engine", "kmod"], "--engine kmod: the module can't wake another thread"),
         (["--without", "all"], "--without all: give loops, sticky or patch"),
         (["--bogus"], "unrecognized option '--bogus'"),
         (["-x"], "invalid option -- 'x'"),
@@ -483,11 +483,18 @@ def test_bad_options_are_refused(arguments: list[str], word: str) -> None:
     assert done.stderr.count("\n") <= 2
 
 
-@pytest.mark.parametrize("name", ["kmod", "sync", "fast"])
+@pytest.mark.parametrize("name", ["sync", "fast"])
 def test_an_invalid_engine_in_the_environment_is_refused(name: str) -> None:
     done = run("echo", "wrong", env={"FLEXSC_ENGINE": name})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"flexsc: run: FLEXSC_ENGINE={name}: give uring or threads\n"
+
+
+def test_the_module_s_engine_in_the_environment_is_refused() -> None:
+    done = run("echo", "wrong", env={"FLEXSC_ENGINE": "kmod"})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("flexsc: run: FLEXSC_ENGINE=kmod: the module can't ")
+    assert done.stderr.endswith("; give uring or threads\n")
 
 
 @pytest.mark.parametrize("value", ["-1", "0", "1025", "4294967295", "2x", ""])
