@@ -402,6 +402,32 @@ LOOPED(closing_the_loop_ends_a_chain)
 	CHECK(!exists(1));
 }
 
+LOOPED(a_fork_leaves_the_chain_to_the_parent)
+{
+	struct call calls[6] = { quiet_call() };
+	int status, p[2];
+	pid_t child;
+	char c;
+
+	NEEDS_WAITING_ENGINE();
+	enter_scratch();
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	POST(loop, &calls[0], SYS_read, p[0], &c, 1);
+	post_directories(calls, 6);
+	CHECK_EQ(flexsc_loop_submit(loop), 0);
+	child = fork();
+	if (!child)
+		_exit(flexsc_loop_cancel(loop, &calls[3].cb) != -ESTALE);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	CHECK(!exists(1));
+	CHECK_EQ(write(p[1], "x", 1), 1);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	for (unsigned int i = 1; i < 6; i++)
+		CHECK_EQ(calls[i].cb.ret, 0);
+	CHECK(exists(5));
+}
+
 /* FLEXSC_CHAIN_SAME. */
 
 /* Returns a listening socket, and the address that it got. */
