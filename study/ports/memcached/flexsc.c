@@ -11,6 +11,9 @@
  *	CLOSED	the connection is gone: the struct waits for its callbacks
  *
  * Datagram sockets wait by a posted poll(), and are read and written plainly.
+ *
+ * MEMCACHED_KERNEL_CORES and MEMCACHED_POLL_US are the loops' options kernel_cores and
+ * poll_us; FLEXSC_ENGINE is their engine.
  */
 #undef event_add
 #undef event_del
