@@ -94,7 +94,7 @@ GROUPS = (
         "conformance-direct",
         "conformance-direct_batches",
     ),
-    ("kmod-serve",),
+    ("kmod-calls", "kmod-serve"),
 )
 
 # Files that a program needs in the guest, besides itself.
@@ -104,6 +104,7 @@ COMPANIONS = {
         "cmd/flexsc",
         "study/servers/overload/http-events",
     ),
+    "kmod-calls": ("cmd/flexsc",),
     "kmod-hostile": ("tests/kmod-victim",),
     "kmod-fuzz": ("tests/kmod-victim",),
     "kmod-instructions": ("cmd/flexsc",),
