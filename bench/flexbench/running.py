@@ -50,6 +50,15 @@ def carriers(plan: Plan) -> list[str]:
     return ["--carriers", str(len(plan.cores.server))]
 
 
+def elsewhere(plan: Plan) -> list[str]:
+    """Options of flexsc run: the second half of the server's cores executes calls, and
+    the first half has the carriers.
+    """
+    cores = plan.cores.server
+    executing = cores[(len(cores) + 1) // 2 :]
+    return ["--kernel-cores", ",".join(map(str, executing))]
+
+
 def way(plan: Plan, variant: str, *options: str) -> list[str]:
     """The words in front of a program's own command. options: options of flexsc run."""
     flexsc = {FLEXSC: plan.flexsc, NATIVE: plan.baseline}.get(variant)

@@ -44,7 +44,12 @@ COMMAND = command.Command(
             several=programs.parse_several,
         ),
         "counts": Bench(counts, apart=True, words=counts.parse),
-        "counters": Bench(counters, apart=True, words=counters.parse),
+        "counters": Bench(
+            counters,
+            apart=True,
+            words=counters.parse,
+            several=counters.parse_several,
+        ),
         "webserver": Bench(
             webserver,
             apart=True,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """flexsc study counters: instructions per cycle, and misses per thousand instructions,
-of programs natively and under flexsc run, by the processor's counters: OSDI 2010,
-tables 4 and 5, ATC 2011, figures 6 and 10. perf counts the program's threads in user
-and in kernel mode, while the program is loaded as by flexsc study programs.
+by the processor's counters, of programs natively and under flexsc run (OSDI 2010,
+tables 4 and 5), of nginx and memcached beside those on libflexsc (ATC 2011, figures 10
+and 6), and of the web server's models (Geneves 2012, table 2). perf counts the program's
+threads in user and in kernel mode, while clients load it.
 
 A processor has few counters, so perf counts groups of events in turn. Each group also
 counts the instructions, and a figure uses the counts of one group only.
@@ -15,17 +16,27 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from flexbench import table, tools
+from flexbench import pair, servers, table, tools
 from flexbench.compare import ratio
 from flexbench.runner import Plan, chosen, measure_all, progress
-from flexbench.running import FLEXSC, NATIVE, Program
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
+from flexbench.running import FLEXSC
+from flexbench.samples import (
+    BenchError,
+    Json,
+    Measurement,
+    Run,
+    Settings,
+    by_cores,
+    distinct,
+)
+from flexbench.servers import Module, Server, Site
 
-from . import apache, looping, loops, mariadb, programs, threaded, under_load
+from . import apache, loops, mariadb, ported, ports, programs, threaded, under_load
+from .webserver import closed, subjects
 
 BENCH = "counters"
 
@@ -58,13 +69,20 @@ TITLES = {
     "tlb_mpki": "d-TLB misses",
     "branch_mpki": "branch misses",
 }
-# The load of each program, by a word of the bench programs.
+APACHE, MARIADB, MEMCACHED, NGINX = "apache", "mariadb", "memcached", "nginx"
+MODELS = "webserver"
+# The load of each program.
 MODES = {
-    "apache": apache.KEPT,
-    "mariadb": mariadb.READ_WRITE,
-    "memcached": loops.KEPT,
-    "nginx": loops.KEPT,
+    APACHE: apache.KEPT,
+    MARIADB: mariadb.READ_WRITE,
+    MEMCACHED: loops.KEPT,
+    NGINX: "page",
+    MODELS: "page",
 }
+# Programs that may have several cores.
+SEVERAL = [APACHE, MARIADB, NGINX, MODELS]
+# The models that differ only in how they wait, the first of which is the base.
+WAITING = ["threads", "events", "stages", "loops"]
 
 TRY_S, END_S = 30, 10
 
@@ -160,9 +178,12 @@ def available(run: Run) -> dict[str, str]:
 
 
 @contextmanager
-def counting(pid: int, events: dict[str, str], output: Path) -> Iterator[None]:
-    """Let perf count the process' threads meanwhile, and write to the output."""
-    command = [tools.need("perf"), "stat", "-x,", "-o", str(output), "-p", str(pid)]
+def counting(
+    pids: Sequence[int], events: dict[str, str], output: Path
+) -> Iterator[None]:
+    """Let perf count the processes' threads meanwhile, and write to the output."""
+    every = ",".join(map(str, pids))
+    command = [tools.need("perf"), "stat", "-x,", "-o", str(output), "-p", every]
     for event in events.values():
         command += ["-e", "{" + ",".join(group(event)) + "}"]
     perf = subprocess.Popen(
@@ -182,61 +203,123 @@ def counting(pid: int, events: dict[str, str], output: Path) -> Iterator[None]:
 # Programs.
 
 
-# A running variant, and a function that loads it for some seconds.
-Loaded = tuple[Program, Callable[[], object]]
+# The process of a running variant, and a function that loads it for some seconds.
+Loaded = tuple[int, Callable[[], object]]
+# Variants by name. Others are compared with the first one.
+Found = dict[str, Loaded]
 
 
 @contextmanager
-def started(plan: Plan, name: str) -> Iterator[dict[str, Loaded]]:
-    mode = MODES[name]
-    if name in looping.KINDS:
-        with looping.both(plan, looping.KINDS[name]) as found:
-            yield {
-                variant: (one, partial(loops.round_of, plan, one, mode))
-                for variant, one in found.items()
-            }
-        return
-    kind = programs.KINDS[name].papers()
+def threaded_programs(plan: Plan, name: str) -> Iterator[Found]:
+    kind, mode = programs.KINDS[name].papers(), MODES[name]
     with threaded.started(plan, kind) as found:
+        loops.check(found[FLEXSC])
         yield {
             variant: (
-                one,
+                one.pid,
                 partial(under_load.round_of, plan, kind, one, mode, plan.seconds),
             )
             for variant, one in found.items()
         }
 
 
+@contextmanager
+def memcached(plan: Plan, name: str) -> Iterator[Found]:
+    built, length = ports.memcached(plan.flexsc), {"seconds": plan.seconds}
+    with ExitStack() as stack:
+        found = {
+            variant: stack.enter_context(ported.started(plan, built, variant))
+            for variant in (ported.STOCK, ported.PORTED)
+        }
+        yield {
+            variant: (
+                one.pid,
+                partial(loops.in_rounds, plan, one, loops.KEPT, dict(length)),
+            )
+            for variant, one in found.items()
+        }
+
+
+def web(plan: Plan, folder: Path, server: Server) -> Loaded:
+    """A web server, which is loaded over kept connections."""
+    content = (folder / "root" / pair.FILE).read_bytes()
+    servers.check(plan.network, server, pair.FILE, content)
+    count = plan.connections or pair.CONNECTIONS
+    load = closed.WORKLOADS["page"]
+    return server.pid, partial(closed.by_wrk, plan, load, server, count, plan.seconds)
+
+
+@contextmanager
+def nginx(plan: Plan, name: str) -> Iterator[Found]:
+    """Stock nginx, nginx with the module, and flexsc serve."""
+    with pair.file_of(plan.bytes) as folder, ExitStack() as stack:
+        stock = Site(folder / "root")
+        sites = {"stock": stock}
+        sites[servers.WITH_MODULE] = Site(
+            stock.root, module=Module(servers.module(plan.flexsc), 0)
+        )
+        every = [
+            servers.nginx(plan, variant, folder / variant, site)
+            for variant, site in sites.items()
+        ]
+        every.append(servers.flexsc(plan, stock.root, 0))
+        found = {}
+        for variant, one in zip([*sites, subjects.SERVE], every, strict=True):
+            found[variant] = web(plan, folder, stack.enter_context(one))
+        yield found
+
+
+@contextmanager
+def models(plan: Plan, name: str) -> Iterator[Found]:
+    count = plan.connections or pair.CONNECTIONS
+    with pair.file_of(plan.bytes) as folder, ExitStack() as stack:
+        found = {}
+        for model in WAITING:
+            tuning = subjects.tunings(model, count, len(plan.cores.server))[0]
+            one = subjects.started(plan, model, tuning, folder)
+            found[model] = web(plan, folder, stack.enter_context(one))
+        yield found
+
+
+STARTED = {
+    APACHE: threaded_programs,
+    MARIADB: threaded_programs,
+    MEMCACHED: memcached,
+    NGINX: nginx,
+    MODELS: models,
+}
+
+
 def round_of(loaded: Loaded, events: dict[str, str]) -> Json:
-    program, load = loaded
+    pid, load = loaded
     with tempfile.NamedTemporaryFile("r", prefix="flexbench-") as output:
-        with counting(program.pid, events, Path(output.name)):
+        with counting(servers.family(pid), events, Path(output.name)):
             load()
         found = figures_of(output.read(), events)
     return {"samples": {name: [value] for name, value in found.items()}, "counts": {}}
 
 
-def variants(plan: Plan, name: str) -> list[Settings]:
+def variants(plan: Plan, name: str, found: Found) -> list[Settings]:
     return [
         {
             "program": name,
             "mode": MODES[name],
             "variant": variant,
+            "cores": len(plan.cores.server),
             "seconds": plan.seconds,
             "network": plan.network.kind,
         }
-        for variant in (NATIVE, FLEXSC)
+        for variant in found
     ]
 
 
 def measure_one(run: Run, plan: Plan, name: str, events: dict[str, str]) -> None:
-    with started(plan, name) as found:
-        loops.check(found[FLEXSC][0])
+    with STARTED[name](plan, name) as found:
         progress(f"{BENCH}: warming up {name}")
         for _, load in found.values():
             load()
         measure_all(
-            *(run, plan, BENCH, variants(plan, name)),
+            *(run, plan, BENCH, variants(plan, name, found)),
             lambda s: round_of(found[str(s["variant"])], events),
         )
 
@@ -245,10 +328,18 @@ def parse(words: Sequence[str]) -> list[str]:
     return chosen(BENCH, words, MODES)
 
 
+def parse_several(words: Sequence[str]) -> list[str]:
+    for word in words:
+        if word not in SEVERAL:
+            known = ", ".join(SEVERAL)
+            raise BenchError(f"--cores doesn't apply to {word}, only to {known}")
+    return chosen(BENCH, words, SEVERAL)
+
+
 def measure(run: Run, plan: Plan) -> None:
     tools.need("taskset")
     events = available(run)
-    for name in parse(plan.words):
+    for name in (parse_several if plan.numbers else parse)(plan.words):
         try:
             measure_one(run, plan, name, events)
         except BenchError as error:
@@ -265,30 +356,25 @@ def cell(measurement: Measurement, name: str) -> str:
     return table.number(measurement.median(name)) if there else table.NOTHING
 
 
-def row(native: Measurement, flexsc: Measurement, metric: str, mode: str) -> list[str]:
+def row(base: Measurement, other: Measurement, metric: str, mode: str) -> list[str]:
     name = series(metric, mode)
-    cells = [cell(native, name), cell(flexsc, name)]
+    cells = [cell(base, name), cell(other, name)]
     counted = table.NOTHING not in cells
-    beside = ratio(flexsc.series(name), native.series(name)) if counted else None
+    beside = ratio(other.series(name), base.series(name)) if counted else None
     return [f"{mode}: {TITLES[metric]}", *cells, table.ratio(beside)]
 
 
-def pair_of(run: Run, name: str) -> tuple[Measurement, Measurement] | None:
-    native = run.find(BENCH, program=name, variant=NATIVE)
-    flexsc = run.find(BENCH, program=name, variant=FLEXSC)
-    return (native, flexsc) if native and flexsc else None
+def show_pair(base: Measurement, other: Measurement) -> str:
+    rows = [row(base, other, metric, mode) for mode in BITS for metric in METRICS]
+    program, mode = base.settings["program"], str(base.settings["mode"])
+    title = f"counters: {program}, misses in 1,000 instructions; {table.how(base)}\n"
+    a, b = str(base.settings["variant"]), str(other.settings["variant"])
+    return title + table.table([mode, a, b, f"{b}/{a}"], rows)
 
 
 def show(run: Run) -> list[str]:
     parts = []
     for name in distinct(run.of(BENCH), "program"):
-        pair = pair_of(run, name)
-        if not pair:
-            continue
-        rows = [row(*pair, metric, mode) for mode in BITS for metric in METRICS]
-        title = (
-            f"counters: {name}, misses in 1,000 instructions; {table.how(pair[0])}\n"
-        )
-        head = [str(pair[0].settings["mode"]), NATIVE, FLEXSC, "flexsc/native"]
-        parts.append(title + table.table(head, rows))
+        for base, *others in by_cores(run.of(BENCH, program=name)).values():
+            parts += [show_pair(base, other) for other in others]
     return parts

@@ -31,8 +31,6 @@ class Item:
     data_in_text: str
     data: str
     claim: str
-    recipe: str
-    without_counters: str
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ def measure_one(run: Run, plan: Plan, word: str) -> None:
             whole.measure(run, plan)
             return
     kind, name = CHOICES[word], word.partition(":")[0]
+    if plan.cores.more:
+        kind = kind.with_remote()
     plans = sweep.plans(plan, kind.sweep)
     for together in [[one] for one in plans] if kind.apart else [plans]:
         with started(together[-1], kind) as found:
@@ -141,7 +143,8 @@ def show_mode(kind: Kind, mode: str, found: list[Measurement]) -> str:
 
 def show(run: Run) -> list[str]:
     parts = []
-    for name, kind in KINDS.items():
+    for name, every_kind in KINDS.items():
+        kind = every_kind.with_remote()
         for mode in distinct(run.of(BENCH, program=name), "mode"):
             every = run.of(BENCH, program=name, mode=mode)
             parts += [show_mode(kind, mode, one) for one in by_cores(every).values()]

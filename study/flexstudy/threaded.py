@@ -15,7 +15,14 @@ from pathlib import Path
 from flexbench import tools
 from flexbench.idle import descriptors
 from flexbench.runner import Plan
-from flexbench.running import FLEXSC, NATIVE, Program, carriers, way
+from flexbench.running import (
+    FLEXSC,
+    NATIVE,
+    Program,
+    carriers,
+    elsewhere,
+    way,
+)
 from flexbench.sweep import Sweep
 from flexbench.tools import Load
 
@@ -23,7 +30,8 @@ from flexbench.tools import Load
 @dataclass(frozen=True)
 class Variant:
     """name: in the files of measurements. way: NATIVE or FLEXSC. options: options of
-    flexsc run. arguments: the program's arguments.
+    flexsc run. arguments: the program's arguments. remote: calls execute on other cores
+    than the program.
     """
 
     name: str
@@ -31,14 +39,17 @@ class Variant:
     way: str
     arguments: Sequence[str] = ()
     options: Sequence[str] = ()
+    remote: bool = False
 
     @property
     def title(self) -> str:
-        return self.configuration + (", flexsc run" if self.way == FLEXSC else "")
+        text = self.configuration + (", flexsc run" if self.way == FLEXSC else "")
+        return text + (", calls elsewhere" if self.remote else "")
 
     def before(self, plan: Plan) -> list[str]:
         """The words in front of the program's command."""
-        runtime = way(plan, self.way, *carriers(plan), *self.options)
+        cores = elsewhere if self.remote else carriers
+        runtime = way(plan, self.way, *cores(plan), *self.options)
         return [*plan.network.server, *plan.under, *runtime]
 
 
@@ -99,6 +110,15 @@ class Kind:
     def only(self, configuration: str) -> Kind:
         found = [one for one in self.variants if one.configuration == configuration]
         return replace(self, variants=found)
+
+    def with_remote(self) -> Kind:
+        """The same, and each configuration with its calls on other cores."""
+        remote = [
+            replace(one, name=f"{one.name}-remote", remote=True)
+            for one in self.variants
+            if one.way == FLEXSC
+        ]
+        return replace(self, variants=[*self.variants, *remote])
 
     def connections(self, plan: Plan) -> int:
         return plan.connections or self.count

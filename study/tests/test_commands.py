@@ -476,5 +476,8 @@ def test_programs_are_measured_on_two_cores(measured: Measured) -> None:
     words = ["programs", "cpp", "--seconds", "1", "--connections", "8"]
     said, found = measured(*words, "--cores", "1,2", patience=SLOW)
     cores = settings_of(found, "cores", "variant")
-    assert cores == [(n, v) for n in (1, 2) for v in ("native", "flexsc")]
+    one = [(1, "native"), (1, "flexsc")]
+    two = [(2, "native"), (2, "flexsc"), (2, "flexsc-remote")]
+    assert cores == one + two
+    assert "pool, flexsc run, calls elsewhere" in said
     assert "2 cores, network lo" in said

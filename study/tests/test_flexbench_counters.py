@@ -5,16 +5,21 @@ in its manual page (CSV FORMAT), with invented numbers.
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from flexbench import tools
+from bench_runs import plan
+from fixtures import command
+from flexbench import machine, quiet, tools
 from flexbench.samples import BenchError, Measurement, Run
 from flexstudy import counters
 from flexstudy.papers import data_of, index
 from flexstudy.report import figures
 from flexstudy.report.figure import Row
 from flexstudy.report.runs import Runs, Source
+from programs import installed
 
 EVENTS = {"ipc": "cycles", "icache_mpki": "L1-icache-load-misses"}
 COUNTED = """\
@@ -120,15 +125,44 @@ def measured(program: str, variant: str, **samples: float) -> Measurement:
     return Measurement(counters.BENCH, {**settings, "variant": variant}, [one] * 3)
 
 
-def run_of(program: str) -> Run:
+def run_of(program: str, *variants: str) -> Run:
+    base, other = variants or ("native", "flexsc")
+    samples = {"ipc_kernel": 0.25, "l3_mpki_kernel": 2.0}
     return Run(
         {},
         [],
         [
-            measured(program, "native", ipc_user=0.5, l3_mpki_kernel=2.0),
-            measured(program, "flexsc", ipc_user=0.75, l3_mpki_kernel=1.0),
+            measured(program, base, ipc_user=0.5, **samples),
+            measured(program, other, ipc_user=0.75, l3_mpki_kernel=1.0),
         ],
     )
+
+
+def test_the_report_has_the_models_cycles() -> None:
+    rows = rows_of("geneves-t2", run_of("webserver", "threads", "loops"))
+    assert [row.where for row in rows[:2]] == ["1 cores", "2 cores"]
+    assert rows[-1].where == "threads, 1 core: cycles"
+    assert rows[-1].here == "2.00 in user mode, 4.00 in the kernel"
+
+
+def test_servers_are_compared_with_the_stock_one() -> None:
+    rows = rows_of("atc-f10", run_of("nginx", "stock", "module"))
+    assert rows[0].here == "instructions in a cycle: module 0.750 beside 0.500 stock"
+
+
+def test_the_models_of_the_study_are_loaded() -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    installed("wrk", "wrk")
+    how = replace(
+        plan(command()), cores=machine.choose(os.sched_getaffinity(0)), connections=4
+    )
+    with counters.models(how, counters.MODELS) as found:
+        assert list(found) == ["threads", "events", "stages", "loops"]
+        for pid, load in found.values():
+            before = quiet.clock_s(pid)
+            load()
+            assert quiet.clock_s(pid) > before
 
 
 def test_the_table_has_what_was_counted() -> None:

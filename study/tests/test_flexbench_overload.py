@@ -207,6 +207,8 @@ class Machine:
         monkeypatch.setattr(quiet, "clock_s", lambda pid: self.ours)
         monkeypatch.setattr(quiet, "ended_s", lambda: self.ended)
         monkeypatch.setattr(quiet, "tasks", self.tasks)
+        # Real measurements of other tests may have set it.
+        monkeypatch.setattr(quiet.Elsewhere, "used_s", 0.0)
         monkeypatch.setattr("time.monotonic", lambda: self.now)
         monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
 

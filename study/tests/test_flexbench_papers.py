@@ -12,6 +12,10 @@ from flexbench.command import check, parse
 from flexbench.samples import BenchError
 from flexstudy import papers
 from flexstudy.__main__ import COMMAND as STUDY
+from flexstudy.report import figures
+from flexstudy.report.figure import State
+
+ROOT = Path(__file__).resolve().parents[2]
 
 FILES = sorted(path.name for path in [*papers.FOLDER.glob("*.csv"), machine.TUNING])
 
@@ -23,17 +27,39 @@ def test_each_file_has_its_columns(name: str) -> None:
     assert {len(row) for row in data.cells} == {len(data.head)}
 
 
-def test_each_recipe_is_a_command() -> None:
-    """The words of the recipe up to the first remark."""
-    commands = 0
-    for item in papers.index():
-        for part in item.recipe.split(";"):
-            words = part.partition("(")[0].split()
-            for name, command in (("bench", BENCH), ("study", STUDY)):
-                if words[:2] == ["flexsc", name] and words[2] != "--raw":
-                    check(command, parse(command, words[2:]))
-                    commands += 1
-    assert commands > 20
+COMMANDS = {"bench": BENCH, "study": STUDY}
+BENCHES = {
+    bench.command: bench
+    for one in figures.FIGURES.values()
+    for bench in one.benches
+    if bench.words
+}
+
+
+@pytest.mark.parametrize("command", BENCHES)
+def test_each_command_of_the_report_exists(command: str) -> None:
+    """The report's page, its record and --measure take commands from nowhere else."""
+    flexsc, name, *words = command.split()
+    assert flexsc == "flexsc"
+    check(COMMANDS[name], parse(COMMANDS[name], words))
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    for words in (["counters", "study"], ["programs", "memcache"], ["calls", "--cpus"]):
+        name = "bench" if words[0] == "calls" else "study"
+        with pytest.raises((BenchError, SystemExit)):
+            check(COMMANDS[name], parse(COMMANDS[name], words))
+
+
+def test_each_figure_has_a_command_or_a_reason() -> None:
+    """Figures without a command are drawings, machines, or rows of a table."""
+    results = (ROOT / "docs/explanation/results.md").read_text(encoding="utf-8")
+    _, there, rows = results.partition("## Not built, and why")
+    assert there
+    assert {item.id for item in papers.index()} == set(figures.FIGURES)
+    for name, one in figures.FIGURES.items():
+        if not one.benches and one.state not in (State.DIAGRAM, State.RECORDED):
+            assert f"`{name}`" in rows, name
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import json
 import re
@@ -337,13 +338,38 @@ def test_up_to_is_compared_with_the_best_point_of_a_sweep(tmp_path: Path) -> Non
     # The gain of 3 with 16 clients doesn't count: the clients were the limit.
     assert best["where"] == "apache kept, 1 core, 1000 connections"
     assert (best["gain"]["median"], best["verdict"]) == (2.0, "reached")
-    assert found["up to 116% on 2 and 4 cores"]["reason"].endswith("on one core")
+    several = found["up to 116% on 2 and 4 cores"]
+    assert several["reason"] == "not measured on 4 cores"
     few = found["except for a very low number of concurrent requests flexsc wins"]
     assert few["where"] == "apache kept, 1 core, 1 connection"
     assert few["verdict"] == "the other way"
     limited = found["apache kept, 1 core, 16 connections"]
     assert limited["ours"].endswith("; the clients were the limit")
     assert "limit" not in found["apache kept, 1 core, 256 connections"]["ours"]
+
+
+def test_a_server_on_several_cores_is_compared_with_the_paper_s(tmp_path: Path) -> None:
+    run = json.loads(swept(tmp_path).read_text(encoding="utf-8"))
+    for one in copy.deepcopy(run["measurements"]):
+        for cores, times in ((2, 3.0), (4, 4.0)):
+            rate = one["rounds"][0]["samples"]["requests_per_s"][0]
+            ours = times if one["settings"]["variant"] == "flexsc" else 1.0
+            key = {**one["settings"], "cores": cores}
+            run["measurements"].append(point(one["bench"], key, rate * ours))
+    report(tmp_path, "--from", kept(tmp_path / "several.json", run))
+    rows = recorded(tmp_path)["osdi-f11"]["rows"]
+    where = [r["where"] for r in rows if r["paper"] and r["ours"]]
+    assert where[1:3] == [
+        "apache kept, 2 cores, 16 connections",
+        "apache kept, 4 cores, 16 connections",
+    ]
+    assert recorded(tmp_path)["osdi-f16"]["rows"][2]["ours"].startswith("apache, 4 cor")
+    (two,) = (
+        r
+        for r in recorded(tmp_path)["atc-f7"]["rows"]
+        if r["paper"] and r["where"].startswith("flexsc serve, 2 cores")
+    )
+    assert two["gain"]["median"] == pytest.approx(9.0)
 
 
 def test_a_number_of_clients_is_compared_with_the_same_one(tmp_path: Path) -> None:
@@ -354,10 +380,11 @@ def test_a_number_of_clients_is_compared_with_the_same_one(tmp_path: Path) -> No
     ] * 2
     assert late[0]["gain"]["median"] == pytest.approx(1.5)
     (row, *_) = recorded(tmp_path)["atc-f8"]["rows"]
-    assert row["where"] == "flexsc serve, 256 connections"
+    assert row["where"] == "flexsc serve, 1 core, 256 connections"
     gains = [r["where"] for r in recorded(tmp_path)["atc-f7"]["rows"] if r["paper"]]
     assert gains == [
-        *["flexsc serve, 1000 connections", "nginx with the module, 256 connections"],
+        "flexsc serve, 1 core, 1000 connections",
+        "nginx with the module, 1 core, 256 connections",
         "flexsc/epoll, 2 cores, connections 16 and more",
     ]
 
@@ -365,8 +392,8 @@ def test_a_number_of_clients_is_compared_with_the_same_one(tmp_path: Path) -> No
 def test_enough_entries_are_those_near_the_best(tmp_path: Path) -> None:
     report(tmp_path, "--from", swept(tmp_path))
     rows = recorded(tmp_path)["osdi-f16"]["rows"]
-    assert rows[0]["ours"] == "apache: 256 entries reach 95% of the best"
-    assert rows[2]["reason"].endswith("on one core")
+    assert rows[0]["ours"] == "apache, 1 core: 256 entries reach 95% of the best"
+    assert rows[2]["reason"] == "not measured on 4 cores"
     (more,) = [row for row in rows if row["where"].endswith(", 512 entries")]
     assert more["gain"]["median"] == 1.5
 
@@ -616,8 +643,8 @@ def test_a_command_is_measured_once_for_all_its_figures() -> None:
     chosen = [figure for _, figure in figures.chosen([])]
     names = [bench.name for bench in measure.wanted(chosen, runs.Runs(), 2)]
     assert len(names) == len(set(names))
-    assert {"calls", "programs-apache-worker-sweep", "threads", "send"} <= set(names)
-    assert {"serve-sweep", "programs-apache-entries"} <= set(names)
+    assert {"calls", "programs-apache-worker-sweep-cores-all", "threads"} <= set(names)
+    assert {"serve-sweep-cores-all", "programs-apache-entries-cores-all"} <= set(names)
     assert Bench(("overload", "events=a,b"), "overload").name == "overload-events-a,b"
 
 

@@ -400,6 +400,7 @@ def test_a_program_has_a_carrier_per_core() -> None:
     assert running.carriers(plan()) == ["--carriers", "1"]
     several = replace(plan(), cores=machine.Cores(3, 1, [0, 1], [2]))
     assert running.carriers(several) == ["--carriers", "2"]
+    assert running.elsewhere(several) == ["--kernel-cores", "2"]
     assert "worker_processes 2;" in servers.nginx_config(
         servers.Place(Path(), "127.0.0.1", 80), servers.Site(Path()), [3, 2]
     )

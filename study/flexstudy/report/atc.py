@@ -14,11 +14,11 @@ from ..webserver import subjects
 from ..webserver.limits import limited
 from . import costs, counted, efficiency, study, sweeps
 from .figure import Bench, Draw, Figure, Row, State, number_pair
-from .osdi import DIAGRAM, SWEEP, machine_rows
+from .osdi import DIAGRAM, SCALED, machine_rows
 from .runs import Runs, gain
-from .sweeps import Quantity, Sweep, pairs_of
+from .sweeps import Quantity, Sweep, sweeps_of
 
-SERVE = Bench(("serve", SWEEP), serve.BENCH, {"mode": serve.SWEPT})
+SERVE = Bench(("serve", *SCALED), serve.BENCH, {"mode": serve.SWEPT})
 NGINX = Bench(("nginx", "plain"), nginx.BENCH, {"mode": "plain"})
 PAGES = study.bench(study.PAGES)
 PORT = "programs", ported.NAME
@@ -31,9 +31,8 @@ def servers(runs: Runs) -> list[Sweep]:
     found = []
     names = (("flexsc serve", serve.OURS), ("nginx with the module", nginx.MODULE))
     for what, ours in names:
-        pairs = pairs_of(runs, serve.BENCH, ours, serve.THEIRS, SERVE.settings)
-        if pairs:
-            found.append(Sweep(what, "connections", "nginx", pairs))
+        every = runs.of(serve.BENCH, **SERVE.settings)
+        found += sweeps_of(every, what, "connections", (ours, serve.THEIRS))
     return found
 
 
@@ -79,12 +78,19 @@ def line_rows(runs: Runs, data: Data) -> list[Row]:
         return []
     counts = found.rounds[-1]["counts"]
     here = f"{sum(counts.values())} in {len(counts)} files"
-    return [Row("lines modified, memcached", paper="293 in 3 files", here=here)]
+    return [
+        Row("lines modified, memcached", paper="293 in 3 files", here=here),
+        Row("lines modified, nginx", paper="255 in 16 files", here="0, and a module"),
+    ]
 
 
 def memcached(runs: Runs) -> list[Sweep]:
-    pairs = pairs_of(runs, ported.BENCH, ported.PORTED, ported.STOCK, {})
-    return [Sweep("memcached on libflexsc", "connections", "stock", pairs)]
+    """The port, with its calls on its own core and on another one."""
+    every, found = runs.of(ported.BENCH), []
+    for variant, title in ported.TITLES.items():
+        both = variant, ported.STOCK
+        found += sweeps_of(every, f"memcached {title}", "connections", both)
+    return found
 
 
 def memcached_rows(runs: Runs, data: Data) -> list[Row]:
@@ -152,7 +158,7 @@ def offered_rows(runs: Runs, data: Data) -> list[Row]:
             reason = "" if here else "not measured"
             rows.append(Row(sweeps.where(point), point, here=here, reason=reason))
         else:
-            reason = "not measured" if one else sweeps.ONE_CORE
+            reason = "not measured" if one else sweeps.not_on(point)
             rows.append(Row(sweeps.where(point), point, reason=reason))
     return rows + [offered_row(*pair) for pair in pairs]
 
@@ -179,8 +185,8 @@ FIGURES = [
         "atc-t2",
         State.MEASURED,
         differs="Debian's memcached 1.6.18. Lines "
-        "of new files count without comments and empty lines. nginx isn't ported as a "
-        "whole.",
+        "of new files count without comments and empty lines. nginx is extended by a "
+        "module.",
         benches=[LINES],
         rows=line_rows,
     ),
@@ -195,7 +201,7 @@ FIGURES = [
         "loopback, from another core.",
         benches=[MEMCACHED],
         rows=memcached_rows,
-        draws=[partial(sweeps.panel, memcached, 0, RATE)],
+        draws=[partial(sweeps.panel, memcached, index, RATE) for index in (0, 1)],
     ),
     efficiency.figure("atc-f6", "memcached"),
     Figure(

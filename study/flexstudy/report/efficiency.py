@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The papers' figures that flexsc study counters measures: OSDI 2010, tables 4 and 5,
-and ATC 2011, figures 6 and 10. Misses aren't gains, so the numbers stand side by side
+ATC 2011, figures 6 and 10, and Geneves 2012, table 2. Misses aren't gains, so the numbers stand side by side
 without verdicts.
 """
 
@@ -10,7 +10,7 @@ from functools import partial
 
 from flexbench import table
 from flexbench.running import FLEXSC, NATIVE
-from flexbench.samples import Measurement
+from flexbench.samples import Measurement, by_cores
 
 from .. import counters
 from ..counters import IPC, KERNEL, TITLES, USER
@@ -19,12 +19,14 @@ from .figure import Bench, Figure, Row, State, number_pair
 from .runs import Runs
 
 WHY = "needs the processor's counters, which flexsc study counters reads"
-DIFFERS = (
-    "perf counts the program's threads, natively and under flexsc run, on one core, with "
-    "as many clients as the bench programs uses. nginx and memcached are not the paper's "
-    "ports: they have event loops, which flexsc run doesn't change. "
-)
-ONE_CORE = "the bench runs this server on one core"
+DIFFERS = {
+    "osdi": "perf counts the program's threads, natively and under flexsc run, with as "
+    "many clients as the bench programs uses.",
+    "atc-": "perf counts the threads of nginx beside nginx with the module and flexsc "
+    "serve, and of memcached beside its port. The clients are ours.",
+    "gene": "perf counts the threads of the web server's models, which send one file over "
+    "128 kept connections.",
+}
 NOT_COUNTED = "this processor didn't count the event"
 
 # The metric and the mode of a quantity in the ATC paper's figures.
@@ -39,25 +41,35 @@ QUANTITIES = {
 
 
 def bench_of(program: str) -> Bench:
-    return Bench(("counters", program), counters.BENCH, {"program": program})
+    words: tuple[str, ...] = ("counters", program)
+    if program in counters.SEVERAL:
+        words += ("--cores", "all")
+    return Bench(words, counters.BENCH, {"program": program})
 
 
-def pair_of(runs: Runs, program: str, name: str) -> list[Measurement]:
-    """The measurements under flexsc run and natively, if both have the series."""
-    both = [
-        runs.find(counters.BENCH, program=program, variant=variant)
-        for variant in (FLEXSC, NATIVE)
-    ]
-    return [m for m in both if m and all(name in r["samples"] for r in m.rounds)]
+def counted(runs: Runs, program: str, name: str) -> dict[int, list[Measurement]]:
+    """The measurements that have the series, by cores. The first one is the base."""
+    return by_cores(
+        m
+        for m in runs.of(counters.BENCH, program=program)
+        if all(name in r["samples"] for r in m.rounds)
+    )
 
 
-def here_of(runs: Runs, program: str, metric: str, mode: str) -> str:
+def here_of(runs: Runs, program: str, metric: str, mode: str, cores: int = 1) -> str:
+    """The other variants beside the base; empty if they weren't counted."""
     name = counters.series(metric, mode)
-    pair = pair_of(runs, program, name)
-    if len(pair) < 2:
-        return ""
-    flexsc, native = pair
-    return number_pair(flexsc.median(name), native.median(name), "natively")
+    texts = []
+    found = counted(runs, program, name).get(cores, [])
+    for other in found[1:]:
+        base = found[0]
+        variant = base.settings["variant"]
+        beside = "natively" if variant == NATIVE else str(variant)
+        text = number_pair(other.median(name), base.median(name), beside)
+        if other.settings["variant"] != FLEXSC:
+            text = f"{other.settings['variant']} {text}"
+        texts.append(text)
+    return "; ".join(texts)
 
 
 def metric_rows(program: str, runs: Runs, data: Data) -> list[Row]:
@@ -80,22 +92,41 @@ def point_rows(program: str, runs: Runs, data: Data) -> list[Row]:
     for point in data.points:
         metric, mode = QUANTITIES.get(point.quantity, ("", ""))
         where = f"{program}, {point.quantity}, {point.cores} cores"
-        if not point.cores.startswith("1") or not metric:
-            rows.append(Row(where, point, reason=ONE_CORE if metric else NOT_COUNTED))
+        if not metric:
+            rows.append(Row(where, point, reason=NOT_COUNTED))
             continue
-        here = here_of(runs, program, metric, mode)
+        cores = int(point.cores.partition("-")[0])
+        here = here_of(runs, program, metric, mode, cores)
         text = f"{TITLES[metric]}: {here}" if here else ""
         rows.append(Row(where, point, here=text, reason="" if here else NOT_COUNTED))
     return rows
 
 
+def model_rows(program: str, runs: Runs, data: Data) -> list[Row]:
+    """The paper's cycles per instruction, and ours of each model."""
+    reason = "of userver, Knot and WatPipe: compare with the models below"
+    rows = [
+        Row(f"{cells[0]} cores", paper=", ".join(cells[1:]), reason=reason)
+        for cells in data.cells
+    ]
+    user, kernel = (counters.series(IPC, mode) for mode in (USER, KERNEL))
+    for cores, found in counted(runs, program, kernel).items():
+        for m in found:
+            cpi = 1 / m.median(user), 1 / m.median(kernel)
+            here = f"{cpi[0]:.2f} in user mode, {cpi[1]:.2f} in the kernel"
+            where = f"{m.settings['variant']}, {table.cores(cores)}: cycles"
+            rows.append(Row(where, here=here))
+    return rows
+
+
 def figure(name: str, program: str) -> Figure:
-    rows = metric_rows if name.startswith("osdi") else point_rows
+    kinds = {"osdi": metric_rows, "atc-": point_rows, "gene": model_rows}
+    rows = kinds[name[:4]]
     return Figure(
         name,
         State.COUNTERS,
         WHY,
-        differs=DIFFERS,
+        differs=DIFFERS[name[:4]],
         benches=[bench_of(program)],
         rows=partial(rows, program),
     )

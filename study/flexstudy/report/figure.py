@@ -36,7 +36,6 @@ class State(Enum):
     RECORDED = "recorded"
     NOT_MEASURED = "not measured"
     COUNTERS = "hardware counters"
-    NOT_BUILT = "not built"
     TOO_SMALL = "machine too small"
     DIAGRAM = "diagram"
 
@@ -182,7 +181,7 @@ def no_rows(runs: Runs, data: Data) -> list[Row]:
 @dataclass(frozen=True)
 class Figure:
     """The report's part for an item of papers/index.csv. state, why: apply if there are
-    measurements or no bench is needed; NOT_BUILT and COUNTERS apply if there are none.
+    measurements or no bench is needed; COUNTERS applies if there are none.
     draws: functions, each of which draws on its own axes.
     """
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from flexbench import calls, table, threads
 from flexbench.running import FLEXSC, NATIVE
-from flexbench.samples import Measurement, Settings, distinct
+from flexbench.samples import Measurement, Settings, by_cores, distinct
 
 from .. import entries, loops, programs
 from ..papers import Data, Point
@@ -18,22 +18,24 @@ from . import chart, counted, draw, efficiency, sweeps
 from .chart import GREY, PAPER, Scale, curves_of
 from .figure import Bench, Draw, Figure, Row, State, number_pair, said
 from .runs import Runs, gain
-from .sweeps import Quantity, Sweep, pairs_of
+from .sweeps import Quantity, Sweep, pairs_of, sweeps_of
 
 CALLS = Bench(("calls",), calls.BENCH)
 SWEEP = "--sweep"
+# All numbers of cores up to half of the machine's, because the papers have 1, 2 and 4.
+SCALED = ("--sweep", "--cores", "all")
 APACHE = Bench(
-    ("programs", "apache:worker", SWEEP), programs.BENCH, {"program": "apache"}
+    ("programs", "apache:worker", *SCALED), programs.BENCH, {"program": "apache"}
 )
 MARIADB = Bench(
-    ("programs", "mariadb:connection", SWEEP), programs.BENCH, {"program": "mariadb"}
+    ("programs", "mariadb:connection", *SCALED), programs.BENCH, {"program": "mariadb"}
 )
 # Small servers. --quick skips them, because it measures Apache for the same figures.
 LOADED: Settings = {"part": threads.LOAD, "mode": "http"}
 THREADS = Bench(("threads",), threads.BENCH, LOADED, slow=True)
 LIMITED: Settings = {"part": threads.ENTRIES}
 ENTRIES = Bench(THREADS.words, threads.BENCH, LIMITED, slow=True)
-APACHE_ENTRIES = Bench(("programs", entries.NAME), entries.BENCH)
+APACHE_ENTRIES = Bench(("programs", entries.NAME, "--cores", "all"), entries.BENCH)
 BIND = Bench(("programs", "bind", SWEEP), loops.BENCH, {"program": "bind"})
 
 # A number of entries is enough if it reaches this share of the best rate.
@@ -112,22 +114,16 @@ def programs_of(name: str, runs: Runs) -> list[Sweep]:
     kind = programs.KINDS[name]
     found = []
     for mode in kind.modes:
-        key: Settings = {"program": name, "mode": mode}
-        pairs = pairs_of(runs, programs.BENCH, FLEXSC, NATIVE, key)
-        what = f"{name} {mode}, 1 core"
-        found.append(Sweep(what, kind.clients, "natively", pairs))
-    return [sweep for sweep in found if sweep.pairs]
+        every = runs.of(programs.BENCH, program=name, mode=mode)
+        what = f"{name} {mode}"
+        found += sweeps_of(every, what, kind.clients, (FLEXSC, NATIVE))
+    return found
 
 
 def http_threads(runs: Runs) -> list[Sweep]:
     """http-threads: the same server on one core and on two."""
-    found = []
-    for cores in (1, 2):
-        key: Settings = {**THREADS.settings, "cores": cores}
-        pairs = pairs_of(runs, threads.BENCH, FLEXSC, NATIVE, key)
-        what = f"http-threads, {'1 core' if cores == 1 else '2 cores'}"
-        found.append(Sweep(what, "connections", "natively", pairs))
-    return found
+    every = runs.of(threads.BENCH, **THREADS.settings)
+    return sweeps_of(every, "http-threads", "connections", (FLEXSC, NATIVE))
 
 
 def rate_of(name: str) -> Quantity:
@@ -162,8 +158,8 @@ def both_programs(runs: Runs) -> list[Sweep]:
 
 
 def share_rows(runs: Runs, data: Data) -> list[Row]:
-    """The paper's numbers, measured on several cores, and ours, measured on one."""
-    reason = "of several cores, or of both variants: compare with the rows below"
+    """The paper's numbers, and ours."""
+    reason = "of both variants: compare with the rows below"
     rows = [Row(sweeps.where(p), p, reason=reason) for p in data.points]
     return rows + sweeps.share_rows(both_programs(runs))
 
@@ -173,7 +169,7 @@ def share_rows(runs: Runs, data: Data) -> list[Row]:
 
 def bind(runs: Runs) -> list[Sweep]:
     key: Settings = {"program": "bind", "mode": loops.KEPT}
-    pairs = pairs_of(runs, loops.BENCH, FLEXSC, NATIVE, key)
+    pairs = pairs_of(runs.of(loops.BENCH, **key), FLEXSC, NATIVE)
     return [Sweep("named", "that ask at once", "natively", pairs)] if pairs else []
 
 
@@ -195,6 +191,10 @@ class Entries:
     limited: list[Measurement]
     native: Measurement
 
+    @property
+    def cores(self) -> int:
+        return self.native.cores
+
     def enough(self) -> str:
         most = max(m.median(programs.SERIES) for m in self.limited)
         least = min(
@@ -208,16 +208,21 @@ class Entries:
         series = programs.SERIES
         medians = m.median(series), self.native.median(series)
         return Row(
-            f"{self.what}, 1 core, {m.settings['entries']} entries",
+            f"{self.what}, {m.settings['entries']} entries",
             here=number_pair(*medians, "requests/s, natively"),
             ratio=gain(m, self.native, series),
         )
 
 
 def entries_of(what: str, found: list[Measurement]) -> list[Entries]:
-    native = [m for m in found if m.settings["variant"] == NATIVE]
-    limited = [m for m in found if m.settings["entries"]]
-    return [Entries(what, limited, native[0])] if native and limited else []
+    every = []
+    for cores, those in by_cores(found).items():
+        native = [m for m in those if m.settings["variant"] == NATIVE]
+        limited = [m for m in those if m.settings["entries"]]
+        if native and limited:
+            where = f"{what}, {table.cores(cores)}"
+            every.append(Entries(where, limited, native[0]))
+    return every
 
 
 def by_entries(runs: Runs) -> list[Entries]:
@@ -230,12 +235,12 @@ def by_entries(runs: Runs) -> list[Entries]:
 
 def entries_rows(runs: Runs, data: Data) -> list[Row]:
     servers = by_entries(runs)
-    here = "; ".join(server.enough() for server in servers)
     rows = []
     for point in data.points:
         if point.unit == "entries":
-            ours = here if point.cores == "1" else ""
-            reason = "" if ours else sweeps.ONE_CORE
+            there = [one for one in servers if sweeps.on_cores(point, one.cores)]
+            ours = "; ".join(server.enough() for server in there)
+            reason = "" if ours else sweeps.not_on(point)
             rows.append(Row(sweeps.where(point), point, here=ours, reason=reason))
     return rows + [server.row(m) for server in servers for m in server.limited]
 
@@ -274,15 +279,18 @@ def machine_rows(runs: Runs, data: Data) -> list[Row]:
 
 
 ENGINE = (
-    "In the papers, syscall threads of a modified kernel execute the calls; here io_uring "
-    "or the library's threads do. The compared figure is time, on one core."
+    "In the papers, syscall threads of a modified kernel execute the calls; here the "
+    "kernel module (kmod), io_uring or the library's threads do. The figure is time."
 )
 USER = (
-    "flexsc run, with one carrier, takes the place of FlexSC-Threads in a modified kernel. "
+    "flexsc run, with a carrier per core, takes the place of FlexSC-Threads in a modified "
+    "kernel. "
     "The program and its clients share the machine, on separate cores."
 )
-SAME = [("uring", calls.SAME), ("threads", calls.SAME)]
+SAME = [(calls.KMOD, calls.SAME), ("uring", calls.SAME), ("threads", calls.SAME)]
 OTHER = [
+    (calls.KMOD, calls.ASLEEP),
+    (calls.KMOD, calls.POLLING),
     ("threads", calls.ASLEEP),
     ("threads", calls.POLLING),
     ("uring-sqpoll", calls.POLLING),
@@ -323,7 +331,7 @@ FIGURES = [
         "osdi-f11",
         State.MEASURED,
         differs=USER
-        + " Apache runs on one core, without a log of requests, with 44 threads more than "
+        + " Apache runs without a log of requests, with 44 threads more than "
         "connections; wrk loads it. http-threads is a smaller server.",
         benches=[APACHE, THREADS],
         rows=partial(program_rows, "apache", rate_of("apache")),
@@ -332,9 +340,8 @@ FIGURES = [
     Figure(
         "osdi-f12",
         State.MEASURED,
-        "one core of the server",
-        "With enough clients, one core always has work. The core's time is "
-        "everything that /proc/stat counts for it, including other processes.",
+        differs="With enough clients, one core always has work. The cores' time is "
+        "everything that /proc/stat counts for them, including other processes.",
         benches=[APACHE, MARIADB],
         rows=share_rows,
         draws=[partial(sweeps.share_panel, both_programs)],
@@ -370,7 +377,7 @@ FIGURES = [
     Figure(
         "osdi-f16",
         State.MEASURED,
-        differs="Apache, and an echo server, have 512 connections, on one core. "
+        differs="Apache, and an echo server, have 512 connections. "
         "Entries are allocated in pages of 64, so a smaller number counts as 64.",
         benches=[APACHE_ENTRIES, ENTRIES],
         rows=entries_rows,

@@ -232,8 +232,6 @@ def commands(shown: Shown) -> str:
     if words:
         text = " or ".join(f"<code>{escape(word)}</code>" for word in words)
         return f"<p>Measured by {text}</p>\n"
-    if shown.item.recipe:
-        return f"<p>To be made by: {escape(shown.item.recipe)}</p>\n"
     return ""
 
 

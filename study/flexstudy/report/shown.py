@@ -57,8 +57,6 @@ def unmeasured(figure: Figure, runs: Runs) -> str:
 
 def state_of(figure: Figure, runs: Runs) -> tuple[State, str]:
     measured = any(runs.has(bench) for bench in figure.benches)
-    if figure.state == State.NOT_BUILT:
-        return (State.MEASURED, "") if measured else (figure.state, figure.why)
     if figure.state == State.RECORDED and not runs.sources:
         return State.NOT_MEASURED, "no file of measurements was given"
     if figure.state == State.COUNTERS:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flexbench import quiet, sweep, table
-from flexbench.samples import Measurement, Settings
+from flexbench.running import NATIVE
+from flexbench.samples import Measurement, by_cores
 
 from ..papers import Data, Point
 from . import chart
@@ -53,12 +54,14 @@ class Quantity:
 @dataclass(frozen=True)
 class Sweep:
     """Measurements against the number of clients. beside: describes the variant
-    "theirs"."""
+    "theirs". cores: of the server.
+    """
 
     what: str
     clients: str
     beside: str
     pairs: list[Pair]
+    cores: int = 1
 
     def row(self, pair: Pair, quantity: Quantity, point: Point | None = None) -> Row:
         series = quantity.series
@@ -82,16 +85,29 @@ class Sweep:
         return max(pairs, key=merit)
 
 
-def pairs_of(
-    runs: Runs, bench: str, ours: str, theirs: str, settings: Settings
-) -> list[Pair]:
-    """The pairs of two variants, by numbers of clients."""
-    found = sweep.by_connections(runs.of(bench, **settings))
+def pairs_of(found: Sequence[Measurement], ours: str, theirs: str) -> list[Pair]:
+    """The pairs of two variants on the same cores, by numbers of clients."""
     return [
         Pair(at[ours], at[theirs])
-        for at in found.values()
+        for at in sweep.by_connections(found).values()
         if ours in at and theirs in at
     ]
+
+
+def sweeps_of(
+    found: Sequence[Measurement], what: str, clients: str, both: tuple[str, str]
+) -> list[Sweep]:
+    """A sweep for each number of cores. both: our variant, and theirs."""
+    ours, theirs = both
+    beside = "natively" if theirs == NATIVE else theirs
+    every = (
+        Sweep(
+            f"{what}, {table.cores(cores)}",
+            *(clients, beside, pairs_of(those, ours, theirs), cores),
+        )
+        for cores, those in by_cores(found).items()
+    )
+    return [one for one in every if one.pairs]
 
 
 def fitting(point: Point, pairs: Sequence[Pair]) -> list[Pair]:
@@ -108,11 +124,21 @@ def fitting(point: Point, pairs: Sequence[Pair]) -> list[Pair]:
     ]
 
 
+def on_cores(point: Point, cores: int) -> bool:
+    """Does the sentence apply to a server on so many cores? "1-4" are several numbers;
+    without a number it applies to one core.
+    """
+    first, _, last = (point.cores or "1").partition("-")
+    return int(first) <= cores <= int(last or first)
+
+
 def one_core(point: Point) -> bool:
-    return not point.cores or point.cores.startswith("1")
+    return on_cores(point, 1)
 
 
-ONE_CORE = "the bench runs this server on one core"
+def not_on(point: Point) -> str:
+    """Why there is no number of ours for other numbers of cores."""
+    return f"not measured on {point.cores} cores"
 
 
 def where(point: Point) -> str:
@@ -125,10 +151,11 @@ def point_rows(point: Point, sweeps: Sequence[Sweep], quantity: Quantity) -> lis
     """A row per sweep for a paper's number; or one row with the reason why there is
     none.
     """
-    if not one_core(point):
-        return [Row(where(point), point, reason=ONE_CORE)]
+    there = [one for one in sweeps if on_cores(point, one.cores)]
+    if not there and not one_core(point):
+        return [Row(where(point), point, reason=not_on(point))]
     found = []
-    for one in sweeps:
+    for one in there:
         pairs = fitting(point, one.pairs)
         if pairs:
             found.append(one.row(one.best(pairs, quantity), quantity, point))
@@ -174,6 +201,11 @@ def marks(
     return found
 
 
+def largest(sweeps: Sequence[Sweep]) -> list[Sweep]:
+    """Of each server, the sweep with the most cores."""
+    return list({one.what.rpartition(", ")[0]: one for one in sweeps}.values())
+
+
 def panel(
     sweeps: Callable[[Runs], Sequence[Sweep]],
     index: int,
@@ -182,8 +214,8 @@ def panel(
     runs: Runs,
     rows: Sequence[Row],
 ) -> None:
-    """Draw the sweep with this index, if it was measured."""
-    found = sweeps(runs)
+    """Draw the sweep of the server with this index, if it was measured."""
+    found = largest(sweeps(runs))
     if index >= len(found):
         axes.set_axis_off()
         return
@@ -238,4 +270,4 @@ def share_panel(
         name: [share[name] for share in shares]
         for name in (shares[0] if shares else {})
     }
-    chart.bars(axes, names, parts, "percent of the server's core")
+    chart.bars(axes, names, parts, "percent of the server's cores")

@@ -49,9 +49,9 @@ def by_wrk(
 ) -> Json:
     url = server.url + pair.FILE
     command = clients.wrk(plan, connections, seconds, url, load.wrk)
-    shares, before = quiet.Shares(plan.cores.server), quiet.clock_s(server.pid)
+    shares, before = quiet.Shares(plan.cores.server), servers.clock_s(server)
     found = clients.run_wrk(command, seconds)
-    used = quiet.clock_s(server.pid) - before
+    used = servers.clock_s(server) - before
     return {
         SERIES: [found.requests_per_s],
         "p50_us": [found.p50_us],
