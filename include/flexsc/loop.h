@@ -141,6 +141,13 @@ int flexsc_loop_wake(struct flexsc_loop *loop, struct flexsc_cb *cb);
 const char *flexsc_loop_engine(const struct flexsc_loop *loop);
 const char *flexsc_loop_why(const struct flexsc_loop *loop);
 
+/*
+ * Any thread, any signal handler: call this after the users, groups or capabilities of
+ * the process's threads have changed. From then on all loops start calls with the
+ * present ones of their owners: flexsc-engines(7).
+ */
+int flexsc_identity_changed(void);
+
 /* Does this engine work here? 0, or -errno with the reason in why. */
 int flexsc_engine_probe(const char *engine, char *why, size_t size);
 

@@ -13,7 +13,7 @@
 #include "lib/files/fds.h"
 #include "lib/files/plan.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/pollers.h"
+#include "lib/engine/ring.h"
 #include "lib/loop/buffers.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/signal.h"
@@ -271,6 +271,12 @@ int flexsc_engine_probe(const char *name, char *why, size_t size)
 	if (why)
 		snprintf(why, size, "%s", loop->why);
 	flexsc_loop_destroy(loop);
+	return 0;
+}
+
+int flexsc_identity_changed(void)
+{
+	flexsc__rings_identify();
 	return 0;
 }
 

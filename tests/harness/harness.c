@@ -305,12 +305,8 @@ struct flexsc_loop *test_loop_with(const struct flexsc_options *options)
 
 	if (options)
 		own = *options;
-	if (getenv("FLEXSC_TEST_SQPOLL")) {
-		if (!own.kernel_cores)
-			own.kernel_cores = "0-1023";
-		if (!own.poll_us)
-			own.poll_us = 1;
-	}
+	if (getenv("FLEXSC_TEST_SQPOLL") && !own.kernel_cores)
+		own.kernel_cores = "0-1023";
 	CHECK_EQ(flexsc_loop_create(&loop, &own), 0);
 	CHECK(loop);
 	return loop;

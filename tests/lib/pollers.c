@@ -10,7 +10,6 @@
 #include <sys/utsname.h>
 
 #include "lib/engine/pollers.h"
-#include "lib/engine/ring.h"
 
 #define LOOPS		3U
 
@@ -421,14 +420,14 @@ TEST(requests_have_the_identity_of_their_submission)
 	CHECK_EQ(open_shadow(loops[0]), 0);
 	for (unsigned int i = 0; i < 20; i++) {
 		CHECK_EQ(seteuid(65534), 0);
-		flexsc__rings_identify();
+		CHECK_EQ(flexsc_identity_changed(), 0);
 		CHECK_EQ(open_shadow(loops[0]), -EACCES);
 		CHECK_EQ(seteuid(0), 0);
-		flexsc__rings_identify();
+		CHECK_EQ(flexsc_identity_changed(), 0);
 		CHECK_EQ(open_shadow(loops[0]), 0);
 	}
 	become_nobody();
-	flexsc__rings_identify();
+	CHECK_EQ(flexsc_identity_changed(), 0);
 	for (unsigned int i = 0; i < LOOPS; i++)
 		CHECK_EQ(open_shadow(loops[i]), -EACCES);
 	end_loops(0);
@@ -444,7 +443,7 @@ TEST(posted_requests_get_the_new_identity)
 	make_loops(other_list);
 	POST(loops[0], &call, SYS_openat, AT_FDCWD, "root-only", O_RDONLY);
 	become_nobody();
-	flexsc__rings_identify();
+	CHECK_EQ(flexsc_identity_changed(), 0);
 	CHECK_EQ(await_call(loops[0], &call), -EACCES);
 	end_loops(0);
 }
@@ -457,7 +456,7 @@ TEST(a_ring_that_cannot_change_its_identity_is_given_up)
 	make_file_of_root();
 	make_loops(other_list);
 	become_nobody();
-	flexsc__rings_identify();
+	CHECK_EQ(flexsc_identity_changed(), 0);
 	forbid(&call, 1, EPERM);
 	CHECK_EQ(open_shadow(loops[0]), -EACCES);
 	CHECK(!strcmp(flexsc_loop_engine(loops[0]), "threads"));

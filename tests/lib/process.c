@@ -94,6 +94,7 @@ TEST(a_changed_user_holds_for_later_calls)
 	CHECK_EQ(DO(loop, SYS_truncate, "secret", 0), 0);
 	CHECK_EQ(setegid(65534), 0);
 	CHECK_EQ(seteuid(65534), 0);
+	CHECK_EQ(flexsc_identity_changed(), 0);
 	CHECK_EQ(DO(loop, SYS_openat, AT_FDCWD, "secret", O_RDONLY, 0), -EACCES);
 	CHECK_EQ(DO(loop, SYS_truncate, "secret", 0), -EACCES);
 	CHECK_EQ(seteuid(0), 0);
