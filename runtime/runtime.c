@@ -363,6 +363,13 @@ static bool start(void)
 						   "or threads");
 		return false;
 	}
+	if (engine && !strcmp(engine, "kmod")) {
+		runtime_report("running natively", "FLEXSC_ENGINE is kmod, whose "
+						   "results reach no other carrier "
+						   "while one is stuck; use uring or "
+						   "threads");
+		return false;
+	}
 	if (under_valgrind()) {
 		runtime_report("running natively",
 			       "valgrind schedules threads itself");

@@ -490,11 +490,25 @@ def test_an_invalid_engine_in_the_environment_is_refused(name: str) -> None:
     assert done.stderr == f"flexsc: run: FLEXSC_ENGINE={name}: give uring or threads\n"
 
 
+THREADED = """
+import threading
+thread = threading.Thread(target=print, args=("right",))
+thread.start()
+thread.join()
+"""
+
+
 def test_the_module_s_engine_in_the_environment_is_refused() -> None:
     done = run("echo", "wrong", env={"FLEXSC_ENGINE": "kmod"})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("flexsc: run: FLEXSC_ENGINE=kmod: the module can't ")
     assert done.stderr.endswith("; give uring or threads\n")
+
+
+def test_a_program_that_selects_the_module_s_engine_runs_natively() -> None:
+    done = run("env", "FLEXSC_ENGINE=kmod", *python(THREADED))
+    assert (done.returncode, done.stdout) == (0, "right\n")
+    assert "running natively: FLEXSC_ENGINE is kmod, " in done.stderr
 
 
 @pytest.mark.parametrize("value", ["-1", "0", "1025", "4294967295", "2x", ""])
