@@ -309,7 +309,7 @@ int flexsc_ecb_memory_changed(struct flexsc_ecb *ecb, unsigned int event,
 			};
 		if ((unsigned int)ret < room)
 			break;
-		pagemap.begin = regions[ret - 1].end;
+		pagemap.begin = ranges[got - 1].end;
 	}
 	return (int)got;
 }
