@@ -82,6 +82,7 @@ GROUPS = (
     (
         "conformance-closing",
         "conformance-chain",
+        "conformance-looped",
         "conformance-descriptors",
         "pairs loop=1 few=1",
     ),
