@@ -83,7 +83,8 @@ static int ring_setup_polled(struct ring *ring,
 			     const struct flexsc_options *options, size_t size,
 			     struct io_uring_params *params)
 {
-	params->sq_thread_idle = (options->poll_us + 999) / 1000;
+	params->sq_thread_idle = options->poll_us / 1000 +
+				 (options->poll_us % 1000 != 0);
 	if (!params->sq_thread_idle)
 		params->sq_thread_idle = POLL_MS;
 	return flexsc__pollers_set_up(ring->seat.core, sizes[size].requests,

@@ -245,6 +245,13 @@ static void uring_cancel(struct flexsc_loop *loop, uint32_t index)
 		cancel_request(loop, name, name | CANCEL);
 }
 
+/* A poller looks up descriptors at any time after the submission. */
+static void uring_settle(struct flexsc_loop *loop)
+{
+	if (uring_of(loop)->ring.polled)
+		flexsc__ring_await_consumed(&uring_of(loop)->ring);
+}
+
 /* What the heir of a stuck owner needs: run/handover.h. */
 
 static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
@@ -484,6 +491,7 @@ const struct engine flexsc__engine_uring = {
 	.attach = uring_attach,
 	.is_silent = uring_is_silent,
 	.cancel = uring_cancel,
+	.settle = uring_settle,
 	.reach = uring_reach,
 	.withdraw = uring_withdraw,
 	.dispatch = flexsc__uring_dispatch,

@@ -149,6 +149,31 @@ static bool call_names_fd(const struct flexsc_loop *loop, uint32_t index,
 	       flexsc__call_names(loop, index, fd);
 }
 
+/*
+ * Cancel the calls at all indices that name the descriptor. Returns their number. The
+ * caller is about to close the descriptor, and its number may soon name another file.
+ * So wait until the kernel doesn't need the number any more, also for calls that were
+ * cancelled earlier.
+ */
+static int cancel_entries(struct flexsc_loop *loop, int fd)
+{
+	bool named = false;
+	int n = 0;
+
+	for (uint32_t i = 0; i < loop->entries.count; i++) {
+		if (!call_names_fd(loop, i, fd))
+			continue;
+		named = true;
+		if (call_of(loop, i)->cancel != CANCEL_NOT)
+			continue;
+		flexsc__cancel_call(loop, i, CANCEL_ASKED);
+		n++;
+	}
+	if (named && loop->engine->settle)
+		loop->engine->settle(loop);
+	return n;
+}
+
 int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 {
 	int n;
@@ -164,13 +189,7 @@ int flexsc_loop_cancel_fd(struct flexsc_loop *loop, int fd)
 	if (loop->engine->collect)
 		loop->engine->collect(loop);
 	n = flexsc__multishots_cancel_fd(loop, fd);
-	for (uint32_t i = 0; i < loop->entries.count; i++) {
-		if (call_of(loop, i)->cancel != CANCEL_NOT ||
-		    !call_names_fd(loop, i, fd))
-			continue;
-		flexsc__cancel_call(loop, i, CANCEL_ASKED);
-		n++;
-	}
+	n += cancel_entries(loop, fd);
 	for (uint32_t i = 1; i < loop->staged.count; i++) {
 		const struct staged *staged = staged_of(loop, i);
 

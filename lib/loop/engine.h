@@ -64,6 +64,11 @@ struct engine {
 	/* Called when a BUSY entry has become CANCEL: make its call end early. */
 	void (*cancel)(struct flexsc_loop *loop, uint32_t index);
 	/*
+	 * Return when the kernel has looked up the descriptors of all submitted calls,
+	 * so that their numbers may name other files. NULL: submitting does this.
+	 */
+	void (*settle)(struct flexsc_loop *loop);
+	/*
 	 * Called before a SUBMITTED entry is cancelled. If the engine would start it
 	 * after its predecessor (staged.h), end it with -ECANCELED, and continue its
 	 * chain as flexsc__staged_end() does. False: the entry isn't in a chain, or the

@@ -350,6 +350,61 @@ TEST(a_busy_owner_makes_no_mode_switch)
 	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
 }
 
+/* Rounding the largest poll_us up to milliseconds must not make it 0. */
+TEST(the_longest_time_to_poll_is_not_short)
+{
+	uint64_t before;
+
+	use_two_cores();
+	loops[0] = NEW_LOOP(.kernel_cores = other_list, .poll_us = UINT32_MAX);
+	if (!is_polled(loops[0]))
+		SKIP("%s", flexsc_loop_why(loops[0]));
+	works(loops[0]);
+	before = stats_of(loops[0]).mode_switches;
+	for (unsigned int i = 0; i < 10; i++) {
+		sleep_ms(5);
+		CHECK_EQ(DO(loops[0], SYS_close, -1), -EBADF);
+	}
+	CHECK(stats_of(loops[0]).mode_switches - before < 5);
+	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
+}
+
+/*
+ * After flexsc_loop_cancel_fd(), the number may name another file, although the poller
+ * may not have looked it up yet. Another read keeps the poller busy meanwhile.
+ */
+TEST(a_cancelled_call_does_not_use_the_number_again)
+{
+	static char bytes[16 << 20];
+	const int busy = memfd_create("busy", MFD_CLOEXEC);
+
+	use_two_cores();
+	make_loops(other_list);
+	CHECK_EQ(ftruncate(busy, sizeof(bytes)), 0);
+	for (unsigned int i = 0; i < 20; i++) {
+		struct call slow = CALL_INIT, call = CALL_INIT;
+		int p[2], q[2];
+		char byte;
+
+		CHECK_EQ(pipe(p), 0);
+		POST(loops[1], &slow, SYS_pread64, busy, bytes, sizeof(bytes), 0);
+		CHECK_EQ(flexsc_loop_submit(loops[1]), 0);
+		POST(loops[0], &call, SYS_read, p[0], &byte, 1);
+		CHECK_EQ(flexsc_loop_submit(loops[0]), 0);
+		CHECK_EQ(flexsc_loop_cancel_fd(loops[0], p[0]), 1);
+		CHECK_EQ(close(p[0]), 0);
+		CHECK_EQ(pipe(q), 0);
+		CHECK_EQ(q[0], p[0]);
+		CHECK_EQ(write(q[1], "x", 1), 1);
+		CHECK(is_cancelled(await_call(loops[0], &call)));
+		CHECK_EQ(await_call(loops[1], &slow), sizeof(bytes));
+		close(p[1]);
+		close(q[0]);
+		close(q[1]);
+	}
+	end_loops(0);
+}
+
 /* Reads the counters by core, which the only loop publishes. */
 static struct flexsc_stats_cores read_cores(void)
 {
