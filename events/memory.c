@@ -83,16 +83,26 @@ static int memory_register(const struct memory *memory, bool unpopulated)
 	return memory_ioctl(memory, UFFDIO_REGISTER, &args);
 }
 
-/* After registering. */
-static int memory_begin(const struct memory *memory)
+/*
+ * In a child, which has no ECB, missing pages would be zeroes instead of what the owner
+ * fills in. So the child doesn't inherit the memory. The kernel refuses to treat a part
+ * of a huge page differently (EINVAL), which shows the size of the pages.
+ */
+static void memory_keep_from_child(struct memory *memory)
 {
-	/*
-	 * In a child, which has no ECB, missing pages would be zeroes instead of what
-	 * the owner fills in. So the child doesn't inherit the memory.
-	 */
+	void *begin = (void *)(uintptr_t)memory->begin;
+
+	while (memory->page < memory->size &&
+	       madvise(begin, memory->page, MADV_DONTFORK) && errno == EINVAL)
+		memory->page *= 2;
+	madvise(begin, memory->size, MADV_DONTFORK);
+}
+
+/* After registering. */
+static int memory_begin(struct memory *memory)
+{
 	if (memory->what & FLEXSC_MEMORY_MISSING)
-		madvise((void *)(uintptr_t)memory->begin, memory->size,
-			MADV_DONTFORK);
+		memory_keep_from_child(memory);
 	if (!(memory->what & TRACKED))
 		return 0;
 	return memory_set_writable(memory, memory->begin, memory->size, false);
@@ -157,6 +167,7 @@ static int memory_create(struct flexsc_ecb *ecb, void *begin, size_t size, uint3
 	}
 	memory->begin = (uintptr_t)begin;
 	memory->size = size;
+	memory->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	memory->what = what;
 	return memory_watch(ecb, memory, unpopulated, group, data);
 }
@@ -217,8 +228,8 @@ static int64_t memory_copy(const struct memory *memory, uint64_t begin, uint64_t
 {
 	struct uffdio_copy copy = {
 		.dst = begin,
-		.src = (uintptr_t)(pages ? pages : zeroes),
-		.len = pages || size < sizeof(zeroes) ? size : sizeof(zeroes),
+		.src = (uintptr_t)pages,
+		.len = size,
 		.mode = (memory->what & TRACKED) ? UFFDIO_COPY_MODE_WP : 0,
 	};
 	int err = memory_ioctl(memory, UFFDIO_COPY, &copy);
@@ -229,35 +240,64 @@ static int64_t memory_copy(const struct memory *memory, uint64_t begin, uint64_t
 }
 
 /*
- * A page that can't be filled must not leave its threads asleep: they try again, and
- * find the page that exists (-EEXIST), or no memory any more (-ENOENT).
+ * Fill pages from "from", or if "repeat" isn't 0, with copies of that many bytes. A page
+ * that can't be filled must not leave its threads asleep: they try again, and find the
+ * page that exists (-EEXIST), or no memory any more (-ENOENT).
  */
+static int memory_fill(const struct memory *memory, uint64_t at, uint64_t size,
+		       const char *from, uint64_t repeat)
+{
+	const uint64_t end = at + size;
+
+	while (at < end) {
+		const uint64_t left = end - at;
+		int64_t done = memory_copy(memory, at,
+					   repeat && left > repeat ? repeat : left,
+					   from);
+
+		if (done == -EEXIST) {
+			flexsc__memory_wake(memory, at, memory->page);
+			done = (int64_t)memory->page;
+		}
+		if (done < 0) {
+			flexsc__memory_wake(memory, at, left);
+			return (int)done;
+		}
+		at += (uint64_t)done;
+		from += repeat ? 0 : done;
+	}
+	return 0;
+}
+
+static int memory_fill_zeroes(const struct memory *memory, uint64_t at, uint64_t size)
+{
+	void *huge;
+	int err;
+
+	if (memory->page <= sizeof(zeroes))
+		return memory_fill(memory, at, size, zeroes, sizeof(zeroes));
+	huge = mmap(NULL, memory->page, PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (huge == MAP_FAILED) {
+		flexsc__memory_wake(memory, at, size);
+		return -ENOMEM;
+	}
+	err = memory_fill(memory, at, size, huge, memory->page);
+	munmap(huge, memory->page);
+	return err;
+}
+
 int flexsc_ecb_memory_fill(struct flexsc_ecb *ecb, unsigned int event, void *begin,
 			   size_t size, const void *pages)
 {
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t at = (uintptr_t)begin, end = at + size;
-	const char *from = pages;
+	const uint64_t at = (uintptr_t)begin;
 	int err;
 	const struct memory *memory = memory_with(ecb, event, at, size, &err);
 
 	if (!memory)
 		return err;
-	while (at < end) {
-		int64_t done = memory_copy(memory, at, end - at, from);
-
-		if (done == -EEXIST) {
-			flexsc__memory_wake(memory, at, page);
-			done = (int64_t)page;
-		}
-		if (done < 0) {
-			flexsc__memory_wake(memory, at, end - at);
-			return (int)done;
-		}
-		at += (uint64_t)done;
-		from = from ? from + done : NULL;
-	}
-	return 0;
+	return pages ? memory_fill(memory, at, size, pages, 0) :
+		       memory_fill_zeroes(memory, at, size);
 }
 
 int flexsc_ecb_memory_allow(struct flexsc_ecb *ecb, unsigned int event, void *begin,

@@ -20,6 +20,7 @@
 struct memory {
 	struct memory *next, *prev;
 	uint64_t begin, size;
+	uint64_t page;		/* the size of its pages, which may be huge */
 	int fd;			/* the userfaultfd */
 	uint32_t what;		/* FLEXSC_MEMORY_* */
 	uint32_t read, taken;	/* faults read from fd, and handed out */

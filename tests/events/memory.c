@@ -148,6 +148,40 @@ ECB_TEST(a_missing_page_is_an_event)
 	test_none(ecb, ALL);
 }
 
+#define HUGE	(2UL << 20)
+#define SMALL	4096	/* no page is smaller */
+
+ECB_TEST(huge_pages_are_filled)
+{
+	struct flexsc_ecb_event event;
+	char *area, *pages;
+	pthread_t thread;
+	int index;
+
+	need(FLEXSC_MEMORY_MISSING);
+	pages = map_pages(4 * HUGE / SMALL);
+	area = mmap(NULL, 4 * HUGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT,
+		    -1, 0);
+	if (area == MAP_FAILED)
+		SKIP("needs four free huge pages: %s", strerror(errno));
+	index = flexsc_ecb_memory(ecb, area, 4 * HUGE, FLEXSC_MEMORY_MISSING, 0, NULL);
+	CHECK(index >= 0);
+	thread = test_thread(read_byte, area + HUGE + 5 * page);
+	event = test_next(ecb, ALL);
+	CHECK_EQ(event.payload[0], (uintptr_t)area + HUGE);
+	memset(pages, 'h', 4 * HUGE);
+	CHECK_EQ(flexsc_ecb_memory_fill(ecb, (unsigned int)index, area + HUGE, HUGE,
+					pages), 0);
+	CHECK_EQ(result_of(thread), 'h');
+	CHECK_EQ(flexsc_ecb_memory_fill(ecb, (unsigned int)index, area, 3 * HUGE,
+					NULL), 0);
+	CHECK_EQ(flexsc_ecb_memory_fill(ecb, (unsigned int)index, area, 4 * HUGE,
+					pages), 0);
+	for (size_t i = 0; i < 4 * HUGE; i += page)
+		CHECK_EQ(area[i], i / HUGE % 2 ? 'h' : 0);
+}
+
 ECB_TEST(faults_of_several_threads_are_events)
 {
 	struct flexsc_ecb_event event;
