@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 from fixtures import command
+from flexbench.samples import BenchError
+from flexstudy import ports
 from programs import installed
 
 TIMEOUT = 60
@@ -324,21 +326,46 @@ else:
 """
 
 
+def need_nginx() -> None:
+    built = Path(command()).resolve().parents[1] / "nginx/ngx_http_flexsc_module.so"
+    if not built.is_file():
+        pytest.skip("the module isn't built: install nginx-dev")
+    for name in ("nginx", "wrk"):
+        installed(name, name)
+
+
+def need_memcached() -> None:
+    try:
+        ports.memcached(command())
+    except BenchError as error:
+        pytest.skip(str(error))
+
+
 @pytest.mark.long
-@needs_run
+@pytest.mark.parametrize(
+    ("program", "need", "variants"),
+    [
+        ("memcached", need_memcached, ["stock", "ported"]),
+        ("nginx", need_nginx, ["stock", "module", "serve"]),
+    ],
+)
 def test_counters_are_read_while_a_program_is_loaded(
-    tmp_path: Path, measured: Measured
+    tmp_path: Path,
+    measured: Measured,
+    program: str,
+    need: Callable[[], None],
+    variants: list[str],
 ) -> None:
-    installed("memcached", "memcached")
+    need()
     perf = tmp_path / "perf"
     text = COUNTING_PERF.format(python=sys.executable, patience=TIMEOUT)
     perf.write_text(text, encoding="utf-8")
     perf.chmod(0o755)
     # Long enough for a perf that starts slowly.
     path = f"{tmp_path}:{os.environ['PATH']}"
-    said, found = measured("counters", "memcached", "--seconds", "3", PATH=path)
-    assert "counters: memcached, misses in 1,000 instructions" in said
-    assert settings_of(found, "variant") == [("native",), ("flexsc",)]
+    said, found = measured("counters", program, "--seconds", "3", PATH=path)
+    assert f"counters: {program}, misses in 1,000 instructions" in said
+    assert settings_of(found, "variant") == [(variant,) for variant in variants], said
     for measurement in found:
         samples = measurement["rounds"][0]["samples"]
         assert samples["ipc_user"] == [len("instructions:u") / len("cycles:u")]
@@ -361,11 +388,8 @@ def test_a_program_whose_tools_are_missing_is_not_counted(tmp_path: Path) -> Non
 def test_nginx_is_measured_with_the_module(
     measured: Measured, kind: str, modes: list[str]
 ) -> None:
-    built = Path(command()).resolve().parents[1] / "nginx/ngx_http_flexsc_module.so"
-    if not built.is_file():
-        pytest.skip("the module isn't built: install nginx-dev")
-    for name in ("nginx", "wrk", "openssl"):
-        installed(name, name)
+    need_nginx()
+    installed("openssl", "openssl")
     said, found = measured("nginx", *modes, "--seconds", "1", network=kind)
     assert f"module and without; network {kind}, 1 rounds of 1 s\n" in said
     both = ("module", "stock")
