@@ -52,6 +52,16 @@ static const struct {
 /* How many rings a thread can register: IO_RINGFD_REG_MAX in the kernel. */
 #define INDICES	16U
 
+/*
+ * By default, the kernel counts an owner's wait as one for a disk. Each idle loop would
+ * then add to the iowait of its core, and to the io pressure of its control group.
+ * Linux 6.15 has a flag against it.
+ */
+#ifndef IORING_FEAT_NO_IOWAIT
+#define IORING_FEAT_NO_IOWAIT	(1U << 17)
+#define IORING_ENTER_NO_IOWAIT	(1U << 7)
+#endif
+
 #define BASIC	(IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP)
 
 /*
@@ -258,6 +268,8 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	 */
 	io_uring_ring_dontfork(&ring->uring);
 	ring_register(ring);
+	if (params.features & IORING_FEAT_NO_IOWAIT)
+		ring->enter_flags |= IORING_ENTER_NO_IOWAIT;
 	return 0;
 }
 
