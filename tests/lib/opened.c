@@ -145,7 +145,7 @@ LOOP_TEST(reads_at_the_same_time_share_a_position)
 
 /*
  * Imitates Linux before 5.19 when results have no room: io_uring takes requests only
- * from an owner that also takes results.
+ * from an owner that also takes results. Waking the poller is never refused.
  */
 static void refuse_to_submit_only(void)
 {
@@ -155,8 +155,8 @@ static void refuse_to_submit_only(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, args[3])),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, IORING_ENTER_GETEVENTS, 1,
-			 0),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K,
+			 IORING_ENTER_GETEVENTS | IORING_ENTER_SQ_WAKEUP, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EBUSY),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
