@@ -242,19 +242,23 @@ static int64_t memory_copy(const struct memory *memory, uint64_t begin, uint64_t
 /*
  * Fill pages from "from", or if "repeat" isn't 0, with copies of that many bytes. A page
  * that can't be filled must not leave its threads asleep: they try again, and find the
- * page that exists (-EEXIST), or no memory any more (-ENOENT).
+ * page that exists (-EEXIST), or no memory any more (-ENOENT). The kernel also returns
+ * -ENOENT for a range that consists of several mappings, so then fill single pages.
  */
 static int memory_fill(const struct memory *memory, uint64_t at, uint64_t size,
 		       const char *from, uint64_t repeat)
 {
 	const uint64_t end = at + size;
+	uint64_t most = repeat ? repeat : size;
 
 	while (at < end) {
-		const uint64_t left = end - at;
-		int64_t done = memory_copy(memory, at,
-					   repeat && left > repeat ? repeat : left,
-					   from);
+		const uint64_t left = end - at, step = left < most ? left : most;
+		int64_t done = memory_copy(memory, at, step, from);
 
+		if (done == -ENOENT && step > memory->page) {
+			most = memory->page;
+			continue;
+		}
 		if (done == -EEXIST) {
 			flexsc__memory_wake(memory, at, memory->page);
 			done = (int64_t)memory->page;

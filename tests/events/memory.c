@@ -148,6 +148,20 @@ ECB_TEST(a_missing_page_is_an_event)
 	test_none(ecb, ALL);
 }
 
+ECB_TEST(pages_of_several_mappings_are_filled)
+{
+	unsigned int index;
+	char *area;
+
+	need(FLEXSC_MEMORY_MISSING);
+	area = map_pages(PAGES);
+	index = watch_memory(area, PAGES, FLEXSC_MEMORY_MISSING, 0);
+	CHECK_EQ(madvise(area + page, page, MADV_DONTDUMP), 0);
+	CHECK_EQ(flexsc_ecb_memory_fill(ecb, index, area, PAGES * page, NULL), 0);
+	for (size_t i = 0; i < PAGES; i++)
+		CHECK_EQ(area[i * page], 0);
+}
+
 #define HUGE	(2UL << 20)
 #define SMALL	4096	/* no page is smaller */
 
