@@ -80,11 +80,11 @@ static const unsigned int setup_flags[] = {
 /*
  * Sets of setup flags for SQPOLL rings. They lack IORING_SETUP_DEFER_TASKRUN, because
  * with it the owner would have to enter the kernel for results. SQPOLL is used to avoid
- * entering.
+ * entering. They lack IORING_SETUP_SINGLE_ISSUER, because the heir of a stuck owner
+ * submits requests, too, and registers identities.
  */
 static const unsigned int polled_flags[] = {
-	BASIC | IORING_SETUP_SQPOLL | IORING_SETUP_SUBMIT_ALL |
-		IORING_SETUP_SINGLE_ISSUER,
+	BASIC | IORING_SETUP_SQPOLL | IORING_SETUP_SUBMIT_ALL,
 	BASIC | IORING_SETUP_SQPOLL,
 	0
 };
@@ -138,6 +138,8 @@ static int ring_setup_any(struct ring *ring,
  * one, because liburing gives the lowest one to a ring of the program. Under flexsc
  * run, the program's user thread may later run on another carrier, where the index of
  * the program's ring must not refer to the carrier's ring.
+ *
+ * A ring with a poller isn't registered: the heir of a stuck owner may enter it, too.
  */
 static void ring_register(struct ring *ring)
 {
@@ -267,7 +269,8 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 	 * the ring's memory, or entering is slower, but the ring works.
 	 */
 	io_uring_ring_dontfork(&ring->uring);
-	ring_register(ring);
+	if (!ring->polled)
+		ring_register(ring);
 	if (params.features & IORING_FEAT_NO_IOWAIT)
 		ring->enter_flags |= IORING_ENTER_NO_IOWAIT;
 	return 0;

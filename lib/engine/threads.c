@@ -70,6 +70,13 @@ static int threads_wait(struct flexsc_loop *loop, uint64_t ns)
 	return 0;
 }
 
+/* A lock guards the pool's lists, and any thread may interrupt syscall threads. */
+static bool threads_cancels_anywhere(const struct flexsc_loop *loop)
+{
+	(void)loop;
+	return true;
+}
+
 static void threads_cancel(struct flexsc_loop *loop, uint32_t index)
 {
 	flexsc__pool_cancel(loop_pool(loop), index);
@@ -104,7 +111,7 @@ const struct engine flexsc__engine_threads = {
 	.cancel = threads_cancel,
 	.unchain = threads_unchain,
 	.reach = threads_reach,
-	.cancels_anywhere = true,
+	.cancels_anywhere = threads_cancels_anywhere,
 	.close = threads_close,
 	.forked = threads_close,
 };

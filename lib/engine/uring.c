@@ -289,6 +289,23 @@ static bool uring_withdraw(struct flexsc_loop *loop, uint32_t index)
 	return true;
 }
 
+/* A poller takes the requests that any thread publishes. */
+static bool uring_cancels_anywhere(const struct flexsc_loop *loop)
+{
+	return uring_of(loop)->ring.polled;
+}
+
+static void uring_tend(struct flexsc_loop *loop)
+{
+	struct ring *ring = &uring_of(loop)->ring;
+
+	if (!ring->polled)
+		return;
+	uring_submit(loop);
+	if (ring_overflows(ring))
+		flexsc__ring_enter(ring, 0);
+}
+
 /* Opening and closing. */
 
 /*
@@ -494,6 +511,8 @@ const struct engine flexsc__engine_uring = {
 	.settle = uring_settle,
 	.reach = uring_reach,
 	.withdraw = uring_withdraw,
+	.cancels_anywhere = uring_cancels_anywhere,
+	.tend = uring_tend,
 	.dispatch = flexsc__uring_dispatch,
 	.complete = flexsc__uring_complete,
 	.collect = flexsc__uring_collect,

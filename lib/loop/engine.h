@@ -125,7 +125,7 @@ struct engine {
 	int (*fix)(struct flexsc_loop *loop, int fd);
 	void (*unfix)(struct flexsc_loop *loop, int fd);
 	/*
-	 * The next three functions are for a thread that acts as the owner while the
+	 * The next five functions are for a thread that acts as the owner while the
 	 * real owner is stuck outside the library (run/handover.h).
 	 *
 	 * How far has the engine got with this call? The caller guarantees that the
@@ -133,8 +133,13 @@ struct engine {
 	 * may act as the owner.
 	 */
 	enum reach (*reach)(struct flexsc_loop *loop, uint32_t index);
-	/* May that thread also cancel calls? */
-	bool cancels_anywhere;
+	/* May that thread also cancel calls? NULL: no. */
+	bool (*cancels_anywhere)(const struct flexsc_loop *loop);
+	/*
+	 * Called by that thread: submit all calls and cancellations, if the kernel
+	 * executes them without the owner. NULL: it never does.
+	 */
+	void (*tend)(struct flexsc_loop *loop);
 	/*
 	 * Called by the owner when it isn't stuck any more, before it enters the
 	 * kernel: withdraw the request of an entry. False: the kernel has taken the

@@ -16,6 +16,12 @@ bool flexsc__handover_possible(const struct flexsc_loop *loop)
 	return loop->engine->reach;
 }
 
+bool flexsc__handover_cancels(const struct flexsc_loop *loop)
+{
+	return loop->engine->cancels_anywhere &&
+	       loop->engine->cancels_anywhere(loop);
+}
+
 void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir)
 {
 	RULE(!loop->inside);
@@ -39,7 +45,9 @@ void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner)
 void flexsc__handover_results(struct flexsc_loop *loop)
 {
 	flexsc__pool_check(loop);
-	flexsc__run_results(loop, loop->engine->cancels_anywhere);
+	flexsc__run_results(loop, flexsc__handover_cancels(loop));
+	if (loop->engine->tend)
+		loop->engine->tend(loop);
 }
 
 static uint64_t time_left(const struct flexsc_loop *loop, uint32_t timer)
@@ -143,7 +151,7 @@ bool flexsc__handover_take(struct flexsc_loop *loop, struct flexsc_cb *cb,
 
 void flexsc__handover_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
 {
-	if (loop->engine->cancels_anywhere)
+	if (flexsc__handover_cancels(loop))
 		flexsc_loop_cancel(loop, cb);
 }
 

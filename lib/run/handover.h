@@ -32,8 +32,15 @@ bool flexsc__handover_possible(const struct flexsc_loop *loop);
  */
 void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir);
 
-/* By the heir: run the callbacks of complete calls, without entering the engine. */
+/*
+ * By the heir: run the callbacks of complete calls. If the ring has a poller, submit the
+ * owner's calls and cancellations, too. The poller then executes them, and the heir has
+ * to call this function again for their results, which don't wake the heir.
+ */
 void flexsc__handover_results(struct flexsc_loop *loop);
+
+/* By the heir: does flexsc__handover_cancel() have an effect? */
+bool flexsc__handover_cancels(const struct flexsc_loop *loop);
 
 /*
  * By the heir: take a cb's call or timer away from the loop without running its

@@ -50,8 +50,12 @@ static void take_call(struct carrier *s, struct carrier *c, struct uthread *u)
 	const bool polls = polls_when_moved(u);
 	const uint64_t *args = u->args;
 
-	/* An accept()'s request stays armed in c's ring, even if the call moves. */
-	c->accepts |= polls && poll_first_is_accept(u);
+	/*
+	 * An accept()'s request stays armed in c's ring, even if the call moves. A
+	 * poller executes the request, so that no connection is lost to it.
+	 */
+	c->accepts |= polls && poll_first_is_accept(u) &&
+		      !flexsc__handover_cancels(c->loop);
 	if (!flexsc__handover_take(c->loop, &u->cb,
 				polls ? flexsc__poll_first_copy(u) : moves_when_armed(u),
 				&u->ns)) {

@@ -239,6 +239,8 @@ uint64_t cpu_ns(void);	/* the process's CPU time */
 bool is_idle(void);
 /* Does any thread besides the caller keep running, or would it if it got a processor? */
 bool others_keep_running(void);
+/* Does a poller of this process run? It falls asleep when it has taken all requests. */
+bool pollers_run(void);
 /* Raise the limit to n descriptors at least; false: not permitted. */
 bool raise_fd_limit(unsigned int n);
 /* Fill "order" with the numbers below n, in random order. */

@@ -214,18 +214,23 @@ static bool is_running(const char *tid)
 	       sscanf(line, "%*d (%*[^)]) %c", &state) == 1 && state == 'R';
 }
 
-/* Is another thread runnable? */
-static bool others_run(void)
+/* Is another thread runnable, or a poller? */
+static bool runs(bool poller)
 {
 	DIR *dir = open_tasks();
 	bool found = false;
 
 	for (struct dirent *entry; (entry = readdir(dir));)
 		if (entry->d_name[0] != '.' && is_running(entry->d_name) &&
-		    !is_own(entry->d_name) && !is_poller(entry->d_name))
+		    !is_own(entry->d_name) && is_poller(entry->d_name) == poller)
 			found = true;
 	closedir(dir);
 	return found;
+}
+
+bool pollers_run(void)
+{
+	return runs(true);
 }
 
 /* The end of the sleep may have woken other threads, too. They sleep again at once. */
@@ -233,7 +238,7 @@ bool others_keep_running(void)
 {
 	const uint64_t end = now_ns() + IDLE_MS * MS / 2;
 
-	while (others_run()) {
+	while (runs(false)) {
 		if (now_ns() >= end)
 			return true;
 		sched_yield();

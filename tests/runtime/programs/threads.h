@@ -168,12 +168,13 @@ static inline void settle(void)
 
 /*
  * Waits until all other threads wait, and the kernel has received their calls: a
- * carrier with something to run or to post doesn't sleep.
+ * carrier with something to run or to post doesn't sleep, and a poller sleeps only when
+ * it has taken all requests.
  */
 static inline void await_quiet(void)
 {
 	for (int quiet = 0, looks = 0; quiet < 3 && looks < 100; looks++) {
-		quiet = others_keep_running() ? 0 : quiet + 1;
+		quiet = others_keep_running() || pollers_run() ? 0 : quiet + 1;
 		usleep(1000);
 	}
 }
