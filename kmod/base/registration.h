@@ -156,6 +156,7 @@ struct permit {
 	int core;		/* the core that its thread must run on; -1: any */
 	bool spins;		/* its thread polls for work, and executes no entry */
 	struct irq_work blocked;
+	atomic64_t served;	/* entries taken by syscall threads */
 	atomic64_t counts[PERMIT_COUNTERS];
 };
 

@@ -364,6 +364,18 @@ static __always_inline bool entries_must_stop(struct thread *thread)
 	       entries_give_way(thread);
 }
 
+/*
+ * Count the entries of a batch in the shared area, before the last of them are
+ * published. If the thread has lost the permit, another one may store its own,
+ * newer count first: then the count is late until the next batch.
+ */
+static void entries_count_taken(struct registration *reg, struct permit *permit,
+				u64 n)
+{
+	WRITE_ONCE(reg->shared->taken[permit - reg->permits],
+		   (u64)atomic64_add_return((s64)n, &permit->served));
+}
+
 static __always_inline u64 entries_execute_all(struct registration *reg,
 					       struct thread *thread,
 					       bool is_waiter)
@@ -372,6 +384,7 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 	 * For the waiter, user mode or wait_longer() has checked already
 	 * whether it must stop.
 	 */
+	struct permit *permit = thread->permit;
 	bool stop = !is_waiter && entries_must_stop(thread);
 	const struct cred *cred = current_cred();
 	unsigned long begin = is_waiter ? 0 : jiffies;
@@ -395,6 +408,8 @@ static __always_inline u64 entries_execute_all(struct registration *reg,
 		stop = entries_must_stop(thread);
 		n++;
 	}
+	if (!is_waiter)
+		entries_count_taken(reg, permit, n);
 	if (unlikely(!publish_try(reg, thread)))
 		publish_hard(thread);
 	WRITE_ONCE(thread->blocked, false);

@@ -454,9 +454,12 @@ static int set_policy(struct kmod *kmod)
 		CPU_ZERO(&kmod->cores);
 		for (unsigned int i = 0; i < cores.count; i++) {
 			CPU_SET(cores.core[i], &kmod->cores);
-			if (policy.cores < FLEXSC_CORES_MAX)
-				policy.core[policy.cores++] = cores.core[i];
+			if (policy.cores == FLEXSC_CORES_MAX)
+				continue;
+			kmod->listed[policy.cores].core = cores.core[i];
+			policy.core[policy.cores++] = cores.core[i];
 		}
+		kmod->listed_count = policy.cores;
 	}
 	if (options->poll_us) {
 		policy.spin = options->flags & FLEXSC_POLL_ADAPTIVE ?

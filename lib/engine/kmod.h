@@ -47,6 +47,12 @@ struct bouncing {
 	uint64_t since;
 };
 
+/* A core of the policy. */
+struct kmod_core {
+	uint16_t core;
+	uint64_t taken;		/* flexsc_shared.taken when it was last published */
+};
+
 struct kmod {
 	struct flexsc_loop *loop;
 	int fd;
@@ -59,6 +65,8 @@ struct kmod {
 	struct call_list to_pool;
 	struct call_list again;	/* entries that came back INTERRUPTED */
 	cpu_set_t cores;
+	struct kmod_core listed[FLEXSC_CORES_MAX];	/* in the policy's order */
+	uint32_t listed_count;
 	bool pinned;
 	bool no_more;		/* the last attempt to create a syscall thread has
 				 * failed */

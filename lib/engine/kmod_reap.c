@@ -111,6 +111,24 @@ void flexsc__kmod_collect_strays(struct flexsc_loop *loop)
 }
 
 /*
+ * Publish how many entries the module's syscall threads have taken on each core. The
+ * module counts a batch's entries before it completes the last of them.
+ */
+static COLD void count_by_core(struct kmod *kmod)
+{
+	for (uint32_t i = 0; i < kmod->listed_count; i++) {
+		struct kmod_core *core = &kmod->listed[i];
+		uint64_t taken = __atomic_load_n(&kmod->shared->taken[i],
+						 __ATOMIC_RELAXED);
+
+		if (core->core < FLEXSC_STATS_CORES_MAX)
+			count_shared(&kmod->loop->stats_cores->by_thread[core->core],
+				     taken - core->taken);
+		core->taken = taken;
+	}
+}
+
+/*
  * The completion queue has the newest entry first, but callbacks run from the oldest
  * on: reverse the order.
  */
@@ -140,6 +158,8 @@ bool flexsc__kmod_collect(struct flexsc_loop *loop)
 		oldest = next;
 	}
 	kmod_submit_to_pool(kmod);
+	if (unlikely(loop->stats_cores))
+		count_by_core(kmod);
 	return true;
 }
 

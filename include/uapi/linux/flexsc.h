@@ -183,6 +183,9 @@ struct flexsc_completions {
  */
 #define FLEXSC_INTERRUPTED	0x80
 
+/* The maximum number of cores in a policy. */
+#define FLEXSC_CORES_MAX	64
+
 struct flexsc_shared {
 	/* Written by the owner, in a cache line of its own. */
 	__u32	tail;			/* submissions so far */
@@ -197,6 +200,12 @@ struct flexsc_shared {
 	__u32	bounced;		/* number of entries that bounced; wraps */
 	__u32	reserved2[13];
 	struct flexsc_completions completions;
+	/*
+	 * Written by the kernel: the number of entries that syscall threads
+	 * have taken on each core of the policy, in the policy's order. The
+	 * owner's entries aren't counted. Older kernels leave zeros.
+	 */
+	__u64	taken[FLEXSC_CORES_MAX];
 };
 
 /*
@@ -371,7 +380,6 @@ enum flexsc_wait_result {
  * have, a core that is listed twice, and a spin_us above FLEXSC_SPIN_US_MAX. It
  * returns -ENODEV for a core that is offline.
  */
-#define FLEXSC_CORES_MAX	64
 #define FLEXSC_SPIN_US_MAX	10000
 
 /* Whether a syscall thread without work polls before it sleeps. */
@@ -436,7 +444,8 @@ struct flexsc_policy {
 _Static_assert(sizeof(struct flexsc_entry) == 64, "entry is a cache line");
 _Static_assert(sizeof(struct flexsc_page) == 4096, "page is a page");
 _Static_assert(sizeof(struct flexsc_completions) == 64, "queue is a line");
-_Static_assert(sizeof(struct flexsc_shared) == 192, "three lines");
+_Static_assert(sizeof(struct flexsc_shared) == 192 + 8 * FLEXSC_CORES_MAX,
+	       "three lines, and the counts");
 _Static_assert(sizeof(struct flexsc_register) == 64, "ABI");
 _Static_assert(sizeof(struct flexsc_serve) == 24, "ABI");
 _Static_assert(sizeof(struct flexsc_policy) == 160, "ABI");

@@ -65,6 +65,7 @@ GROUPS = (
     ),
     ("kmod-cancelling", "kmod-leaving", "kmod-watched", "kmod-handled"),
     ("kmod-cores",),
+    ("kmod-policy",),
     ("kmod-sharing",),
     ("kmod-dying",),
     ("kmod-rights",),
@@ -112,7 +113,13 @@ COMPANIONS = {
     "pairs": ("tests/pair",),
 }
 # Programs that need more processors than two, or only one.
-CPUS = {"kmod-cores": 4, "kmod-sharing": 4, "kmod-watchdog": 1, "kmod-instructions": 1}
+CPUS = {
+    "kmod-cores": 4,
+    "kmod-policy": 4,
+    "kmod-sharing": 4,
+    "kmod-watchdog": 1,
+    "kmod-instructions": 1,
+}
 # Parameters for the kernels of these programs' guests.
 PARAMETERS = {
     "kmod-dying": "slub_debug=FZPU,task_struct",
