@@ -20,8 +20,12 @@ int flexsc__kernel_cores_init(char *why, size_t size)
 	const char *value = getenv("FLEXSC_KERNEL_CORES");
 	int err;
 
-	if (!*list && value)
-		snprintf(list, sizeof(list), "%s", value);
+	if (!*list && value &&
+	    snprintf(list, sizeof(list), "%s", value) >= LIST_MAX) {
+		*list = '\0';
+		snprintf(why, size, "the list is longer than %d bytes", LIST_MAX - 1);
+		return -EINVAL;
+	}
 	CPU_ZERO(&rest);
 	raw_syscall(SYS_sched_getaffinity, 0, sizeof(rest), PTR(&rest), 0, 0, 0);
 	if (!*list)
