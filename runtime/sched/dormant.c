@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "anchored.h"
 #include "carriers.h"
+#include "kernel_cores.h"
 #include "monitor.h"
 #include "spare.h"
 #include "state.h"
@@ -19,10 +20,12 @@
  */
 #define OFTEN_NS	50000000U
 /*
- * How long to wait until the kernel has removed a joined thread, and between checks, in
- * ns.
+ * How long to wait until the kernel has removed a joined thread, or a poller, and between
+ * checks, in ns. The kernel ends a poller in the background, some time after its rings
+ * were closed.
  */
 #define GONE_NS		100000000U
+#define POLLERS_GONE_NS	3000000000U
 #define LOOK_NS		20000
 /* How often to check for other threads: a thread of the runtime may just be ending. */
 #define LOOKS		10
@@ -51,7 +54,8 @@ static bool is_alone(const struct uthread *u)
 static void wait_until_gone(void)
 {
 	const struct timespec moment = { 0, LOOK_NS };
-	const uint64_t until = time_monotonic() + GONE_NS;
+	const uint64_t until = time_monotonic() +
+			       (flexsc__kernel_cores() ? POLLERS_GONE_NS : GONE_NS);
 	struct stat tasks;
 
 	while (!stat("/proc/self/task", &tasks) && tasks.st_nlink > 3 &&
