@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "lib/base/compiler.h"
-#include "lib/base/cores.h"
 #include "lib/base/syscall.h"
 #include "lib/files/private_fd.h"
 #include "lib/loop/stats.h"
@@ -337,12 +336,10 @@ static int uring_probe(struct uring *uring)
  */
 static void uring_bind_workers(struct flexsc_loop *loop, struct uring *uring)
 {
-	cpu_set_t cores;
-
-	if (loop->options.kernel_cores &&
-	    !flexsc__cores_parse(loop->options.kernel_cores, &cores))
-		io_uring_register_iowq_aff(&uring->ring.uring, sizeof(cores),
-					   &cores);
+	if (loop->options.kernel_cores)
+		io_uring_register_iowq_aff(&uring->ring.uring,
+					   sizeof(loop->kernel_cores),
+					   &loop->kernel_cores);
 }
 
 static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)

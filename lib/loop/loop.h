@@ -52,6 +52,7 @@
 #include <flexsc/flexsc.h>
 #include <linux/flexsc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -148,6 +149,7 @@ struct flexsc_loop {
 	struct patience patience;	/* how long the owner polls */
 	struct flexsc_options options;
 	char *cores;		/* options.kernel_cores points to this copy; or NULL */
+	cpu_set_t kernel_cores;	/* those of them that the creator could use */
 	char why[160];
 	struct flexsc_stats_page *page;
 	struct flexsc_stats_cores *stats_cores;	/* NULL: no kernel_cores */

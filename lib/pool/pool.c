@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "cancelpoint.h"
-#include "lib/base/cores.h"
 #include "lib/base/ask.h"
 #include "lib/files/fds.h"
 #include "lib/files/kinds.h"
@@ -166,14 +165,11 @@ static int pool_init(struct pool *pool, struct flexsc_loop *loop, uint32_t max)
 	pool->signo = flexsc__cancel_signal();
 	flexsc__parking_init(&pool->parking, pool);
 	CPU_ZERO(&pool->cores);
-	if (options->kernel_cores) {
-		err = flexsc__cores_parse(options->kernel_cores, &pool->cores);
-		if (err)
-			return err;
-		pool->pinned = true;
-	} else {
+	pool->pinned = options->kernel_cores;
+	if (pool->pinned)
+		pool->cores = loop->kernel_cores;
+	else
 		sched_getaffinity(0, sizeof(pool->cores), &pool->cores);
-	}
 	pool->max_active = (uint32_t)CPU_COUNT(&pool->cores);
 	if (!pool->max_active)
 		pool->max_active = 1;

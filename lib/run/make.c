@@ -33,7 +33,6 @@ static int take_options(struct flexsc_loop *loop,
 			const struct flexsc_options *options)
 {
 	struct flexsc_options *own = &loop->options;
-	cpu_set_t cores;
 	int err = 0;
 
 	if (options)
@@ -43,8 +42,12 @@ static int take_options(struct flexsc_loop *loop,
 		return err;
 	if (own->flags & ~FLEXSC_POLL_ADAPTIVE || own->reserved)
 		return -EINVAL;
-	/* Check the list of cores here: an engine parses it later, or never. */
-	if (own->kernel_cores && flexsc__cores_parse(own->kernel_cores, &cores))
+	/*
+	 * Parsing widens the calling thread's affinity for a moment. So parse the list
+	 * here, and not when a later call creates the pool.
+	 */
+	if (own->kernel_cores &&
+	    flexsc__cores_parse(own->kernel_cores, &loop->kernel_cores))
 		return -EINVAL;
 	if (own->kernel_cores) {
 		loop->cores = malloc(strlen(own->kernel_cores) + 1);
