@@ -1474,6 +1474,16 @@ TEST_LIMIT(a_filter_forbids_the_calls_that_create_a_carrier, 60)
 	end_waiting(pid);
 }
 
+/* The filter forbids a call by which the monitor reads whether a carrier is stuck. */
+TEST_LIMIT(a_filter_forbids_the_monitor_s_calls, 60)
+{
+	int pid = begin_waiting();
+
+	FORBID(SYS_lseek);
+	compute_and_hang_under_a_filter();
+	end_waiting(pid);
+}
+
 static atomic_bool may_compute;
 
 static void *compute_later(void *arg)
