@@ -252,3 +252,24 @@ print("done")
 """
     done = run("--engine", engine, "--kernel-cores", str(KERNEL), *python(script))
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root privileges")
+def test_a_refused_poller_leaves_the_engine() -> None:
+    """The user has no thread left for the poller, but one for the carrier."""
+    user = 60000 + os.getpid() % 5000
+    script = f"""
+import os, resource, threading
+resource.setrlimit(resource.RLIMIT_NPROC, (3, 3))
+os.setresuid({user}, {user}, {user})
+try:
+    threading.Thread(target=int).start()
+except RuntimeError:
+    print("full")
+"""
+    argv = ["--engine", "uring", "-c", "1", "--kernel-cores", str(KERNEL)]
+    done = run(*argv, sys.executable, "-S", "-c", script)
+    assert done.stdout == "full\n"
+    assert "flexsc: run: not using the kernel cores: " in done.stderr
+    assert "RLIMIT_NPROC" in done.stderr
+    assert "syscall threads" not in done.stderr
