@@ -105,6 +105,13 @@ static COLD int kmod_make_room(struct kmod *kmod)
 	return err;
 }
 
+/* End an entry that the module doesn't execute, or doesn't continue. */
+static COLD void kmod_refuse(struct flexsc_loop *loop, uint32_t index, int ret)
+{
+	call_of(loop, index)->where = POOL_NOT;
+	call_refuse(loop, index, flexsc__kmod_finish(loop, index, ret));
+}
+
 /* Submit an entry. If the submission ring stays full, end the call with an error. */
 static inline void kmod_push(struct flexsc_loop *loop, uint32_t index)
 {
@@ -116,11 +123,11 @@ static inline void kmod_push(struct flexsc_loop *loop, uint32_t index)
 	    kmod->mask) {
 		err = kmod_make_room(kmod);
 		if (err) {
-			call_refuse(loop, index,
-				    flexsc__kmod_finish(loop, index, err));
+			kmod_refuse(loop, index, err);
 			return;
 		}
 	}
+	call_of(loop, index)->where = POOL_FOREIGN;
 	kmod->ring[tail & kmod->mask] = index;
 	/* U4: publishes the index; pairs with the kernel's E4. */
 	__atomic_store_n(&kmod->shared->tail, tail + 1, __ATOMIC_RELEASE);
@@ -225,9 +232,7 @@ static COLD void kmod_place_again(struct flexsc_loop *loop)
 			 * The call was cancelled. If it had transferred a part before,
 			 * its result is that part's length.
 			 */
-			call_refuse(loop, index,
-				    flexsc__kmod_finish(loop, index,
-							-ECANCELED));
+			kmod_refuse(loop, index, -ECANCELED);
 			continue;
 		}
 		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
@@ -422,6 +427,42 @@ static bool kmod_is_silent(const struct flexsc_loop *loop)
 	return (uint32_t)kmod->seen != kmod->shared->tail;
 }
 
+/* What the heir of a stuck owner needs: run/handover.h. */
+
+/* A syscall thread may execute a submitted entry at any time: report REACH_EXECUTED. */
+static enum reach kmod_reach(struct flexsc_loop *loop, uint32_t index)
+{
+	(void)loop;
+	(void)index;
+	return REACH_EXECUTED;
+}
+
+/* Any thread of the process may call FLEXSC_IOC_CANCEL. */
+static bool kmod_cancels_anywhere(const struct flexsc_loop *loop)
+{
+	(void)loop;
+	return true;
+}
+
+/*
+ * Do what the owner's waits would do, except for loop->submitted: submit entries that
+ * came back INTERRUPTED. If no thread polls the submission ring, enter the module, which
+ * executes entries that have no thread, or has a thread created for them.
+ */
+static void kmod_tend(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	if (kmod->again.count)
+		kmod_place_again(loop);
+	if ((kmod_is_silent(loop) && needs_kick(kmod)) ||
+	    kmod_take_deserted(kmod))
+		kmod_enter(kmod, 0);
+	if (__atomic_load_n(&kmod->strays.count, __ATOMIC_RELAXED))
+		flexsc__kmod_collect_strays(loop);
+	flexsc__kmod_collect(loop);
+}
+
 static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 {
 	struct kmod *kmod = kmod_of(loop);
@@ -539,6 +580,9 @@ const struct engine flexsc__engine_kmod = {
 	.attach = kmod_attach,
 	.is_silent = kmod_is_silent,
 	.cancel = kmod_cancel,
+	.reach = kmod_reach,
+	.cancels_anywhere = kmod_cancels_anywhere,
+	.tend = kmod_tend,
 	.close = kmod_close,
 	.forked = kmod_forked,
 };

@@ -89,6 +89,7 @@ static void collect_one(struct flexsc_loop *loop, uint32_t index)
 
 	if (entry->nargs & FLEXSC_INTERRUPTED && resume(loop, index))
 		return;
+	call->where = POOL_NOT;
 	if (call->route != BY_KERNEL)
 		entry->ret = flexsc__kmod_finish(loop, index, entry->ret);
 	__builtin_prefetch(call->cb, 1);

@@ -136,8 +136,9 @@ struct engine {
 	/* May that thread also cancel calls? NULL: no. */
 	bool (*cancels_anywhere)(const struct flexsc_loop *loop);
 	/*
-	 * Called by that thread: submit all calls and cancellations, if the kernel
-	 * executes them without the owner. NULL: it never does.
+	 * Called by that thread, if the kernel executes calls without the owner: let it
+	 * continue with the calls and cancellations that it should have. May collect
+	 * completed calls into loop->done. NULL: the kernel needs the owner.
 	 */
 	void (*tend)(struct flexsc_loop *loop);
 	/*

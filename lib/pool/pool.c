@@ -71,6 +71,7 @@ void flexsc__pool_cancel(struct pool *pool, uint32_t index)
 	case POOL_QUEUED:	/* the thread that takes the entry sees CANCEL */
 	case POOL_NOT:		/* the entry has just completed */
 	case POOL_CHAINED:	/* such an entry isn't BUSY */
+	case POOL_FOREIGN:
 		break;
 	}
 	unlock(&pool->lock);

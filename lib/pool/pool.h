@@ -79,6 +79,7 @@ enum pool_where {
 	POOL_PARKED,
 	POOL_DEFERRED,
 	POOL_CHAINED,	/* queued when the entry call->place has its result */
+	POOL_FOREIGN,	/* not in the pool: the kernel module has the entry */
 };
 
 /* What a thread saw when it last checked the pool's progress. */

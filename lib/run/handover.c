@@ -44,10 +44,15 @@ void flexsc__handover_end(struct flexsc_loop *loop, pthread_t owner)
 
 void flexsc__handover_results(struct flexsc_loop *loop)
 {
+	const bool cancels = flexsc__handover_cancels(loop);
+
 	flexsc__pool_check(loop);
-	flexsc__run_results(loop, flexsc__handover_cancels(loop));
-	if (loop->engine->tend)
-		loop->engine->tend(loop);
+	flexsc__run_results(loop, cancels);
+	if (!loop->engine->tend)
+		return;
+	loop->engine->tend(loop);
+	if (!queue_empty(&loop->done))
+		flexsc__run_results(loop, cancels);
 }
 
 static uint64_t time_left(const struct flexsc_loop *loop, uint32_t timer)
@@ -183,7 +188,7 @@ static void revoke(struct flexsc_loop *loop, uint32_t index)
  */
 static void drop_cancelled(struct flexsc_loop *loop)
 {
-	while (loop->engine->stirs && loop->engine->stirs(loop)) {
+	while (loop->engine->withdraw && loop->engine->stirs(loop)) {
 		loop->engine->wait(loop, 0);
 		loop->engine->collect(loop);
 	}

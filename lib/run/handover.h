@@ -33,9 +33,9 @@ bool flexsc__handover_possible(const struct flexsc_loop *loop);
 void flexsc__handover_begin(struct flexsc_loop *loop, struct flexsc_loop *heir);
 
 /*
- * By the heir: run the callbacks of complete calls. If the ring has a poller, submit the
- * owner's calls and cancellations, too. The poller then executes them, and the heir has
- * to call this function again for their results, which don't wake the heir.
+ * By the heir, repeatedly, because not every result wakes the heir: run the callbacks of
+ * complete calls. If the kernel executes calls without the owner, let it continue with
+ * the owner's calls and cancellations.
  */
 void flexsc__handover_results(struct flexsc_loop *loop);
 

@@ -95,6 +95,7 @@ GROUPS = (
         "conformance-fixed",
         "conformance-direct",
         "conformance-direct_batches",
+        "conformance-handover",
     ),
     ("kmod-calls", "kmod-serve"),
 )
