@@ -94,8 +94,7 @@ static bool is_known_engine(const char *option, const char *name)
 		return true;
 	fprintf(stderr, "flexsc: run: %s%s: %sgive uring or threads\n", option,
 		name, strcmp(name, "kmod") ? "" :
-		"the module can't wake another thread than a loop's own, "
-		"which may be stuck in a call; ");
+		"some of the runtime's tests fail with the module; ");
 	return false;
 }
 
