@@ -56,6 +56,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "lib/base/cores.h"
 #include "lib/calls/call_info.h"
 #include "arena.h"
 #include "lib/base/patience.h"
@@ -150,6 +151,7 @@ struct flexsc_loop {
 	struct flexsc_options options;
 	char *cores;		/* options.kernel_cores points to this copy; or NULL */
 	cpu_set_t kernel_cores;	/* those of them that the creator could use */
+	struct cores listed;	/* the same in the option's order */
 	char why[160];
 	struct flexsc_stats_page *page;
 	struct flexsc_stats_cores *stats_cores;	/* NULL: no kernel_cores */

@@ -7,7 +7,7 @@
  * Which thread runs when
  *
  * A thread that executes entries or looks for them is active. At most one thread per
- * core is active. Before a thread makes a call that is going to block, it makes another
+ * core is active; with the option kernel_cores, it is bound to that core (seat.c). Before a thread makes a call that is going to block, it makes another
  * thread active, so that the next entry need not wait:
  *
  *	idle		-> active	woken: entries were queued
@@ -123,6 +123,7 @@ struct pool {
 	int signo;
 	bool pinned;
 	cpu_set_t cores;
+	cpu_set_t seated;	/* which of loop->listed active threads have: seat.c */
 
 	struct progress progress;	/* what the owner saw at its last check */
 	atomic_bool checked;	/* the owner checks progress at least every STALL_NS */
@@ -215,6 +216,19 @@ void flexsc__pool_kick(struct pool *pool, struct syscall_thread *thread);
 void flexsc__pool_wake(struct pool *pool, uint32_t index);
 /* Complete an entry that no thread executes. */
 void flexsc__pool_finish(struct pool *pool, uint32_t index, int64_t ret);
+
+/* seat.c: the cores of active threads; the caller holds the lock. */
+
+/* Make a thread active, or no longer active. */
+void flexsc__pool_activate(struct pool *pool, struct syscall_thread *thread);
+void flexsc__pool_deactivate(struct pool *pool, struct syscall_thread *thread);
+/* If the calling thread is active, bind it to its core. Releases the lock meanwhile. */
+void flexsc__pool_sit_down(struct pool *pool, struct syscall_thread *thread);
+/*
+ * Let a thread run on any of the pool's cores. Called by the thread when it isn't active,
+ * without the lock; or by another one that has deactivated it, with the lock.
+ */
+void flexsc__pool_stand_up(struct pool *pool, struct syscall_thread *thread);
 
 /* queue.c: the lists of entries. */
 

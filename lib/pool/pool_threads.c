@@ -44,10 +44,10 @@ void flexsc__pool_born(struct pool *pool)
 		futex_wake(&pool->unborn);
 }
 
-static void pool_count_thread(struct pool *pool)
+static void pool_count_thread(struct pool *pool, struct syscall_thread *thread)
 {
 	pool->count++;
-	pool->active++;
+	flexsc__pool_activate(pool, thread);
 	count_shared(&pool->loop->stats->threads, 1);
 }
 
@@ -57,7 +57,7 @@ void flexsc__pool_begin(struct pool *pool, struct syscall_thread *thread)
 	if (!thread->late)
 		return;
 	pool->making = false;
-	pool_count_thread(pool);
+	pool_count_thread(pool, thread);
 	flexsc__pool_born(pool);
 }
 
@@ -132,7 +132,8 @@ bool flexsc__pool_create_thread(struct pool *pool)
 			.failed = pool_thread_failed,
 		},
 		.patience = pool->loop->patience,
-		.active = true,
+		.seat = NONE,
+		.bound = NONE,
 		.index = NONE,
 		.done = NONE,
 	};
@@ -140,7 +141,7 @@ bool flexsc__pool_create_thread(struct pool *pool)
 	if (ret == OWN_LATER)
 		pool->making = thread->late = true;
 	else if (ret == OWN_MADE)
-		pool_count_thread(pool);
+		pool_count_thread(pool, thread);
 	else
 		pool_free_number(pool, thread);
 	return ret == OWN_MADE;
@@ -155,8 +156,7 @@ bool flexsc__pool_start_another(struct pool *pool)
 		return flexsc__pool_create_thread(pool);
 	thread = pool_thread(pool, pool->idle);
 	pool->idle = thread->next;
-	thread->active = true;
-	pool->active++;
+	flexsc__pool_activate(pool, thread);
 	atomic_store_explicit(&thread->bell, 1, memory_order_release);
 	futex_wake(&thread->bell);
 	return true;
@@ -284,8 +284,8 @@ static void pool_overtake(struct pool *pool)
 
 		if (!thread->active || thread->index == NONE)
 			continue;
-		thread->active = false;
-		pool->active--;
+		flexsc__pool_deactivate(pool, thread);
+		flexsc__pool_stand_up(pool, thread);
 	}
 }
 

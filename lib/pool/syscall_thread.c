@@ -292,12 +292,11 @@ static void thread_execute_waiting(struct pool *pool,
 	if (begun)
 		flexsc__call_keep(pool->loop, thread->index);
 	pool->blocked++;
-	if (thread->active)
-		pool->active--;
-	thread->active = false;
+	flexsc__pool_deactivate(pool, thread);
 	if (pool->queue.count && pool->active < pool->max_active)
 		flexsc__pool_start_another(pool);
 	unlock(&pool->lock);
+	flexsc__pool_stand_up(pool, thread);
 	thread_tell(thread);
 	ret = work_is(entry) ? work_run(entry) : thread_call(thread, entry);
 	lock(&pool->lock);
@@ -427,19 +426,16 @@ static void thread_spin(struct pool *pool, struct syscall_thread *thread)
 
 /*
  * With the lock held: make the thread active or not, as the limit of active threads and
- * the queues require. False: the thread must not take an entry.
+ * the queues require, and move it to its core. False: the thread must not take an entry.
  */
 static bool thread_go_active(struct pool *pool, struct syscall_thread *thread)
 {
-	if (thread->active && pool->active > pool->max_active) {
-		thread->active = false;
-		pool->active--;
-	}
+	if (pool->active > pool->max_active)
+		flexsc__pool_deactivate(pool, thread);
 	if (!thread->active && pool->active < pool->max_active &&
-	    (pool->queue.count || pool->deferred.count)) {
-		thread->active = true;
-		pool->active++;
-	}
+	    (pool->queue.count || pool->deferred.count))
+		flexsc__pool_activate(pool, thread);
+	flexsc__pool_sit_down(pool, thread);
 	return thread->active;
 }
 
@@ -472,9 +468,7 @@ static void *thread_run(void *arg)
 			lock(&pool->lock);
 			spun = true;
 		} else {
-			if (thread->active)
-				pool->active--;
-			thread->active = false;
+			flexsc__pool_deactivate(pool, thread);
 			if (!flexsc__pool_rest(pool, thread))
 				break;
 			if (thread->patience.since)

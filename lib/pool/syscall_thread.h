@@ -23,6 +23,8 @@ struct syscall_thread {
 	pid_t tid;
 	uint32_t next;		/* in the pool's list of idle or unused threads */
 	bool active;
+	uint32_t seat;		/* of an active thread: which listed core it has, or NONE */
+	uint32_t bound;		/* the listed core that it is bound to, or NONE */
 	bool late;		/* created as OWN_LATER: counts itself in "count" when
 				 * it begins */
 	bool ended;		/* must be joined */

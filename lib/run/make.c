@@ -29,6 +29,16 @@
 #define MAX_THREADS	64
 #define MAX_THREADS_MAX	4096
 
+static int take_cores(struct flexsc_loop *loop)
+{
+	const int err = flexsc__cores_list(loop->options.kernel_cores, &loop->listed);
+
+	CPU_ZERO(&loop->kernel_cores);
+	for (unsigned int i = 0; !err && i < loop->listed.count; i++)
+		CPU_SET(loop->listed.core[i], &loop->kernel_cores);
+	return err;
+}
+
 static int take_options(struct flexsc_loop *loop,
 			const struct flexsc_options *options)
 {
@@ -46,8 +56,7 @@ static int take_options(struct flexsc_loop *loop,
 	 * Parsing widens the calling thread's affinity for a moment. So parse the list
 	 * here, and not when a later call creates the pool.
 	 */
-	if (own->kernel_cores &&
-	    flexsc__cores_parse(own->kernel_cores, &loop->kernel_cores))
+	if (own->kernel_cores && take_cores(loop))
 		return -EINVAL;
 	if (own->kernel_cores) {
 		loop->cores = malloc(strlen(own->kernel_cores) + 1);
