@@ -25,10 +25,11 @@ static bool at_offset(const struct flexsc_entry *entry)
 /*
  * Does the kernel consume each submitted request before the pool gets calls? A polling
  * thread of Linux before 6.0 might not, and the owner can't withdraw the request then.
+ * Linux 6.0 is the first that has the operation SEND_ZC.
  */
-static bool is_consumed_first(const struct ring *ring)
+static bool is_consumed_first(const struct uring *uring)
 {
-	return !ring->polled || ring->uring.flags & IORING_SETUP_SINGLE_ISSUER;
+	return !uring->ring.polled || uring->operations >> IORING_OP_SEND_ZC & 1;
 }
 
 void flexsc__uring_eager_request(struct flexsc_loop *loop,
@@ -48,7 +49,7 @@ bool flexsc__uring_eager(struct flexsc_loop *loop, uint32_t index)
 		return false;
 	if (fds_known(fd) & (at_offset(entry) ? FD_SEEKS : FD_POLLS_IN))
 		return false;
-	if (!at_offset(entry) && !is_consumed_first(&uring_of(loop)->ring))
+	if (!at_offset(entry) && !is_consumed_first(uring_of(loop)))
 		return false;
 	sqe = uring_request(loop);
 	if (!uring_prepare(sqe, IORING_OP_READ, entry, uring_of(loop)->known) ||
