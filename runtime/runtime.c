@@ -366,7 +366,7 @@ static bool start(void)
 	if (engine && !strcmp(engine, "kmod")) {
 		runtime_report("running natively", "FLEXSC_ENGINE is kmod, with "
 						   "which some of the runtime's tests "
-						   "can't run; use uring or threads");
+						   "fail; use uring or threads");
 		return false;
 	}
 	if (under_valgrind()) {
