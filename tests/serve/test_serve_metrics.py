@@ -85,15 +85,10 @@ def test_stat_exposes_the_same(start: Start) -> None:
 
 
 def test_stat_shows_the_cores_of_calls(start: Start) -> None:
-    own, *others = sorted(os.sched_getaffinity(0))
+    _, *others = sorted(os.sched_getaffinity(0))
     if not others:
         pytest.skip("needs two cores")
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {own})
-    try:
-        server = start("--cores", str(others[0]))
-    finally:
-        os.sched_setaffinity(0, allowed)
+    server = start("--kernel-cores", str(others[0]))
     assert server.get("/hello.txt").status == 200
     for option, pattern in (
         ("--prometheus", r'^flexsc_loop_core_calls_total\{.*core="(\d+)"\} (\d+)$'),
