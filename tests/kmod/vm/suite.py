@@ -289,7 +289,7 @@ def count(said: str, late: Collection[str], tally: Tally) -> int:
     """Count the TAP results. A program that didn't end, or has no test, has failed.
     Returns how many programs began.
     """
-    parts = said.split("== ")[1:]
+    parts = re.split(r"^== ", said, flags=re.MULTILINE)[1:]
     for part in parts:
         may_fail = program_of(part) in late
         for line in part.splitlines():
