@@ -48,6 +48,7 @@ FEW_PEERS = (
 # Programs that need no accurate clock: a guest's clock runs unevenly.
 GUEST = (
     "kmod-attack",
+    "kmod-calls",
     "kmod-cancelling",
     "kmod-choice",
     "kmod-cores",
@@ -58,6 +59,7 @@ GUEST = (
     "kmod-interface",
     "kmod-leaving",
     "kmod-owner",
+    "kmod-policy",
     "kmod-rights",
     "kmod-rounds",
     "kmod-sharing",
@@ -68,6 +70,8 @@ GUEST = (
     "kmod-watched",
     "conformance-chain",
     "conformance-closing",
+    "conformance-handover",
+    "conformance-looped",
     "conformance-multishot",
     "conformance-posting",
     "conformance-results_file",
@@ -108,8 +112,8 @@ FEW_GUEST = (
 # Programs that hardly depend on the kernel, so one kernel suffices: each further kernel
 # would cost four guests.
 ONCE = (
-    "kmod-(cancelling|cores|fuzz|handled|leaving|rounds|sharing|events|serve|upcall|watchdog|watched)"
-    "|conformance-(chain|closing|multishot|posting|results_socket|stats|table)"
+    "kmod-(calls|cancelling|cores|fuzz|handled|leaving|policy|rounds|sharing|events|serve|upcall|watchdog|watched)"
+    "|conformance-(chain|closing|handover|looped|multishot|posting|results_socket|stats|table)"
     "|pairs|events-(accept|delivery|many)"
 )
 CROSS_GUEST = (
