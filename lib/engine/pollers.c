@@ -10,7 +10,7 @@
 
 static struct {
 	struct lock lock;
-	struct seat *seats[CORES_MAX];		/* by core */
+	struct polled_ring *polled[CORES_MAX];	/* by core */
 	unsigned int rings[CORES_MAX];		/* their number */
 } table;
 
@@ -72,7 +72,7 @@ int flexsc__pollers_set_up(unsigned int core, unsigned int requests,
 	int err;
 
 	lock_assert_held(&table.lock);
-	for (const struct seat *s = table.seats[core]; s; s = s->next) {
+	for (const struct polled_ring *s = table.polled[core]; s; s = s->next) {
 		*params = wanted;
 		params->flags |= IORING_SETUP_ATTACH_WQ;
 		params->wq_fd = (uint32_t)s->fd;
@@ -86,28 +86,28 @@ int flexsc__pollers_set_up(unsigned int core, unsigned int requests,
 	return io_uring_queue_init_params(requests, ring, params);
 }
 
-void flexsc__pollers_enter(struct seat *seat, unsigned int core, int fd)
+void flexsc__pollers_enter(struct polled_ring *ring, unsigned int core, int fd)
 {
 	lock_assert_held(&table.lock);
-	*seat = (struct seat){
-		.next = table.seats[core],
-		.link = &table.seats[core],
+	*ring = (struct polled_ring){
+		.next = table.polled[core],
+		.link = &table.polled[core],
 		.fd = fd,
 		.core = core,
 	};
-	if (seat->next)
-		seat->next->link = &seat->next;
-	table.seats[core] = seat;
+	if (ring->next)
+		ring->next->link = &ring->next;
+	table.polled[core] = ring;
 	table.rings[core]++;
 }
 
-void flexsc__pollers_leave(struct seat *seat)
+void flexsc__pollers_leave(struct polled_ring *ring)
 {
 	lock(&table.lock);
-	*seat->link = seat->next;
-	if (seat->next)
-		seat->next->link = seat->link;
-	table.rings[seat->core]--;
+	*ring->link = ring->next;
+	if (ring->next)
+		ring->next->link = ring->link;
+	table.rings[ring->core]--;
 	unlock(&table.lock);
 }
 

@@ -21,15 +21,15 @@
 #include "lib/base/cores.h"
 
 /* A ring's place in the table; the table's lock guards it. */
-struct seat {
-	struct seat *next, **link;
+struct polled_ring {
+	struct polled_ring *next, **link;
 	int fd;			/* the ring's descriptor */
 	unsigned int core;
 };
 
 /*
- * Take and release the table's lock. Hold it from the choice of a core until the seat
- * is taken. Otherwise two loops could start two pollers for the same core.
+ * Take and release the table's lock. Hold it from the choice of a core until the
+ * ring is in the table. Otherwise two loops could start two pollers for the same core.
  */
 void flexsc__pollers_lock(void);
 void flexsc__pollers_unlock(void);
@@ -48,10 +48,10 @@ int flexsc__pollers_set_up(unsigned int core, unsigned int requests,
 			   struct io_uring *ring,
 			   struct io_uring_params *params);
 /* With the lock held: add the new ring to the table. */
-void flexsc__pollers_enter(struct seat *seat, unsigned int core, int fd);
+void flexsc__pollers_enter(struct polled_ring *ring, unsigned int core, int fd);
 
 /* Remove a ring from the table, before its descriptor is closed. */
-void flexsc__pollers_leave(struct seat *seat);
+void flexsc__pollers_leave(struct polled_ring *ring);
 
 void flexsc__pollers_forked(void);
 

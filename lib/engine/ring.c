@@ -97,7 +97,7 @@ static int ring_setup_polled(struct ring *ring,
 				 (options->poll_us % 1000 != 0);
 	if (!params->sq_thread_idle)
 		params->sq_thread_idle = POLL_MS;
-	return flexsc__pollers_set_up(ring->seat.core, sizes[size].requests,
+	return flexsc__pollers_set_up(ring->member.core, sizes[size].requests,
 				      &ring->uring, params);
 }
 
@@ -208,11 +208,11 @@ static int ring_make_polled(struct ring *ring,
 	flexsc__pollers_lock();
 	err = flexsc__pollers_choose(&cores, &mine, sched_getcpu());
 	if (err >= 0) {
-		ring->seat.core = (unsigned int)err;
+		ring->member.core = (unsigned int)err;
 		err = ring_make(ring, options, params);
 	}
 	if (!err)
-		flexsc__pollers_enter(&ring->seat, ring->seat.core,
+		flexsc__pollers_enter(&ring->member, ring->member.core,
 				      ring->uring.ring_fd);
 	flexsc__pollers_unlock();
 	return err;
@@ -279,7 +279,7 @@ int flexsc__ring_init(struct ring *ring, const struct flexsc_options *options,
 void flexsc__ring_fini(struct ring *ring)
 {
 	if (ring->polled)
-		flexsc__pollers_leave(&ring->seat);
+		flexsc__pollers_leave(&ring->member);
 	UNMAPS();
 	ring_unregister(ring);
 	fds_forget((uint32_t)ring->uring.ring_fd);

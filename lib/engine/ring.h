@@ -42,7 +42,7 @@ struct ring {
 	bool polled;		/* a poller takes the requests: pollers.h */
 	int unpolled;		/* -errno: why there is no poller, despite
 				 * kernel_cores */
-	struct seat seat;	/* used if "polled" is set */
+	struct polled_ring member;	/* used if "polled" is set */
 	uint32_t identity;	/* the count of identity changes, when the ring got
 				 * its present identity */
 	uint16_t personality;	/* the number of the present identity; 0: the one of

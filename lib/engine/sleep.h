@@ -30,9 +30,8 @@ bool flexsc__engine_look(struct flexsc_loop *loop, uint32_t index);
 uint64_t flexsc__sleep_begin(struct flexsc_loop *loop, uint64_t ns);
 void flexsc__sleep_end(struct flexsc_loop *loop);
 /*
- * Before sleeping, poll for completions: for poll_us or the
- * adaptive time, but at most ns. Returns how long
- * to sleep afterwards: 0 if there is work, or if ns have passed.
+ * Before sleeping, poll for completions: for poll_us or the adaptive time, but at most
+ * ns. Returns how long to sleep afterwards: 0 if there is work, or if ns have passed.
  */
 uint64_t flexsc__engine_spin(struct flexsc_loop *loop, uint64_t ns);
 /*

@@ -360,7 +360,7 @@ static int uring_set_up(struct flexsc_loop *loop, struct uring *uring)
 	uring_bind_workers(loop, uring);
 	if (uring->ring.polled)
 		stats_set(&loop->stats_cores->poller,
-			  uring->ring.seat.core + 1);
+			  uring->ring.member.core + 1);
 	if (uring->ring.unpolled)
 		flexsc__unpolled_why(uring->ring.unpolled, loop->why,
 				     sizeof(loop->why));

@@ -7,8 +7,9 @@
  * Which thread runs when
  *
  * A thread that executes entries or looks for them is active. At most one thread per
- * core is active; with the option kernel_cores, it is bound to that core (seat.c). Before a thread makes a call that is going to block, it makes another
- * thread active, so that the next entry need not wait:
+ * core is active; with the option kernel_cores, it is bound to that core (seat.c). Before
+ * a thread makes a call that is going to block, it makes another thread active, so that
+ * the next entry need not wait:
  *
  *	idle		-> active	woken: entries were queued
  *	active		-> blocked	its call will wait; another goes active

@@ -161,9 +161,9 @@ TEST(the_owners_only_core_gets_no_poller)
 	CHECK_EQ(flexsc_loop_destroy(loops[1]), 0);
 }
 
-static struct seat seats[8];
+static struct polled_ring rings[8];
 
-static int enter(unsigned int seat, const struct cores *cores,
+static int enter(unsigned int ring, const struct cores *cores,
 		 const cpu_set_t *mine, int here)
 {
 	int core;
@@ -171,7 +171,7 @@ static int enter(unsigned int seat, const struct cores *cores,
 	flexsc__pollers_lock();
 	core = flexsc__pollers_choose(cores, mine, here);
 	if (core >= 0)
-		flexsc__pollers_enter(&seats[seat], (unsigned int)core, -1);
+		flexsc__pollers_enter(&rings[ring], (unsigned int)core, -1);
 	flexsc__pollers_unlock();
 	return core;
 }
@@ -188,15 +188,15 @@ TEST(cores_are_taken_in_the_lists_order)
 	CHECK_EQ(enter(1, &cores, &mine, 0), 2);
 	CHECK_EQ(enter(2, &cores, &mine, 0), 5);
 	CHECK_EQ(enter(3, &cores, &mine, 0), 7);
-	flexsc__pollers_leave(&seats[2]);
-	flexsc__pollers_leave(&seats[1]);
+	flexsc__pollers_leave(&rings[2]);
+	flexsc__pollers_leave(&rings[1]);
 	CHECK_EQ(enter(1, &cores, &mine, 0), 2);
 	CHECK_EQ(enter(2, &cores, &mine, 0), 5);
-	flexsc__pollers_leave(&seats[0]);
-	flexsc__pollers_leave(&seats[3]);
+	flexsc__pollers_leave(&rings[0]);
+	flexsc__pollers_leave(&rings[3]);
 	CHECK_EQ(enter(0, &cores, &mine, 0), 7);
 	/* The owner runs on core 7, which is the least used one but one. */
-	flexsc__pollers_leave(&seats[0]);
+	flexsc__pollers_leave(&rings[0]);
 	CPU_SET(7, &mine);
 	CHECK_EQ(enter(0, &cores, &mine, 7), 2);
 }
