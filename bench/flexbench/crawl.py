@@ -32,10 +32,10 @@ def settings_of(plan: Plan, name: str, passes: int) -> Settings:
         "variant": name,
         "core": plan.cores.measured,
         "passes": passes,
-        "outstanding": 3000,
+        "outstanding": 300,
         "bytes": 4096,
         "batch": 32,
-        "reps": 3,
+        "reps": 21,
     }
     if name not in (PLAIN, "uring"):
         settings["cores"] = str(plan.cores.other)
