@@ -32,10 +32,10 @@ def settings_of(plan: Plan, name: str, passes: int) -> Settings:
         "variant": name,
         "core": plan.cores.measured,
         "passes": passes,
-        "outstanding": 300,
+        "outstanding": 1500,
         "bytes": 4096,
         "batch": 32,
-        "reps": 21,
+        "reps": 5,
     }
     if name not in (PLAIN, "uring"):
         settings["cores"] = str(plan.cores.other)
