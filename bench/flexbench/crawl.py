@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A program that reads and hashes small files, with its calls on its own core or on
-another one (OSDI 2010, figure 8), for several shares of user time.
+another one (OSDI 2010, figure 8), for several shares of user time. As a file server it
+also sends them through a UNIX socket to a client on the other core.
 """
 
 from __future__ import annotations
@@ -27,11 +28,15 @@ TITLES = {
 }
 
 
-def settings_of(plan: Plan, name: str, passes: int) -> Settings:
+NO_CLIENT = -1
+
+
+def settings_of(plan: Plan, name: str, passes: int, client: int) -> Settings:
     settings: Settings = {
         "variant": name,
         "core": plan.cores.measured,
         "passes": passes,
+        "client": client,
         "outstanding": 1500,
         "bytes": 4096,
         "batch": 32,
@@ -43,19 +48,29 @@ def settings_of(plan: Plan, name: str, passes: int) -> Settings:
     return settings
 
 
-def variants(plan: Plan, passes: int) -> list[Settings]:
-    return [settings_of(plan, name, passes) for name in (PLAIN, *TITLES)]
+def variants(plan: Plan, passes: int, client: int = NO_CLIENT) -> list[Settings]:
+    return [settings_of(plan, name, passes, client) for name in (PLAIN, *TITLES)]
 
 
 def measure(run: Run, plan: Plan) -> None:
     for passes in QUICK_PASSES if plan.quick else PASSES:
-        measure_all_raw(run, plan, BENCH, variants(plan, passes))
+        for client in (NO_CLIENT, plan.cores.other):
+            measure_all_raw(run, plan, BENCH, variants(plan, passes, client))
 
 
 def show(run: Run) -> list[str]:
+    return [
+        text
+        for client in distinct(run.of(BENCH), "client")
+        for text in show_client(run, client)
+    ]
+
+
+def show_client(run: Run, client: int) -> list[str]:
     rows = []
-    for passes in distinct(run.of(BENCH), "passes"):
-        found = {m.settings["variant"]: m for m in run.of(BENCH, passes=passes)}
+    for passes in distinct(run.of(BENCH, client=client), "passes"):
+        these = run.of(BENCH, client=client, passes=passes)
+        found = {m.settings["variant"]: m for m in these}
         plain = found.get(PLAIN)
         if not plain:
             continue
@@ -69,5 +84,6 @@ def show(run: Run) -> list[str]:
     if not rows:
         return []
     head = ["passes", "plain, ns", *TITLES.values()]
-    title = "crawl: plain nanoseconds per file, hashed in so many passes; speed-ups"
+    sent = "" if client == NO_CLIENT else ", and sent to a client on the other core"
+    title = f"crawl: plain ns per file, hashed in so many passes{sent}; speed-ups"
     return ["\n".join([title, table.table(head, rows)])]

@@ -7,6 +7,9 @@
  * 	plain		one thread, plain calls
  * 	divided		two threads, on core and cores; each has half of the files
  * 	an engine	one thread; "batch" files are open at a time
+ *
+ * With a client it is a file server: it also sends each file through a UNIX socket to a
+ * thread on the client's core, which discards what it receives.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "bench/cases.h"
@@ -36,6 +40,8 @@ struct crawl {
 	struct flexsc_loop *loop;
 	long next;		/* the library: the next file to open */
 	uint64_t sum;
+	int socket[2];		/* the server's and the client's end, or -1 */
+	pthread_t client;
 };
 
 /* A file that is open at the moment, and what the library needs for its calls. */
@@ -60,6 +66,52 @@ static uint64_t hashed(const struct crawl *crawl, const unsigned char *content)
 	return hash;
 }
 
+/* The client. */
+
+#define RECEIVE		(1U << 18)
+
+static void *receive_all(void *arg)
+{
+	const struct crawl *crawl = arg;
+	char *buffer = malloc(RECEIVE);
+
+	bench_pin(crawl->settings->client);
+	while (buffer && recv(crawl->socket[1], buffer, RECEIVE, 0) > 0)
+		;
+	free(buffer);
+	/* A server that still sends fails with EPIPE. */
+	shutdown(crawl->socket[1], SHUT_RDWR);
+	return NULL;
+}
+
+static int start_client(struct crawl *crawl)
+{
+	int err;
+
+	if (crawl->settings->client < 0)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, crawl->socket))
+		return bench_failed("socketpair", -errno);
+	err = pthread_create(&crawl->client, NULL, receive_all, crawl);
+	return err ? bench_failed("client", -err) : 0;
+}
+
+static void end_client(struct crawl *crawl)
+{
+	if (crawl->client) {
+		shutdown(crawl->socket[0], SHUT_RDWR);
+		pthread_join(crawl->client, NULL);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		if (crawl->socket[i] >= 0)
+			close(crawl->socket[i]);
+}
+
+static bool is_sent(const struct crawl *crawl)
+{
+	return crawl->socket[0] >= 0;
+}
+
 /* Plain calls. */
 
 struct half {
@@ -81,6 +133,9 @@ static void *visit_plainly(void *arg)
 		half->wrong += read(fd, content, crawl->bytes) !=
 			       (ssize_t)crawl->bytes;
 		half->sum += hashed(crawl, content);
+		if (is_sent(crawl))
+			half->wrong += send(crawl->socket[0], content, crawl->bytes,
+					    MSG_NOSIGNAL) != (ssize_t)crawl->bytes;
 		half->wrong += close(fd) != 0;
 	}
 	free(content);
@@ -115,7 +170,7 @@ static void round_divided(struct crawl *crawl)
 	crawl->wrong += first.wrong + second.wrong;
 }
 
-/* Posted calls: open, read, close, then the next file. */
+/* Posted calls: open, read, perhaps send, close, then the next file. */
 
 static void opened(struct flexsc_cb *cb);
 
@@ -138,14 +193,33 @@ static void was_closed(struct flexsc_cb *cb)
 	open_next(visit);
 }
 
+static void close_it(struct visit *visit)
+{
+	visit->cb.callback = was_closed;
+	flexsc_loop_close(visit->crawl->loop, &visit->cb, visit->fd);
+}
+
+static void was_sent(struct flexsc_cb *cb)
+{
+	struct visit *visit = cb->arg;
+
+	visit->crawl->wrong += cb->ret != (int64_t)visit->crawl->bytes;
+	close_it(visit);
+}
+
 static void was_read(struct flexsc_cb *cb)
 {
 	struct visit *visit = cb->arg;
 	struct crawl *crawl = visit->crawl;
 
 	crawl->wrong += cb->ret != (int64_t)crawl->bytes;
-	cb->callback = was_closed;
-	flexsc_loop_close(crawl->loop, cb, visit->fd);
+	if (is_sent(crawl)) {
+		cb->callback = was_sent;
+		flexsc_loop_send(crawl->loop, cb, crawl->socket[0], visit->content,
+				 crawl->bytes, MSG_NOSIGNAL);
+	} else {
+		close_it(visit);
+	}
 	crawl->sum += hashed(crawl, visit->content);
 }
 
@@ -311,12 +385,14 @@ int bench_crawl(const struct bench_settings *settings)
 		.bytes = (size_t)settings->bytes,
 		.files = settings->outstanding,
 		.fd = -1,
+		.socket = { -1, -1 },
 	};
 	int err = 1;
 
 	crawl.names = bench_memory((size_t)crawl.files, NAME);
-	if (crawl.names && !make_files(&crawl))
+	if (crawl.names && !make_files(&crawl) && !start_client(&crawl))
 		err = run(&crawl);
+	end_client(&crawl);
 	remove_files(&crawl);
 	free(crawl.names);
 	return err;

@@ -70,6 +70,7 @@ static const struct key {
 	KEY_NUMBER(think, 0, 10000),
 	KEY_NUMBER(cut, 0, 1),
 	KEY_NUMBER(passes, 0, 10000),
+	KEY_NUMBER(client, -1, 4095),
 };
 
 #define KEYS	(sizeof(keys) / sizeof(keys[0]))
@@ -163,7 +164,7 @@ bool bench_settings_parse(struct bench_settings *settings, int argc,
 		.mode = "echo", .connections = 128, .bytes = 64, .seconds = 5,
 		.threads = 1, .greet = 1,
 		.arrivals = "even", .seed = 1,
-		.address = "127.0.0.1", .sources = 64, .think = 100,
+		.address = "127.0.0.1", .sources = 64, .think = 100, .client = -1,
 	};
 	for (int i = 0; i < argc; i++) {
 		size_t length = strcspn(argv[i], "=");

@@ -58,6 +58,7 @@ struct bench_settings {
 	const char *trace;	/* a file of sessions, or NULL */
 	long cut;		/* 1: don't wait for answers after the end */
 	long passes;		/* "crawl": how often each file is hashed */
+	long client;		/* "crawl": core of the client; -1: missing */
 	long think;		/* think times, in percent of the trace's */
 };
 

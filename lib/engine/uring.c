@@ -385,6 +385,14 @@ static int uring_explain(struct flexsc_loop *loop, int err)
 #define IORING_FEAT_MIN_TIMEOUT	(1U << 15)	/* Linux 6.12 */
 #endif
 
+/*
+ * A turn ends after so many callbacks if there is a poller, because the end of a turn
+ * publishes their requests. The kernel publishes results only when it has executed all
+ * requests that it found. So if a turn published a whole batch, the poller would be
+ * idle while the owner works, and the owner while the poller works.
+ */
+#define POLLED_MOST	8
+
 static int uring_open(struct flexsc_loop *loop)
 {
 	const unsigned int needed = IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL |
@@ -418,6 +426,8 @@ static int uring_open(struct flexsc_loop *loop)
 	/* IORING_FEAT_MIN_TIMEOUT shows Linux 6.12, which doesn't need FD_OLD_WORKER. */
 	loop->makes_ready = uring->ring.uring.features & IORING_FEAT_MIN_TIMEOUT;
 	loop->group_mask = GROUPS - 1;
+	if (uring->ring.polled)
+		loop->most = POLLED_MOST;
 	uring->loop = loop;
 	uring->make_room = uring_make_room;
 	uring->counted = uring->ring.tail;

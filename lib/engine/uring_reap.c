@@ -285,7 +285,7 @@ int flexsc__uring_dispatch(struct flexsc_loop *loop, bool until_stop)
 
 	if (tail == head)
 		return 0;
-	if (tail - head > DISPATCH_MOST)
-		tail = head + DISPATCH_MOST;
+	if (tail - head > (uint32_t)loop->most)
+		tail = head + (uint32_t)loop->most;
 	return done_dispatch(loop, until_stop, tail);
 }

@@ -16,7 +16,7 @@
 struct flexsc_buffers;
 struct flexsc_loop;
 
-/* Maximum number of callbacks of one kind per turn, for example of direct calls. */
+/* Usual maximum of callbacks of one kind per turn, for example of direct calls. */
 #define DISPATCH_MOST	1024
 
 /* What the kernel has done with a call whose owner is stuck: see run/handover.h. */
@@ -79,7 +79,7 @@ struct engine {
 	 * The next four functions belong to engines that have direct calls
 	 * (direct.h); other engines set all four to NULL.
 	 *
-	 * Run the callbacks of completed direct calls: DISPATCH_MOST at most, and
+	 * Run the callbacks of completed direct calls: loop->most at most, and
 	 * if "until_stop", only until a flexsc_loop_stop(). Collect the other
 	 * completed calls into loop->done. Returns how many callbacks ran.
 	 */

@@ -97,6 +97,8 @@ struct flexsc_loop {
 	};
 	uint64_t groups;	/* bit n: group n has submitted calls */
 	uint32_t group_mask;	/* 0: there is one group */
+	int most;		/* callbacks of one kind that run in a turn: DISPATCH_MOST, or
+				 * fewer if the engine sets it */
 	uint64_t posted, completed;	/* numbers of calls */
 	uint64_t events;	/* pending callbacks of timers, signals and the like */
 	int64_t refs;		/* flexsc_loop_ref() and flexsc_loop_unref() */

@@ -156,6 +156,7 @@ static int make_init(struct flexsc_loop *loop)
 	int err;
 
 	loop->completions.head = FLEXSC_NO_ENTRY;
+	loop->most = DISPATCH_MOST;
 	for (unsigned int group = 0; group < GROUPS; group++)
 		queue_init(&loop->submitted[group]);
 	queue_init(&loop->done);

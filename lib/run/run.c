@@ -115,7 +115,7 @@ run_dispatch_done(struct flexsc_loop *loop, bool until_stop,
 	int n = 0;
 
 	for (index = queue_take(&loop->done); index != NONE; index = next) {
-		if (n == DISPATCH_MOST || (until_stop && is_stopped(loop)) ||
+		if (n == loop->most || (until_stop && is_stopped(loop)) ||
 		    harvest_is_full(harvest))
 			break;
 		next = call_of(loop, index)->next;
@@ -176,7 +176,7 @@ run_dispatch_timers(struct flexsc_loop *loop, bool until_stop,
 	struct flexsc_cb *cb;
 	int n = 0;
 
-	while (n < DISPATCH_MOST && !(until_stop && is_stopped(loop)) &&
+	while (n < loop->most && !(until_stop && is_stopped(loop)) &&
 	       !harvest_is_full(harvest) && (cb = flexsc__timer_take(loop))) {
 		if (harvest)
 			harvest_add(harvest, cb_complete(cb, 0));
@@ -357,7 +357,7 @@ int flexsc_loop_dispatch(struct flexsc_loop *loop)
 
 void flexsc__run_results(struct flexsc_loop *loop, bool timed)
 {
-	/* Repeat, because a turn runs at most DISPATCH_MOST callbacks of each kind. */
+	/* Repeat, because a turn runs at most loop->most callbacks of each kind. */
 	do {
 		run_collect_completions(loop);
 		if (timed)

@@ -98,15 +98,18 @@ def test_raw_reads(variant: str, scenario: str) -> None:
 @pytest.mark.parametrize(
     "variant", ["plain", "divided", "sync", "threads", "uring", "uring-sqpoll"]
 )
-def test_raw_crawl(variant: str) -> None:
+@pytest.mark.parametrize("calls", [3, 4], ids=["alone", "client"])
+def test_raw_crawl(variant: str, calls: int) -> None:
+    core = min(os.sched_getaffinity(0))
     found = raw(
-        *("crawl", f"variant={variant}", f"cores={min(os.sched_getaffinity(0))}"),
+        *("crawl", f"variant={variant}", f"cores={core}"),
         *("outstanding=70", "bytes=3000", "passes=2", "batch=8"),
+        f"client={core if calls == 4 else -1}",
     )
     assert all(t > 0 for t in found["samples"]["ns_per_file"])
     if variant not in ("plain", "divided"):
-        # Three calls per file, in two repetitions after one that warms up.
-        assert found["counts"]["completed"] == 3 * 3 * 70
+        # In two repetitions, after one that warms up.
+        assert found["counts"]["completed"] == 3 * calls * 70
 
 
 # Words of the command itself, without --raw.

@@ -242,15 +242,19 @@ def test_crawling_is_compared_with_plain_calls() -> None:
     times = dict(
         zip([crawl.PLAIN, *crawl.TITLES], [6.0, 6.0, 4.0, 12.0, 3.0], strict=True)
     )
-    for settings in crawl.variants(plan(), 4):
-        value = times[str(settings["variant"])]
-        run.measurements.append(
-            Measurement("crawl", settings, once(crawl.SERIES, value))
-        )
-    (text,) = crawl.show(run)
-    assert text.splitlines()[-1].split()[:2] == ["4", "6.00"]
+    for client, slower in ((crawl.NO_CLIENT, 1), (0, 2)):
+        for settings in crawl.variants(plan(), 4, client):
+            value = times[str(settings["variant"])] * slower
+            run.measurements.append(
+                Measurement("crawl", settings, once(crawl.SERIES, value))
+            )
+    alone, sent = crawl.show(run)
+    assert "client" not in alone.splitlines()[0]
+    assert "sent to a client" in sent.splitlines()[0]
+    assert alone.splitlines()[-1].split()[:2] == ["4", "6.00"]
+    assert sent.splitlines()[-1].split()[:2] == ["4", "12.0"]
     ratios = ["1.00 (1.00", "1.50 (1.50", "0.50 (0.50", "2.00 (2.00"]
-    places = [text.index(one) for one in ratios]
+    places = [alone.index(one) for one in ratios]
     assert places == sorted(places)
 
 

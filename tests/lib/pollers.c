@@ -354,6 +354,38 @@ TEST(a_busy_owner_makes_no_mode_switch)
 	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
 }
 
+/*
+ * The poller gets requests while callbacks run: a turn that ran the callbacks of a whole
+ * round would post the next round as one batch, and neither side would work meanwhile.
+ */
+#define ROUND		32U
+#define PIECE		8U	/* callbacks of one kind per turn */
+
+static unsigned int left_to_post;
+
+static void post_another(struct flexsc_cb *cb)
+{
+	CHECK_EQ(cb->ret, -EBADF);
+	if (left_to_post && left_to_post--)
+		flexsc_loop_close(loops[0], cb, -1);
+}
+
+TEST(a_poller_gets_requests_while_callbacks_run)
+{
+	struct flexsc_cb cbs[ROUND];
+
+	use_two_cores();
+	make_loops(other_list);
+	left_to_post = CALLS;
+	for (unsigned int i = 0; i < ROUND; i++) {
+		cbs[i] = (struct flexsc_cb){ .callback = post_another };
+		flexsc_loop_close(loops[0], &cbs[i], -1);
+	}
+	CHECK_EQ(flexsc_loop_run(loops[0]), 0);
+	CHECK(stats_of(loops[0]).batches >= CALLS / PIECE);
+	end_loops(0);
+}
+
 /* Rounding the largest poll_us up to milliseconds must not make it 0. */
 TEST(the_longest_time_to_poll_is_not_short)
 {
