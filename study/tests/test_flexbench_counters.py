@@ -13,7 +13,7 @@ import pytest
 from bench_runs import plan
 from fixtures import command
 from flexbench import machine, quiet, tools
-from flexbench.samples import BenchError, Measurement, Run
+from flexbench.samples import BenchError, Measurement, Run, Settings
 from flexstudy import counters
 from flexstudy.papers import data_of, index
 from flexstudy.report import figures
@@ -119,9 +119,11 @@ def test_an_event_that_the_processor_lacks_is_left_out(
 # The tables.
 
 
-def measured(program: str, variant: str, **samples: float) -> Measurement:
+def measured(
+    program: str, variant: str, cores: int = 1, **samples: float
+) -> Measurement:
     one = {"samples": {k: [v] for k, v in samples.items()}, "counts": {}}
-    settings: dict[str, str | int] = {"program": program, "mode": "kept"}
+    settings: Settings = {"program": program, "mode": "kept", "cores": cores}
     return Measurement(counters.BENCH, {**settings, "variant": variant}, [one] * 3)
 
 
@@ -180,22 +182,43 @@ def rows_of(figure: str, run: Run) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    ("figure", "program", "paper"),
+    ("figure", "program", "paper", "four"),
     [
-        ("osdi-t4", "apache", "0.940 beside 0.480"),
-        ("osdi-t5", "mariadb", "1.10 beside"),
+        ("osdi-t4", "apache", "0.940 beside 0.480", "0.740 beside 0.450"),
+        ("osdi-t5", "mariadb", "1.10 beside 1.12", "0.720 beside 0.550"),
     ],
 )
 def test_the_report_has_the_counts_of_one_core(
-    figure: str, program: str, paper: str
+    figure: str, program: str, paper: str, four: str
 ) -> None:
     rows = rows_of(figure, run_of(program))
-    assert len(rows) == 14
-    assert rows[0].paper.startswith(paper)
+    assert len(rows) == 28
+    assert (rows[0].paper, rows[14].paper) == (paper, four)
     assert [(r.where, r.here) for r in rows if not r.reason] == [
-        ("user: instructions in a cycle", "0.750 beside 0.500 natively"),
-        ("kernel: L3 misses", "1.00 beside 2.00 natively"),
+        ("1 core, user: instructions in a cycle", "0.750 beside 0.500 natively"),
+        ("1 core, kernel: L3 misses", "1.00 beside 2.00 natively"),
     ]
+    assert {r.reason for r in rows[14:]} == {"not measured on 4 cores"}
+
+
+def test_the_report_has_the_counts_of_each_number_of_cores() -> None:
+    """The paper has 1 and 4 cores; a machine may have measured others."""
+    run = run_of("apache")
+    for cores, ipc in ((2, 0.25), (4, 0.125)):
+        for variant, times in (("native", 1), ("flexsc", 2)):
+            m = measured("apache", variant, cores, ipc_user=times * ipc)
+            run.measurements.append(m)
+    rows = rows_of("osdi-t4", run)
+    assert len(rows) == 3 * 14
+    name = "user: instructions in a cycle"
+    found = {r.where: (r.paper, r.here) for r in rows if r.where.endswith(name)}
+    assert found == {
+        f"1 core, {name}": ("0.940 beside 0.480", "0.750 beside 0.500 natively"),
+        f"2 cores, {name}": ("", "0.500 beside 0.250 natively"),
+        f"4 cores, {name}": ("0.740 beside 0.450", "0.250 beside 0.125 natively"),
+    }
+    # Four cores were measured, but not this event.
+    assert rows[-1].reason == "this processor didn't count the event"
 
 
 @pytest.mark.parametrize(
@@ -208,3 +231,5 @@ def test_the_report_has_the_points_of_one_core(
     rows = rows_of(figure, run_of(program))
     assert len([r for r in rows if r.here]) == here
     assert all(bool(r.here) != bool(r.reason) for r in rows)
+    reasons = {r.reason for r in rows if r.point and r.point.cores in ("2", "4")}
+    assert all(reason.startswith("not measured on ") for reason in reasons)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The papers' figures that flexsc study counters measures: OSDI 2010, tables 4 and 5,
-ATC 2011, figures 6 and 10, and Geneves 2012, table 2. Misses aren't gains, so the numbers stand side by side
-without verdicts.
+ATC 2011, figures 6 and 10, and Geneves 2012, table 2. Misses aren't gains, so the
+numbers stand side by side without verdicts.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 
 from flexbench import table
 from flexbench.running import FLEXSC, NATIVE
@@ -56,7 +57,13 @@ def counted(runs: Runs, program: str, name: str) -> dict[int, list[Measurement]]
     )
 
 
-def here_of(runs: Runs, program: str, metric: str, mode: str, cores: int = 1) -> str:
+def reason_of(runs: Runs, program: str, cores: int) -> str:
+    """Why a row of so many cores has no number of ours."""
+    found = by_cores(runs.of(counters.BENCH, program=program))
+    return NOT_COUNTED if cores in found else f"not measured on {table.cores(cores)}"
+
+
+def here_of(runs: Runs, program: str, metric: str, mode: str, cores: int) -> str:
     """The other variants beside the base; empty if they weren't counted."""
     name = counters.series(metric, mode)
     texts = []
@@ -72,18 +79,28 @@ def here_of(runs: Runs, program: str, metric: str, mode: str, cores: int = 1) ->
     return "; ".join(texts)
 
 
+def paper_of(data: Data, metric: str, mode: str, cores: int) -> str:
+    """The paper's numbers; empty if it has none for so many cores."""
+    found = {
+        m.setup: table.number(getattr(m, metric))
+        for m in data.of(Metrics)
+        if (m.mode, m.cores) == (mode, cores)
+    }
+    return f"{found['flexsc']} beside {found['sync']}" if found else ""
+
+
 def metric_rows(program: str, runs: Runs, data: Data) -> list[Row]:
-    """A row for each metric, in user and in kernel mode, on one core."""
-    found = {(m.setup, m.mode): m for m in data.of(Metrics) if m.cores == 1}
+    """A row for each metric, in user and in kernel mode, on each number of cores that
+    the paper or we have measured."""
+    ours = by_cores(runs.of(counters.BENCH, program=program))
     rows = []
-    for mode in (USER, KERNEL):
-        sync, flexsc = found["sync", mode], found["flexsc", mode]
-        for metric, title in TITLES.items():
-            pair = [table.number(getattr(m, metric)) for m in (flexsc, sync)]
-            here = here_of(runs, program, metric, mode)
-            paper = f"{pair[0]} beside {pair[1]}"
-            reason = "" if here else NOT_COUNTED
-            rows.append(Row(f"{mode}: {title}", paper=paper, here=here, reason=reason))
+    for cores in sorted({*ours, *(m.cores for m in data.of(Metrics))}):
+        for mode, (metric, title) in product((USER, KERNEL), TITLES.items()):
+            where = f"{table.cores(cores)}, {mode}: {title}"
+            paper = paper_of(data, metric, mode, cores)
+            here = here_of(runs, program, metric, mode, cores)
+            reason = "" if here else reason_of(runs, program, cores)
+            rows.append(Row(where, paper=paper, here=here, reason=reason))
     return rows
 
 
@@ -98,7 +115,8 @@ def point_rows(program: str, runs: Runs, data: Data) -> list[Row]:
         cores = int(point.cores.partition("-")[0])
         here = here_of(runs, program, metric, mode, cores)
         text = f"{TITLES[metric]}: {here}" if here else ""
-        rows.append(Row(where, point, here=text, reason="" if here else NOT_COUNTED))
+        reason = "" if here else reason_of(runs, program, cores)
+        rows.append(Row(where, point, here=text, reason=reason))
     return rows
 
 
