@@ -119,11 +119,9 @@ def test_an_event_that_the_processor_lacks_is_left_out(
 # The tables.
 
 
-def measured(
-    program: str, variant: str, cores: int = 1, **samples: float
-) -> Measurement:
+def measured(program: str, variant: str, **samples: float) -> Measurement:
     one = {"samples": {k: [v] for k, v in samples.items()}, "counts": {}}
-    settings: Settings = {"program": program, "mode": "kept", "cores": cores}
+    settings: Settings = {"program": program, "mode": "kept"}
     return Measurement(counters.BENCH, {**settings, "variant": variant}, [one] * 3)
 
 
@@ -206,7 +204,8 @@ def test_the_report_has_the_counts_of_each_number_of_cores() -> None:
     run = run_of("apache")
     for cores, ipc in ((2, 0.25), (4, 0.125)):
         for variant, times in (("native", 1), ("flexsc", 2)):
-            m = measured("apache", variant, cores, ipc_user=times * ipc)
+            m = measured("apache", variant, ipc_user=times * ipc)
+            m.settings["cores"] = cores
             run.measurements.append(m)
     rows = rows_of("osdi-t4", run)
     assert len(rows) == 3 * 14
