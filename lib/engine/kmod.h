@@ -119,6 +119,13 @@ static inline long command(struct kmod *kmod, unsigned long request,
 				      FLEXSC_CALL_SEEK, 0, 0, 0);
 }
 
+/* Are there entries in the submission ring that the kernel hasn't taken? */
+static inline bool is_submitted(const struct kmod *kmod)
+{
+	return kmod->shared->tail !=
+	       __atomic_load_n(&kmod->shared->head, __ATOMIC_RELAXED);
+}
+
 /* kmod_area.c: the memory shared with the module. Used when the engine is opened. */
 
 /*
@@ -176,6 +183,23 @@ static inline void kmod_submit_to_pool(struct kmod *kmod)
  * here, because it can't block or no thread could be created.
  */
 bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
+
+/* kmod_place.c: submitted entries, and where each one executes. */
+
+/* Enter the module, which starts to execute the submitted entries. 0 or -errno. */
+int flexsc__kmod_kick(struct kmod *kmod);
+
+/*
+ * Submit entries that came back INTERRUPTED to syscall threads: the module doesn't
+ * interrupt a syscall thread's call when the owner is needed.
+ */
+COLD void flexsc__kmod_place_again(struct flexsc_loop *loop);
+
+/*
+ * Place all submitted entries: in the submission ring, in the pool, or inline. "waits":
+ * the owner will wait for the results next.
+ */
+void flexsc__kmod_place_all(struct flexsc_loop *loop, bool waits);
 
 /* kmod_reap.c: entries that the module returns, complete or INTERRUPTED. */
 
