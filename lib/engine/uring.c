@@ -27,56 +27,6 @@
 #include "uring_ops.h"
 #include "why.h"
 
-/* The waits of a loop whose ring has failed: uring_failed.c. */
-
-/* Interval of checks for results that arrive without waking the owner, in ns. */
-#define LOST_NS		10000000ULL
-
-/* Does the loop wait only for lost calls, which may never end? */
-static bool is_all_lost(const struct flexsc_loop *loop)
-{
-	return loop->posted - loop->completed == loop->lost && !loop->events &&
-	       loop->refs <= 0;
-}
-
-static int failed_wait(struct flexsc_loop *loop, uint64_t ns)
-{
-	struct uring *uring = uring_of(loop);
-
-	flexsc__uring_route(loop);
-	if (ring_unsubmitted(&uring->ring))
-		flexsc__uring_rescue(loop);
-	if (loop->lost || uring->living || uring->armed)
-		flexsc__uring_take_back(loop);
-	if (loop->lost && (uring->tells || (ns && is_all_lost(loop)))) {
-		uring->tells = false;
-		return uring->ring.failed;
-	}
-	if ((loop->lost || uring->living) && ns > LOST_NS)
-		ns = LOST_NS;
-	if (!queue_empty(&loop->done))
-		ns = 0;
-	flexsc__engine_sleep(loop, ns);
-	return 0;
-}
-
-static void failed_submit(struct flexsc_loop *loop)
-{
-	flexsc__uring_route(loop);
-	if (ring_unsubmitted(&uring_of(loop)->ring))
-		flexsc__uring_rescue(loop);
-}
-
-static void failed_cancel(struct flexsc_loop *loop, uint32_t index)
-{
-	if (call_of(loop, index)->route == BY_POOL)
-		flexsc__pool_cancel(loop_pool(loop), index);
-	else
-		flexsc__uring_take_back(loop);
-}
-
-/* The engine. */
-
 /* Let direct calls use every request that the kernel has consumed. */
 static inline void uring_make_way(struct uring *uring)
 {
@@ -154,7 +104,7 @@ static COLD uint64_t uring_spin(struct flexsc_loop *loop, uint64_t ns)
 static COLD int uring_wait_failed(struct flexsc_loop *loop)
 {
 	flexsc__uring_fail(loop);
-	return failed_wait(loop, 0);
+	return flexsc__uring_failed_wait(loop, 0);
 }
 
 static int uring_wait(struct flexsc_loop *loop, uint64_t ns)
@@ -249,60 +199,6 @@ static void uring_settle(struct flexsc_loop *loop)
 {
 	if (uring_of(loop)->ring.polled)
 		flexsc__ring_await_consumed(&uring_of(loop)->ring);
-}
-
-/* What the heir of a stuck owner needs: run/handover.h. */
-
-static enum reach uring_reach(struct flexsc_loop *loop, uint32_t index)
-{
-	const struct uring *uring = uring_of(loop);
-	const struct call *call = call_of(loop, index);
-
-	if (!call_is_direct(call) && call->route == BY_POOL)
-		return REACH_EXECUTED;
-	if (flexsc__uring_unseen(uring, call->name))
-		return REACH_UNSEEN;
-	/*
-	 * While the completion queue is full, the kernel may hold back the call's
-	 * result: assume that the call was executed.
-	 */
-	if (ring_overflows(&uring->ring))
-		return REACH_EXECUTED;
-	/*
-	 * With IORING_SETUP_DEFER_TASKRUN, the kernel executes pending requests only
-	 * when the owner enters the kernel.
-	 */
-	return uring->ring.uring.flags & IORING_SETUP_DEFER_TASKRUN ?
-		       REACH_ARMED :
-		       REACH_EXECUTED;
-}
-
-static bool uring_withdraw(struct flexsc_loop *loop, uint32_t index)
-{
-	struct io_uring_sqe *sqe =
-		flexsc__uring_unseen(uring_of(loop), name_of(loop, index));
-
-	if (!sqe)
-		return false;
-	do_nothing(sqe);
-	return true;
-}
-
-/* A poller takes the requests that any thread publishes. */
-static bool uring_cancels_anywhere(const struct flexsc_loop *loop)
-{
-	return uring_of(loop)->ring.polled;
-}
-
-static void uring_tend(struct flexsc_loop *loop)
-{
-	struct ring *ring = &uring_of(loop)->ring;
-
-	if (!ring->polled)
-		return;
-	uring_submit(loop);
-	if (ring_overflows(ring))
-		flexsc__ring_enter(ring, 0);
 }
 
 /* Opening and closing. */
@@ -516,10 +412,10 @@ const struct engine flexsc__engine_uring = {
 	.is_silent = uring_is_silent,
 	.cancel = uring_cancel,
 	.settle = uring_settle,
-	.reach = uring_reach,
-	.withdraw = uring_withdraw,
-	.cancels_anywhere = uring_cancels_anywhere,
-	.tend = uring_tend,
+	.reach = flexsc__uring_reach,
+	.withdraw = flexsc__uring_withdraw,
+	.cancels_anywhere = flexsc__uring_cancels_anywhere,
+	.tend = flexsc__uring_tend,
 	.dispatch = flexsc__uring_dispatch,
 	.complete = flexsc__uring_complete,
 	.collect = flexsc__uring_collect,
@@ -537,10 +433,10 @@ const struct engine flexsc__engine_uring = {
 const struct engine flexsc__engine_uring_failed = {
 	.name = "threads",
 	.open = uring_open,
-	.submit = failed_submit,
-	.wait = failed_wait,
+	.submit = flexsc__uring_failed_submit,
+	.wait = flexsc__uring_failed_wait,
 	.wake = flexsc__engine_ring,
-	.cancel = failed_cancel,
+	.cancel = flexsc__uring_failed_cancel,
 	.unfix = flexsc__uring_unfix,
 	.buffers_unlend = flexsc__uring_buffers_unlend,
 	.buffer_put = flexsc__uring_buffer_put,

@@ -3,7 +3,7 @@
  * Declarations shared by the files of the uring engine: uring.c opens, waits and
  * closes; uring_direct.c posts calls directly to the ring; uring_route.c submits the
  * others to it; uring_reap.c takes results from it. A request is an SQE, a result is a
- * CQE. Owner only.
+ * CQE. Owner only, except for uring_heir.c.
  */
 #ifndef FLEXSC_URING_H
 #define FLEXSC_URING_H
@@ -129,6 +129,18 @@ void flexsc__uring_rescue(struct flexsc_loop *loop);
  * Collect late results, and try to take back all requests that are still in the ring.
  */
 void flexsc__uring_take_back(struct flexsc_loop *loop);
+
+/* The functions of the engine flexsc__engine_uring_failed: see loop/engine.h. */
+int flexsc__uring_failed_wait(struct flexsc_loop *loop, uint64_t ns);
+void flexsc__uring_failed_submit(struct flexsc_loop *loop);
+void flexsc__uring_failed_cancel(struct flexsc_loop *loop, uint32_t index);
+
+/* uring_heir.c: the ring of a stuck owner, for the heir. See loop/engine.h. */
+
+enum reach flexsc__uring_reach(struct flexsc_loop *loop, uint32_t index);
+bool flexsc__uring_withdraw(struct flexsc_loop *loop, uint32_t index);
+bool flexsc__uring_cancels_anywhere(const struct flexsc_loop *loop);
+void flexsc__uring_tend(struct flexsc_loop *loop);
 
 /* uring_fixed.c: fixed descriptors. */
 

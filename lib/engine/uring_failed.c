@@ -31,6 +31,7 @@
 #include "lib/loop/direct.h"
 #include "lib/pool/pool.h"
 #include "engine.h"
+#include "sleep.h"
 #include "uring_direct.h"
 #include "uring_reap.h"
 #include "uring.h"
@@ -41,6 +42,9 @@
  */
 #define POLLER_NS	500000
 #define POLLER_LOOKS	10U
+
+/* Interval of checks for results that arrive without waking the owner, in ns. */
+#define LOST_NS		10000000ULL
 
 /* Restore a direct call's arguments from its request. */
 static void fill_from_request(struct flexsc_entry *entry,
@@ -278,4 +282,47 @@ COLD void flexsc__uring_fail(struct flexsc_loop *loop)
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
 	flexsc__uring_take_back(loop);
 	uring->tells = loop->lost;
+}
+
+/* Does the loop wait only for lost calls, which may never end? */
+static bool is_all_lost(const struct flexsc_loop *loop)
+{
+	return loop->posted - loop->completed == loop->lost && !loop->events &&
+	       loop->refs <= 0;
+}
+
+int flexsc__uring_failed_wait(struct flexsc_loop *loop, uint64_t ns)
+{
+	struct uring *uring = uring_of(loop);
+
+	flexsc__uring_route(loop);
+	if (ring_unsubmitted(&uring->ring))
+		flexsc__uring_rescue(loop);
+	if (loop->lost || uring->living || uring->armed)
+		flexsc__uring_take_back(loop);
+	if (loop->lost && (uring->tells || (ns && is_all_lost(loop)))) {
+		uring->tells = false;
+		return uring->ring.failed;
+	}
+	if ((loop->lost || uring->living) && ns > LOST_NS)
+		ns = LOST_NS;
+	if (!queue_empty(&loop->done))
+		ns = 0;
+	flexsc__engine_sleep(loop, ns);
+	return 0;
+}
+
+void flexsc__uring_failed_submit(struct flexsc_loop *loop)
+{
+	flexsc__uring_route(loop);
+	if (ring_unsubmitted(&uring_of(loop)->ring))
+		flexsc__uring_rescue(loop);
+}
+
+void flexsc__uring_failed_cancel(struct flexsc_loop *loop, uint32_t index)
+{
+	if (call_of(loop, index)->route == BY_POOL)
+		flexsc__pool_cancel(loop_pool(loop), index);
+	else
+		flexsc__uring_take_back(loop);
 }
