@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The identity with which pollers make calls: requests have the credentials that the
+ * owner has at their submission, after flexsc_identity_changed().
+ */
+#include "tests/lib/two_cores.h"
+
+/* Opens a file that only root may open. */
+static int64_t open_shadow(struct flexsc_loop *loop)
+{
+	int64_t fd = DO(loop, SYS_openat, AT_FDCWD, "root-only", O_RDONLY);
+
+	if (fd >= 0)
+		close((int)fd);
+	return fd >= 0 ? 0 : fd;
+}
+
+static void make_file_of_root(void)
+{
+	if (geteuid() != 0)
+		SKIP("needs root, to become another user");
+	enter_scratch();
+	CHECK_EQ(chmod(".", 0755), 0);
+	CHECK_EQ(close(open("root-only", O_CREAT | O_WRONLY, 0600)), 0);
+}
+
+TEST(requests_have_the_identity_of_their_submission)
+{
+	use_two_cores();
+	make_file_of_root();
+	make_loops(other_list);
+	CHECK_EQ(open_shadow(loops[0]), 0);
+	for (unsigned int i = 0; i < 20; i++) {
+		CHECK_EQ(seteuid(65534), 0);
+		CHECK_EQ(flexsc_identity_changed(), 0);
+		CHECK_EQ(open_shadow(loops[0]), -EACCES);
+		CHECK_EQ(seteuid(0), 0);
+		CHECK_EQ(flexsc_identity_changed(), 0);
+		CHECK_EQ(open_shadow(loops[0]), 0);
+	}
+	become_nobody();
+	CHECK_EQ(flexsc_identity_changed(), 0);
+	for (unsigned int i = 0; i < LOOPS; i++)
+		CHECK_EQ(open_shadow(loops[i]), -EACCES);
+	end_loops(0);
+}
+
+/* Requests that were posted, but not submitted, get the new identity. */
+TEST(posted_requests_get_the_new_identity)
+{
+	struct call call = CALL_INIT;
+
+	use_two_cores();
+	make_file_of_root();
+	make_loops(other_list);
+	POST(loops[0], &call, SYS_openat, AT_FDCWD, "root-only", O_RDONLY);
+	become_nobody();
+	CHECK_EQ(flexsc_identity_changed(), 0);
+	CHECK_EQ(await_call(loops[0], &call), -EACCES);
+	end_loops(0);
+}
+
+TEST(a_ring_that_cannot_change_its_identity_is_given_up)
+{
+	const int call = SYS_io_uring_register;
+
+	use_two_cores();
+	make_file_of_root();
+	make_loops(other_list);
+	become_nobody();
+	CHECK_EQ(flexsc_identity_changed(), 0);
+	forbid(&call, 1, EPERM);
+	CHECK_EQ(open_shadow(loops[0]), -EACCES);
+	CHECK(!strcmp(flexsc_loop_engine(loops[0]), "threads"));
+}
