@@ -308,6 +308,14 @@ void flexsc__ring_await_consumed(struct ring *ring)
 	}
 }
 
+void flexsc__ring_await_room(const struct ring *ring)
+{
+	const struct timespec moment = { 0, HANDED_NS };
+
+	if (ring->tail - ring_head(ring) > ring->mask)
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+}
+
 /*
  * Register the owner's identity with the ring. The previous one is unregistered if the
  * kernel has consumed all requests that name it. If the identity can't be registered,

@@ -138,6 +138,12 @@ static inline bool ring_poller_sleeps(const struct ring *ring)
 void flexsc__ring_await_consumed(struct ring *ring);
 
 /*
+ * SQPOLL: while the submission queue is full, sleep for a moment. A busy wait would keep
+ * the poller from the core if it shares the owner's.
+ */
+void flexsc__ring_await_room(const struct ring *ring);
+
+/*
  * W2: wait until the kernel has consumed all requests before "handed". Not for the
  * owner.
  */

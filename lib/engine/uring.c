@@ -48,6 +48,21 @@ static COLD void uring_refused(struct flexsc_loop *loop)
 		flexsc__uring_collect(loop);
 }
 
+/*
+ * Let the poller consume requests. Kernels before 5.13 consume none while they hold back
+ * results. So take results first.
+ */
+static COLD void uring_let_poll(struct flexsc_loop *loop)
+{
+	struct ring *ring = &uring_of(loop)->ring;
+
+	if (ring_overflows(ring)) {
+		flexsc__uring_collect(loop);
+		flexsc__ring_enter(ring, 0);
+	}
+	flexsc__ring_await_room(ring);
+}
+
 /* The submission queue is full: make the kernel consume requests. */
 static COLD void uring_make_room(struct flexsc_loop *loop)
 {
@@ -60,7 +75,7 @@ static COLD void uring_make_room(struct flexsc_loop *loop)
 	if (ring->failed)
 		flexsc__uring_rescue(loop);
 	else if (ring->polled)
-		io_uring_sqring_wait(&ring->uring);
+		uring_let_poll(loop);
 }
 
 static void uring_submit(struct flexsc_loop *loop)

@@ -144,6 +144,51 @@ EXHAUSTED_TEST(calls_complete_when_entries_are_short)
 	}
 }
 
+/* Choose the core of the poller, to which the owner moves later. */
+static void choose_core(cpu_set_t *chosen, char *list, size_t size)
+{
+	const int own = first_core();
+	cpu_set_t mine;
+	int core = own + 1;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+	while (core < CPU_SETSIZE && !CPU_ISSET(core, &mine))
+		core++;
+	if (core == CPU_SETSIZE)
+		SKIP("needs two cores");
+	snprintf(list, size, "%d", core);
+	CPU_ZERO(chosen);
+	CPU_SET(core, chosen);
+}
+
+/*
+ * Four times as many calls as the submission queue has room for. The owner and the poller
+ * have the same real-time priority, so the poller runs only while the owner sleeps.
+ */
+TEST(a_poller_on_the_owners_core_takes_all_calls)
+{
+	const struct sched_param priority = { .sched_priority = 1 };
+	static struct call calls[4096];
+	cpu_set_t core;
+	char list[16];
+
+	choose_core(&core, list, sizeof(list));
+	if (sched_setscheduler(0, SCHED_FIFO, &priority))
+		SKIP("needs CAP_SYS_NICE");
+	loop = NEW_LOOP(.kernel_cores = list);
+	if (strcmp(flexsc_loop_engine(loop), "uring") || flexsc_loop_why(loop))
+		SKIP("needs a poller");
+	CHECK_EQ(sched_setaffinity(0, sizeof(core), &core), 0);
+	for (unsigned int i = 0; i < 4096; i++) {
+		calls[i].cb.callback = count_call;
+		POST(loop, &calls[i], SYS_close, -1);
+	}
+	CHECK(run_until(loop, &done, 4096, 10000));
+	for (unsigned int i = 0; i < 4096; i++)
+		CHECK_EQ(calls[i].cb.ret, -EBADF);
+	test_end_loop();
+}
+
 /* An open without a free descriptor fails. The loop continues to work. */
 LOOP_TEST(lack_of_descriptors_fails_the_call)
 {
