@@ -510,12 +510,15 @@ def either(request: pytest.FixtureRequest) -> Nginx:
     return server
 
 
-@pytest.fixture
-def own(shared: Path, nginx: Nginx) -> Iterator[Nginx]:
+@pytest.fixture(params=["", f"flexsc_kernel_cores {CORES[-1]};"], ids=["own", "apart"])
+def own(shared: Path, nginx: Nginx, request: pytest.FixtureRequest) -> Iterator[Nginx]:
     """An nginx that the test may end."""
+    if request.param and len(CORES) < 2:
+        pytest.skip("needs two cores")
     folder = Path(tempfile.mkdtemp(dir=shared))
     folder.chmod(0o755)
-    with started(Nginx(folder / "own", shared, load=True)) as server:
+    one = Nginx(folder / "own", shared, load=True, more=request.param)
+    with started(one) as server:
         yield server
 
 
@@ -1015,6 +1018,19 @@ def test_reload_under_load(own: Nginx) -> None:
     assert own.worker() != worker
 
 
+def test_a_killed_worker_is_replaced(own: Nginx) -> None:
+    worker = own.worker()
+    with crowd(own) as many:
+        burst(own, many, request("/small"))
+        os.kill(worker, signal.SIGKILL)
+        for connection in many:
+            with pytest.raises((EOFError, ConnectionError)):
+                ask_one(own, connection, request("/small"))
+    assert eventually(lambda: own.workers() not in ([], [worker]), LONG)
+    with own.connect() as connection:
+        assert ask_one(own, connection, request("/small")).endswith(SMALL)
+
+
 def written(path: Path) -> bool:
     return path.exists() and path.read_text() != ""
 
@@ -1315,6 +1331,16 @@ def test_calls_execute_on_the_kernel_cores(apart: Nginx) -> None:
     assert os.sched_getaffinity(apart.worker()) == set(CORES[:-1])
     stats = apart.stats()
     assert stats["by_uring"] == stats["posted"] >= 3 * CLIENTS - 6
+
+
+def test_a_worker_with_kernel_cores_makes_no_posted_call(apart: Nginx) -> None:
+    """The number of waits and wake-ups depends on how fast the poller is."""
+    posted = "trace=openat,openat2,close,writev,sendmsg,sendfile"
+    with crowd(apart) as many:
+        burst(apart, many, request("/small"))
+        with traced(apart, "-e", posted) as output:
+            burst(apart, many, request("/small"))
+    assert len(re.findall(r"^\d+ +\w+\(", output.read_text(), re.MULTILINE)) < 3
 
 
 def test_an_idle_worker_sleeps(nginx: Nginx) -> None:
