@@ -104,7 +104,7 @@ def started(built: ports.Built, monkeypatch: pytest.MonkeyPatch) -> Started:
 
 def how(load: list[int]) -> Plan:
     cores = Cores(measured=0, other=1, load=load)
-    return replace(plan(), cores=cores, connections=4, words=["memcached-port"])
+    return replace(plan(rounds=2), cores=cores, connections=4, words=["memcached-port"])
 
 
 def test_the_port_is_measured_beside_the_stock_one(
@@ -118,7 +118,7 @@ def test_the_port_is_measured_beside_the_stock_one(
         for name in VARIANTS
     ]
     for m in run.of(ported.BENCH):
-        assert len(m.rounds) == 3
+        assert len(m.rounds) == 2
         assert m.rounds[-1]["counts"][loops.CALLS] == 1.5
         assert m.rounds[0]["samples"]["loaded_us"][0] >= 0
     (lines,) = run.of(ported.LINES)
@@ -156,7 +156,7 @@ def test_clients_leave_the_core_of_the_calls(
     started: Started, load: list[int], clients: str
 ) -> None:
     programs.measure(Run({}, []), how(load))
-    assert len(started.loads) == len(started.rounds) == 3 * len(VARIANTS)
+    assert len(started.loads) == len(started.rounds) == 2 * len(VARIANTS)
     for args, before in started.loads:
         assert before == ["taskset", "-c", clients]
         assert (args["connections"], args["question"]) == (4, "get")
