@@ -201,9 +201,19 @@ static uint64_t pollers_ns(void)
 	return sum;
 }
 
-static int64_t own_ns(void)
+/*
+ * Processor time that the process uses in IDLE_MS, without its pollers'. The queries of
+ * the pollers enclose the others, because they read files of all threads, and this work
+ * doesn't count. The result may be negative: a poller ran between two queries.
+ */
+static int64_t used_ns(void)
 {
-	return (int64_t)(cpu_ns() - pollers_ns());
+	const uint64_t pollers = pollers_ns(), all = cpu_ns();
+	uint64_t used;
+
+	sleep_ms(IDLE_MS);
+	used = cpu_ns() - all;
+	return (int64_t)(used - (pollers_ns() - pollers));
 }
 
 static bool is_running(const char *tid)
@@ -263,14 +273,12 @@ bool is_idle(void)
 {
 	const int64_t most = IDLE_MS * MS / 100 * IDLE_PERCENT;
 	unsigned int busy = 0;
-	int64_t used;	/* may be negative: a poller ran between two queries */
+	int64_t used;
 
 	if (is_alone())
 		return true;
 	for (unsigned int i = 0; i < IDLE_LOOKS; i++) {
-		used = -own_ns();
-		sleep_ms(IDLE_MS);
-		used += own_ns();
+		used = used_ns();
 		if (used < most && !others_keep_running())
 			return true;
 		busy += used >= most;
