@@ -4,6 +4,7 @@
  * a guest with four processors, as root.
  */
 #include "place.h"
+#include "tests/lib/counts_by_core.h"
 
 /* A loop whose owner runs on processor 0. */
 #define PLACED_LOOP(...)						\
@@ -173,27 +174,6 @@ TEST_LIMIT(polling_adapts_to_the_calls, 60)
 	for (int i = 0; i < 5000 && spin_ns() < 8000000; i++)
 		CHECK_EQ(DO(loop, SYS_pwrite64, fd, "x", 1, 0), 1);
 	CHECK_EQ(spin_ns(), 8000000);
-}
-
-/* Reads the counters by core, which the only loop publishes. */
-static struct flexsc_stats_cores read_cores(void)
-{
-	struct flexsc_stats_cores cores;
-	char path[40], name[60];
-
-	for (int fd = 3; fd < 1000; fd++) {
-		ssize_t length;
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		length = readlink(path, name, sizeof(name) - 1);
-		name[length > 0 ? length : 0] = 0;
-		if (!strstr(name, "memfd:" FLEXSC_STATS_NAME))
-			continue;
-		CHECK_EQ(pread(fd, &cores, sizeof(cores), FLEXSC_STATS_CORES),
-			 sizeof(cores));
-		return cores;
-	}
-	test_fail(__FILE__, __LINE__, "no counters");
 }
 
 /* Each call is one entry, unless a slow host interrupts it. */

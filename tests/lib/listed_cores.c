@@ -3,30 +3,10 @@
  * The cores of the option kernel_cores on which syscall threads make calls: the list's
  * order, the backlog that lets a loop use the next core, and the counters by core.
  */
+#include "tests/lib/counts_by_core.h"
 #include "tests/lib/two_cores.h"
 
 #include <dirent.h>
-
-/* Reads the counters by core, which the only loop publishes. */
-static struct flexsc_stats_cores read_cores(void)
-{
-	struct flexsc_stats_cores cores;
-	char path[40], name[60];
-
-	for (int fd = 3; fd < 1000; fd++) {
-		ssize_t length;
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		length = readlink(path, name, sizeof(name) - 1);
-		name[length > 0 ? length : 0] = 0;
-		if (!strstr(name, "memfd:" FLEXSC_STATS_NAME))
-			continue;
-		CHECK_EQ(pread(fd, &cores, sizeof(cores), FLEXSC_STATS_CORES),
-			 sizeof(cores));
-		return cores;
-	}
-	test_fail(__FILE__, __LINE__, "no counters");
-}
 
 TEST(calls_are_counted_by_core)
 {

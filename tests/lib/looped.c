@@ -183,6 +183,29 @@ static void post_directories(struct call *calls, unsigned int n)
 	}
 }
 
+/* A chain whose first call reads from an empty pipe. */
+struct waiting {
+	struct call calls[6];
+	int p[2];
+	char c;
+};
+
+static void post_waiting(struct waiting *chain)
+{
+	NEEDS_WAITING_ENGINE();
+	enter_scratch();
+	CHECK_EQ(pipe2(chain->p, O_CLOEXEC), 0);
+	chain->calls[0] = quiet_call();
+	POST(loop, &chain->calls[0], SYS_read, chain->p[0], &chain->c, 1);
+	post_directories(chain->calls, 6);
+}
+
+static void end_waiting(const struct waiting *chain)
+{
+	CHECK_EQ(write(chain->p[1], "x", 1), 1);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+}
+
 LOOPED(a_failure_ends_the_chain)
 {
 	struct call calls[5] = { quiet_call() };
@@ -261,21 +284,15 @@ LOOPED(a_waiting_chain_delays_nothing_else)
 /* Cancels a call of a chain whose first call waits. */
 static void cancel(unsigned int which)
 {
-	struct call calls[6] = { quiet_call() };
-	char c;
-	int p[2];
+	struct waiting chain;
+	struct call *calls = chain.calls;
 
-	NEEDS_WAITING_ENGINE();
-	enter_scratch();
-	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
-	POST(loop, &calls[0], SYS_read, p[0], &c, 1);
-	post_directories(calls, 6);
+	post_waiting(&chain);
 	run_for(loop, 5);
 	CHECK_EQ(flexsc_loop_cancel(loop, &calls[which].cb), 0);
 	/* The calls behind it end, although the first one still waits. */
 	CHECK_EQ(await_call(loop, &calls[5]), -ECANCELED);
-	CHECK_EQ(write(p[1], "x", 1), 1);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
+	end_waiting(&chain);
 	if (which)
 		CHECK_EQ(calls[0].cb.ret, 1);
 	else
@@ -341,19 +358,13 @@ LOOPED(chains_are_cancelled_at_any_time)
 
 LOOPED(a_deadline_passes_while_the_call_waits_for_its_turn)
 {
-	struct call calls[6] = { quiet_call() };
-	char c;
-	int p[2];
+	struct waiting chain;
+	struct call *calls = chain.calls;
 
-	NEEDS_WAITING_ENGINE();
-	enter_scratch();
-	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
-	POST(loop, &calls[0], SYS_read, p[0], &c, 1);
-	post_directories(calls, 6);
+	post_waiting(&chain);
 	CHECK_EQ(flexsc_loop_deadline(loop, &calls[3].cb, MS), 0);
 	CHECK_EQ(await_call(loop, &calls[5]), -ECANCELED);
-	CHECK_EQ(write(p[1], "x", 1), 1);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
+	end_waiting(&chain);
 	CHECK_EQ(calls[2].cb.ret, 0);
 	CHECK_EQ(calls[3].cb.ret, -ETIME);
 	CHECK_EQ(calls[4].cb.ret, -ECANCELED);
@@ -362,21 +373,15 @@ LOOPED(a_deadline_passes_while_the_call_waits_for_its_turn)
 
 LOOPED(a_cancelled_call_can_be_replaced)
 {
-	struct call calls[6] = { quiet_call() }, other = CALL_INIT;
-	char c;
-	int p[2];
+	struct waiting chain;
+	struct call *calls = chain.calls, other = CALL_INIT;
 
-	NEEDS_WAITING_ENGINE();
-	enter_scratch();
-	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
-	POST(loop, &calls[0], SYS_read, p[0], &c, 1);
-	post_directories(calls, 6);
+	post_waiting(&chain);
 	run_for(loop, 5);
 	CHECK_EQ(post_after(loop, &calls[1], 0, &other, ARGS(SYS_getppid)), -EBUSY);
 	CHECK_EQ(flexsc_loop_cancel(loop, &calls[2].cb), 0);
 	CHECK_EQ(post_after(loop, &calls[1], 0, &other, ARGS(SYS_getppid)), 0);
-	CHECK_EQ(write(p[1], "x", 1), 1);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
+	end_waiting(&chain);
 	CHECK_EQ(other.cb.ret, getppid());
 	CHECK_EQ(calls[1].cb.ret, 0);
 	CHECK_EQ(calls[5].cb.ret, -ECANCELED);
@@ -384,15 +389,10 @@ LOOPED(a_cancelled_call_can_be_replaced)
 
 LOOPED(closing_the_loop_ends_a_chain)
 {
-	struct call calls[6] = { quiet_call() };
-	char c;
-	int p[2];
+	struct waiting chain;
+	struct call *calls = chain.calls;
 
-	NEEDS_WAITING_ENGINE();
-	enter_scratch();
-	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
-	POST(loop, &calls[0], SYS_read, p[0], &c, 1);
-	post_directories(calls, 6);
+	post_waiting(&chain);
 	run_for(loop, 5);
 	flexsc_loop_destroy(loop);
 	loop = NULL;
@@ -404,16 +404,12 @@ LOOPED(closing_the_loop_ends_a_chain)
 
 LOOPED(a_fork_leaves_the_chain_to_the_parent)
 {
-	struct call calls[6] = { quiet_call() };
-	int status, p[2];
+	struct waiting chain;
+	struct call *calls = chain.calls;
+	int status;
 	pid_t child;
-	char c;
 
-	NEEDS_WAITING_ENGINE();
-	enter_scratch();
-	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
-	POST(loop, &calls[0], SYS_read, p[0], &c, 1);
-	post_directories(calls, 6);
+	post_waiting(&chain);
 	CHECK_EQ(flexsc_loop_submit(loop), 0);
 	child = fork();
 	if (!child)
@@ -421,8 +417,7 @@ LOOPED(a_fork_leaves_the_chain_to_the_parent)
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_EQ(status, 0);
 	CHECK(!exists(1));
-	CHECK_EQ(write(p[1], "x", 1), 1);
-	CHECK_EQ(flexsc_loop_run(loop), 0);
+	end_waiting(&chain);
 	for (unsigned int i = 1; i < 6; i++)
 		CHECK_EQ(calls[i].cb.ret, 0);
 	CHECK(exists(5));
