@@ -103,6 +103,13 @@ static bool is_stopped(const struct flexsc_loop *loop)
 	return atomic_load_explicit(&loop->stop, memory_order_relaxed);
 }
 
+/* A harvest runs no callbacks, so only its own size limits it. */
+static inline int most_of(const struct flexsc_loop *loop,
+			  const struct harvest *harvest)
+{
+	return harvest ? DISPATCH_MOST : loop->most;
+}
+
 /*
  * Run the callbacks of calls that are done now or, with a harvest, add their cbs to it.
  * Calls that become done meanwhile wait. Returns how many calls were handled.
@@ -111,11 +118,12 @@ static __attribute__((noinline)) int
 run_dispatch_done(struct flexsc_loop *loop, bool until_stop,
 		  struct harvest *harvest)
 {
+	const int most = most_of(loop, harvest);
 	uint32_t *tail = loop->done.tail, index, next;
 	int n = 0;
 
 	for (index = queue_take(&loop->done); index != NONE; index = next) {
-		if (n == loop->most || (until_stop && is_stopped(loop)) ||
+		if (n == most || (until_stop && is_stopped(loop)) ||
 		    harvest_is_full(harvest))
 			break;
 		next = call_of(loop, index)->next;
@@ -173,10 +181,11 @@ static __attribute__((noinline)) int
 run_dispatch_timers(struct flexsc_loop *loop, bool until_stop,
 		    struct harvest *harvest)
 {
+	const int most = most_of(loop, harvest);
 	struct flexsc_cb *cb;
 	int n = 0;
 
-	while (n < loop->most && !(until_stop && is_stopped(loop)) &&
+	while (n < most && !(until_stop && is_stopped(loop)) &&
 	       !harvest_is_full(harvest) && (cb = flexsc__timer_take(loop))) {
 		if (harvest)
 			harvest_add(harvest, cb_complete(cb, 0));

@@ -311,6 +311,32 @@ TEST(a_poller_gets_requests_while_callbacks_run)
 	end_loops(0);
 }
 
+/* Repeats until the poller publishes more results at once than a turn has callbacks. */
+TEST(a_harvest_is_as_large_as_its_room)
+{
+	struct flexsc_cb cbs[ROUND], *done[ROUND];
+	unsigned int largest = 0;
+
+	use_two_cores();
+	make_loops(other_list);
+	while (largest <= PIECE) {
+		for (unsigned int i = 0; i < ROUND; i++) {
+			cbs[i] = (struct flexsc_cb){ 0 };
+			flexsc_loop_close(loops[0], &cbs[i], -1);
+		}
+		for (unsigned int left = ROUND; left;) {
+			CHECK_EQ(flexsc_loop_wait(loops[0], FLEXSC_FOREVER), 1);
+			const int n = flexsc_loop_harvest(loops[0], done, left);
+
+			CHECK(n >= 0);
+			left -= (unsigned int)n;
+			if ((unsigned int)n > largest)
+				largest = (unsigned int)n;
+		}
+	}
+	end_loops(0);
+}
+
 /* Rounding the largest poll_us up to milliseconds must not make it 0. */
 TEST(the_longest_time_to_poll_is_not_short)
 {
