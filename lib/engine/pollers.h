@@ -7,8 +7,8 @@
  * through the descriptor of any of these rings, so the process keeps a table of them.
  *
  * A new ring takes the core with the fewest rings, and among these the first one in the
- * user's order. It never takes a core that is the only one of its owner: owner and
- * poller would compete for it. It avoids the core where the owner runs.
+ * user's order. It takes the core where the owner runs only if no other one is listed,
+ * and never the only core of its owner: owner and poller would compete for it.
  *
  * A forked child forgets the table: it can't join its parent's pollers.
  */

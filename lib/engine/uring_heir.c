@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ring of an owner that is stuck in the kernel (run/handover.h). The heir's thread
- * runs these functions, and the owner doesn't use the ring meanwhile. When the owner is
- * back, it runs flexsc__uring_withdraw().
+ * runs these functions, and the owner doesn't use the ring meanwhile, except
+ * flexsc__uring_withdraw(), which the owner runs when it is back.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,12 +46,13 @@ bool flexsc__uring_withdraw(struct flexsc_loop *loop, uint32_t index)
 	return true;
 }
 
-/* A poller takes the requests that any thread publishes. */
+/* May any thread cancel? With a poller, which takes the requests of any thread. */
 bool flexsc__uring_cancels_anywhere(const struct flexsc_loop *loop)
 {
 	return uring_of(loop)->ring.polled;
 }
 
+/* Publish the ring's requests, and results that the kernel holds back. */
 void flexsc__uring_tend(struct flexsc_loop *loop)
 {
 	struct ring *ring = &uring_of(loop)->ring;

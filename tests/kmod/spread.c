@@ -9,8 +9,8 @@
  *	plain	instructions of the plain call
  *	owner	the owner's instructions per call: posting, and handling the result
  *	busiest	the share of the calls that the busiest kernel core executed
- *	bound	plain / max(owner, plain * busiest): neither the owner nor the busiest
- *		kernel core can be faster, so the speed-up can't be higher
+ *	bound	plain / max(owner, plain * busiest): the limit of the speed-up if a
+ *		kernel core needs as many instructions per call as the plain call
  *	even	the bound if each kernel core executes the same number of calls
  *
  * With -icount, QEMU executes one processor at a time, until the next timer is due, which
