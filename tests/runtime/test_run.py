@@ -467,7 +467,10 @@ def test_the_help_fits_a_screen() -> None:
         (["--entries", "2000000"], "--entries 2000000: "),
         (["--engine", "fast"], "--engine fast: give uring or threads"),
         (["--engine", "sync"], "--engine sync: give uring or threads"),
-        (["--engine", "kmod"], "--engine kmod: most of the runtime's tests have not run"),
+        (
+            ["--engine", "kmod"],
+            "--engine kmod: most of the runtime's tests have not run",
+        ),
         (["--without", "all"], "--without all: give loops, sticky or patch"),
         (["--bogus"], "unrecognized option '--bogus'"),
         (["-x"], "invalid option -- 'x'"),
@@ -493,7 +496,7 @@ def test_an_invalid_engine_in_the_environment_is_refused(name: str) -> None:
 def test_the_module_s_engine_in_the_environment_is_refused() -> None:
     done = run("echo", "wrong", env={"FLEXSC_ENGINE": "kmod"})
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("flexsc: run: FLEXSC_ENGINE=kmod: some of the ")
+    assert done.stderr.startswith("flexsc: run: FLEXSC_ENGINE=kmod: most of the ")
     assert done.stderr.endswith("; give uring or threads\n")
 
 
