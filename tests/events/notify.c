@@ -832,6 +832,20 @@ NOTED_TEST(each_queued_signal_is_an_event)
 	CHECK_EQ(count_fds(), fds);
 }
 
+/* A signalfd returns the process's signals, and those of the thread that reads it. */
+NOTED_TEST(a_signal_that_is_sent_to_the_owner_is_an_event)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN + 3);
+	CHECK(flexsc_ecb_signal(ecb, &set, 0, NULL) >= 0);
+	CHECK_EQ(pthread_kill(pthread_self(), SIGRTMIN + 3), 0);
+	compute_until(&counts[FLEXSC_EVT_SIGNAL], 1);
+	CHECK_EQ((uint32_t)said[FLEXSC_EVT_SIGNAL][0], SIGRTMIN + 3);
+	CHECK_EQ((int32_t)(said[FLEXSC_EVT_SIGNAL][0] >> 32), SI_TKILL);
+}
+
 NOTED_TEST(a_timer_goes_on)
 {
 	uint64_t began = now_ns();
