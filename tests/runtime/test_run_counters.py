@@ -38,6 +38,7 @@ HEAD = "flexsc run: "
 # A thread waits for each of READS bytes, and main waits for its answers.
 READS = 300
 TALK = f"""
+first = thread
 r, w = os.pipe()
 back_r, back_w = os.pipe()
 def answer():
@@ -50,12 +51,14 @@ for _ in range({READS}):
     assert os.read(back_r, 1) == b"x"
 thread.join()
 """
-# join() returns a moment before the thread ends. Prints how often it had to wait.
+# join() returns a moment before the thread ends. Prints how often it had to wait for
+# the thread of THREADED, and for the one of TALK.
 LEAVE = """
 waits = 0
-while os.path.exists(f"/proc/self/task/{thread.native_id}"):
-    time.sleep(0.05)
-    waits += 1
+for ends in first, thread:
+    while os.path.exists(f"/proc/self/task/{ends.native_id}"):
+        time.sleep(0.05)
+        waits += 1
 print(waits, flush=True)
 os._exit(4)
 """
