@@ -50,13 +50,17 @@ def carriers(plan: Plan) -> list[str]:
     return ["--carriers", str(len(plan.cores.server))]
 
 
-def elsewhere(plan: Plan) -> list[str]:
-    """Options of flexsc run: the second half of the server's cores executes calls, and
-    the first half has the carriers.
+def executing(plan: Plan) -> list[int]:
+    """The second half of the server's cores, which executes calls, while the first half
+    has the threads.
     """
     cores = plan.cores.server
-    executing = cores[(len(cores) + 1) // 2 :]
-    return ["--kernel-cores", ",".join(map(str, executing))]
+    return cores[(len(cores) + 1) // 2 :]
+
+
+def elsewhere(plan: Plan) -> list[str]:
+    """Options of flexsc run: calls execute on their own cores."""
+    return ["--kernel-cores", ",".join(map(str, executing(plan)))]
 
 
 def way(plan: Plan, variant: str, *options: str) -> list[str]:

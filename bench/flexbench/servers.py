@@ -44,7 +44,7 @@ NGINX = """\
 worker_processes {workers};
 {affinity}worker_rlimit_nofile {descriptors};
 pid {folder}/nginx.pid;
-error_log {folder}/error.log;
+error_log {folder}/error.log warn;
 events {{
 	worker_connections {connections};
 }}
@@ -106,10 +106,13 @@ class Server:
 
 @dataclass(frozen=True)
 class Module:
-    """The module for nginx, and the number of files that it keeps open."""
+    """The module for nginx, and the number of files that it keeps open. kernel_cores: the
+    cores that execute its calls; empty: the workers' own cores.
+    """
 
     path: Path
     keep: int
+    kernel_cores: Sequence[int] = ()
 
 
 def module(flexsc: str) -> Path:
@@ -251,6 +254,13 @@ def affinity(cores: Sequence[int]) -> str:
     return f"worker_cpu_affinity auto {mask:b};\n" if len(cores) > 1 else ""
 
 
+def module_lines(module: Module) -> str:
+    text = f"\tflexsc on;\n\tflexsc_keep {module.keep};\n"
+    if module.kernel_cores:
+        text += f"\tflexsc_kernel_cores {listed(module.kernel_cores)};\n"
+    return text
+
+
 def nginx_config(place: Place, site: Site, cores: Sequence[int] = (0,)) -> str:
     """cores: nginx gets a worker for each."""
     user, module = "", site.module
@@ -260,7 +270,7 @@ def nginx_config(place: Place, site: Site, cores: Sequence[int] = (0,)) -> str:
         user = f"user {name} {grp.getgrgid(0).gr_name};\n"
     return NGINX.format(
         load=f"load_module {module.path};\n" if module else "",
-        on=f"\tflexsc on;\n\tflexsc_keep {module.keep};\n" if module else "",
+        on=module_lines(module) if module else "",
         user=user,
         workers=len(cores),
         affinity=affinity(cores),

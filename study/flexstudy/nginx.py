@@ -12,8 +12,12 @@ for the module's lines, a worker per core on the same cores, alternately.
     100k, 1m plain with larger files
 
 Most modes are loaded by bench --raw rounds, like serve for its processor time. New
-connections, TLS and several workers need wrk, on the clients' cores; then the workers'
+connections, TLS and several cores need wrk, on the clients' cores; then the workers'
 processor clocks are read before and after wrk.
+
+With several cores there is a further variant (ATC, figures 7 and 8): one worker with the
+module, whose calls execute on the second half of the cores. It is compared with one stock
+worker, and with a stock worker per core.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from urllib.parse import urlsplit
 from flexbench import clients, pair, servers, table, tools
 from flexbench.compare import ratio
 from flexbench.runner import Plan, chosen
+from flexbench.running import executing
 from flexbench.samples import (
     BenchError,
     Json,
@@ -40,6 +45,7 @@ from flexbench.servers import Module, Server, Site
 
 BENCH = "nginx"
 MODULE, STOCK = servers.WITH_MODULE, "stock"
+REMOTE, ALONE = "remote", "stock-one"  # one worker
 CERTIFICATE_S = 30
 
 FEW, MANY = 16, 64
@@ -96,21 +102,27 @@ def size(plan: Plan, mode: Mode) -> int:
     return mode.bytes or plan.bytes
 
 
-def by_wrk(plan: Plan, mode: Mode, server: Server, seconds: int) -> list[float]:
+def by_wrk(
+    plan: Plan, mode: Mode, server: Server, seconds: int
+) -> dict[str, list[float]]:
     url, count = server.url + pair.FILE, connections(plan, mode)
     command = clients.wrk(plan, count, seconds, url, mode.wrk or [])
     before = servers.clock_s(server)
     found = clients.run_wrk(command, seconds)
-    return [1e6 * (servers.clock_s(server) - before) / found.requests]
+    spent = servers.clock_s(server) - before
+    return {
+        "cpu_us": [1e6 * spent / found.requests],
+        table.RATE: [found.requests_per_s],
+        "mean_us": [found.mean_us],
+        "p50_us": [found.p50_us],
+        "p99_us": [found.p99_us],
+    }
 
 
 def round_of(plan: Plan, mode: Mode, server: Server, seconds: int) -> Json:
     # A client on one core can't load several workers evenly.
     if mode.wrk is not None or len(plan.cores.server) > 1:
-        return {
-            "samples": {"cpu_us": by_wrk(plan, mode, server, seconds)},
-            "counts": {},
-        }
+        return {"samples": by_wrk(plan, mode, server, seconds), "counts": {}}
     count = connections(plan, mode)
     found = pair.in_rounds(plan, server, count, size(plan, mode), seconds)
     return {"samples": found, "counts": {}}
@@ -132,8 +144,24 @@ def certificate(folder: Path, address: str) -> Path:
     return path
 
 
+def one_worker(plan: Plan, site: Site, module: Module) -> dict[str, Site]:
+    """The variants with one worker on the server's cores; none if it has one core."""
+    if not plan.cores.more:
+        return {}
+    remote = replace(module, kernel_cores=executing(plan))
+    return {REMOTE: replace(site, module=remote), ALONE: site}
+
+
+def check_calls(server: Server, folder: Path) -> None:
+    """Raise BenchError if a worker couldn't use the module as configured."""
+    log = (folder / server.name / "error.log").read_text(errors="replace")
+    for line in log.splitlines():
+        if ": flexsc" in line:
+            raise BenchError(f"{server.name}: {line}")
+
+
 @contextmanager
-def both(plan: Plan, folder: Path, site: Site, mode: Mode) -> Iterator[list[Server]]:
+def started(plan: Plan, folder: Path, site: Site, mode: Mode) -> Iterator[list[Server]]:
     with ExitStack() as stack:
         if mode.proxy:
             behind = stack.enter_context(
@@ -143,10 +171,17 @@ def both(plan: Plan, folder: Path, site: Site, mode: Mode) -> Iterator[list[Serv
                 )
             )
             site = replace(site, backend=urlsplit(behind.url).netloc)
-        ours = replace(site, module=Module(servers.module(plan.flexsc), mode.keep))
+        module = Module(servers.module(plan.flexsc), mode.keep)
+        variants: dict[str, tuple[Site, str | None]] = {
+            MODULE: (replace(site, module=module), None),
+            STOCK: (site, None),
+        }
+        cores = servers.listed(plan.cores.server)
+        for name, one in one_worker(plan, site, module).items():
+            variants[name] = one, cores
         yield [
-            stack.enter_context(servers.nginx(plan, name, folder / name, one))
-            for name, one in ((MODULE, ours), (STOCK, site))
+            stack.enter_context(servers.nginx(plan, name, folder / name, one, core))
+            for name, (one, core) in variants.items()
         ]
 
 
@@ -157,9 +192,10 @@ def measure_one(run: Run, plan: Plan, name: str) -> None:
         trusted = certificate(folder, plan.network.address) if mode.tls else None
         site = Site(root, cached=mode.cached, certificate=trusted)
         content = (root / pair.FILE).read_bytes()
-        with both(plan, folder, site, mode) as found:
+        with started(plan, folder, site, mode) as found:
             for server in found:
                 servers.check(plan.network, server, pair.FILE, content, trusted)
+                check_calls(server, folder)
             settings: Settings = {
                 "mode": name,
                 "connections": connections(plan, mode),
@@ -216,13 +252,45 @@ def row(found: list[Measurement], name: str) -> list[str]:
     ]
 
 
+ROWS = [
+    ("requests/s", table.RATE),
+    ("latency p50, us", "p50_us"),
+    ("latency p99, us", "p99_us"),
+    ("processor time/request, us", "cpu_us"),
+]
+
+
+def show_remote(found: list[Measurement], name: str) -> list[str]:
+    """The table of one worker with its calls on other cores; none if not measured."""
+    at = {str(m.settings["variant"]): m for m in found if m.settings["mode"] == name}
+    every = [at[variant] for variant in (REMOTE, ALONE, STOCK) if variant in at]
+    if len(every) < 3:
+        return []
+    ours, *others = every
+    lines = [
+        [title, *(table.number(m.median(series)) for m in every)]
+        + [table.ratio(ratio(ours.series(series), m.series(series))) for m in others]
+        for title, series in ROWS
+    ]
+    title = (
+        f"nginx, one worker with the module, calls on other cores; {name}, "
+        f"{ours.settings['connections']} connections, {table.how(ours)}\n"
+    )
+    workers = f"stock, {ours.settings['cores']} workers"
+    head = [name, "one worker", "stock, one worker", workers, "one/one", "one/all"]
+    return [title + table.table(head, lines)]
+
+
 def show_one(found: list[Measurement]) -> list[str]:
     rows = [cells for name in MODES if (cells := row(found, name))]
     if not rows:
         return []
     title = f"nginx with the module and without; {table.how(found[0])}\n"
     head = ["processor time/request, us", MODULE, STOCK, "stock/module"]
-    return [title + table.table(head, rows)]
+    tables = [title + table.table(head, rows)]
+    for name in MODES:
+        tables += show_remote(found, name)
+    return tables
 
 
 def show(run: Run) -> list[str]:

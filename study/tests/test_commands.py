@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fixtures import command
+from flexbench import machine
 from flexbench.samples import BenchError
 from flexstudy import ports
 from programs import installed
@@ -397,6 +398,21 @@ def test_nginx_is_measured_with_the_module(
         (mode, variant, kind) for mode in modes for variant in both
     ], said
     assert all(0 < m["rounds"][0]["samples"]["cpu_us"][0] < 1e6 for m in found)
+
+
+@pytest.mark.long
+def test_nginx_on_two_cores_has_a_worker_with_calls_elsewhere(
+    measured: Measured,
+) -> None:
+    need_nginx()
+    if len(machine.whole(os.sched_getaffinity(0))) < 2:
+        pytest.skip("needs two physical cores")
+    said, found = measured("nginx", "plain", "--seconds", "1", "--cores", "2")
+    assert settings_of(found, "variant", "cores") == [
+        (variant, 2) for variant in ("module", "stock", "remote", "stock-one")
+    ], said
+    assert "one worker with the module, calls on other cores; plain, 128" in said
+    assert all(m["rounds"][0]["samples"]["requests_per_s"][0] > 0 for m in found)
 
 
 @pytest.mark.long

@@ -372,6 +372,32 @@ def test_a_server_on_several_cores_is_compared_with_the_paper_s(tmp_path: Path) 
     assert two["gain"]["median"] == pytest.approx(9.0)
 
 
+def test_a_worker_with_calls_elsewhere_is_compared_with_the_paper_s(
+    tmp_path: Path,
+) -> None:
+    run = calls()
+    run["measurements"] = [
+        measured(
+            "nginx",
+            {**{"mode": "plain", "variant": name}, "connections": 256, "cores": 2},
+            {"requests_per_s": rate, "mean_us": 1e6 / rate, "cpu_us": us},
+        )
+        for name, rate, us in (
+            ("module", 3000.0, 10.0),
+            ("stock", 2000.0, 20.0),
+            ("remote", 5000.0, 16.0),
+        )
+    ]
+    report(tmp_path, "--from", kept(tmp_path / "remote.json", run))
+    what = "one nginx worker with the module, calls elsewhere, 2 cores, 256 connections"
+    found = recorded(tmp_path)
+    for name, verdict in (("atc-f7", "reached"), ("atc-f8", "reached")):
+        (row,) = (r for r in found[name]["rows"] if r["paper"] and r["where"] == what)
+        assert (row["gain"]["median"], row["verdict"]) == (2.5, verdict)
+    (cpu,) = (r for r in found["atc-f7"]["rows"] if "plain, 2 cores" in r["where"])
+    assert cpu["gain"]["median"] == 2.0
+
+
 def test_a_number_of_clients_is_compared_with_the_same_one(tmp_path: Path) -> None:
     report(tmp_path, "--from", swept(tmp_path))
     late = recorded(tmp_path)["osdi-f13"]["rows"]

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 from bench_runs import empty_run, load_of, once, plan
 from flexbench import command, machine, network, tools
+from flexbench.machine import Cores
 from flexbench.runner import Plan
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings
+from flexbench.servers import Module, Server, Site
 from flexstudy import cost, entries, memory, nginx, programs, send, webserver
 from flexstudy.__main__ import COMMAND
 from flexstudy.under_load import switches
@@ -169,6 +171,67 @@ def test_nginx_is_compared_with_itself() -> None:
     assert "1024 bytes, 128 connections, keeping the file open" in text
     assert "2.00 (2.00-2.00)" in text
     assert nginx.show(empty_run()) == []
+
+
+def remote_run(*variants: str) -> Run:
+    """nginx on two cores; the variants have 1, 2, ... thousand requests per second."""
+    run = empty_run()
+    for index, variant in enumerate(variants, 1):
+        settings: Settings = {
+            **{"variant": variant, "mode": "plain", "cores": 2},
+            **{"bytes": 1024, "connections": 256, "seconds": 1},
+        }
+        samples = {"requests_per_s": [1000.0 * index], "cpu_us": [12.0 / index]}
+        samples |= {"p50_us": [60.0 / index], "p99_us": [240.0 / index]}
+        rounds: list[Json] = [{"samples": samples, "counts": {}}]
+        run.measurements.append(Measurement("nginx", settings, rounds))
+    return run
+
+
+def test_a_worker_with_calls_elsewhere_is_compared_with_one_and_with_all() -> None:
+    variants = "module", "stock", "stock-one", "remote"
+    every, remote = nginx.show(remote_run(*variants))
+    assert "12.0   6.00  0.50 (0.50-0.50)" in every
+    lines = remote.splitlines()
+    assert "plain, 256 connections, 2 cores" in lines[0]
+    assert "stock, 2 workers" in lines[1]
+    rate = ["requests/s", "4,000", "3,000", "2,000"]
+    assert re.split(" {2,}", lines[2]) == [
+        *rate,
+        "1.33 (1.33-1.33)",
+        "2.00 (2.00-2.00)",
+    ]
+    assert lines[3].startswith("latency p50, us")
+    assert lines[3].endswith("0.75 (0.75-0.75)  0.50 (0.50-0.50)")
+    assert len(nginx.show(remote_run("module", "stock"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "names"), [([], []), ([3], ["remote", "stock-one"])], ids=["one", "two"]
+)
+def test_only_several_cores_have_a_worker_with_calls_elsewhere(
+    tmp_path: Path, more: list[int], names: list[str]
+) -> None:
+    cores = Cores(measured=5, other=4, load=[0, 1], more=more)
+    module, site = Module(tmp_path / "module.so", 0), Site(tmp_path)
+    found = nginx.one_worker(replace(plan(), cores=cores), site, module)
+    assert list(found) == names
+    for name, one in found.items():
+        assert (list(one.module.kernel_cores) if one.module else None) == (
+            [3] if name == "remote" else None
+        )
+
+
+def test_a_worker_that_could_not_use_the_module_voids_the_mode(tmp_path: Path) -> None:
+    server = Server("remote", "http://127.0.0.1:1/", 1)
+    (tmp_path / "remote").mkdir()
+    log = tmp_path / "remote" / "error.log"
+    log.write_text("[warn] 7#7: 4096 worker_connections exceed\n", encoding="utf-8")
+    nginx.check_calls(server, tmp_path)
+    with log.open("a", encoding="utf-8") as file:
+        file.write("[warn] 7#7: flexsc_kernel_cores 3: no io_uring\n")
+    with pytest.raises(BenchError, match=r"remote: .*_cores 3: no io_uring"):
+        nginx.check_calls(server, tmp_path)
 
 
 def test_long_answers_count_with_the_client_s_time() -> None:

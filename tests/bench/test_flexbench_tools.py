@@ -5,12 +5,13 @@ it writes for them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from flexbench import servers, tools
 from flexbench.samples import BenchError
-from flexbench.servers import Place, Site
+from flexbench.servers import Module, Place, Site
 
 WRK = """\
 Running 5s test @ http://127.0.0.1:8080/file.bin
@@ -91,6 +92,18 @@ def test_nginx_is_stock_but_for_its_places(tmp_path: Path) -> None:
     places = [w for w in plain.split() if w.startswith("/")]
     assert places
     assert all(w.startswith(str(tmp_path)) for w in places)
+
+
+def test_nginx_has_the_module_as_configured(tmp_path: Path) -> None:
+    place, module = Place(tmp_path, "127.0.0.1", 8080), Module(tmp_path / "m.so", 7)
+    own = servers.nginx_config(place, Site(tmp_path, module=module))
+    assert own.startswith(f"load_module {tmp_path}/m.so;\n")
+    assert "\tflexsc on;\n\tflexsc_keep 7;\n" in own
+    assert "flexsc_kernel_cores" not in own
+    apart = replace(module, kernel_cores=[2, 4])
+    text = servers.nginx_config(place, Site(tmp_path, module=apart))
+    assert "\tflexsc_kernel_cores 2,4;\n" in text
+    assert "worker_processes 1;" in text
 
 
 def test_nginx_has_tls_or_a_backend_on_request(tmp_path: Path) -> None:

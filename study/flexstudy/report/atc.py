@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from flexbench import serve, table
-from flexbench.samples import Measurement, distinct
+from flexbench.samples import Measurement, by_cores, distinct
 
 from .. import loops, nginx, ported
 from ..papers import Data, Point
@@ -19,7 +19,12 @@ from .runs import Runs, gain
 from .sweeps import Quantity, Sweep, sweeps_of
 
 SERVE = Bench(("serve", *SCALED), serve.BENCH, {"mode": serve.SWEPT})
-NGINX = Bench(("nginx", "plain"), nginx.BENCH, {"mode": "plain"})
+# As many connections as in figures 7 and 8.
+NGINX = Bench(
+    ("nginx", "plain", "--cores", "all", "--connections", "256"),
+    nginx.BENCH,
+    {"mode": "plain"},
+)
 PAGES = study.bench(study.PAGES)
 PORT = "programs", ported.NAME
 MEMCACHED = Bench(PORT, ported.BENCH)
@@ -27,31 +32,39 @@ LINES = Bench(PORT, ported.LINES)
 
 
 def servers(runs: Runs) -> list[Sweep]:
-    """flexsc serve, and nginx with the module, each beside stock nginx."""
+    """flexsc serve and nginx with the module, each beside stock nginx with a worker per
+    core. One worker with the module may have its calls on other cores.
+    """
     found = []
     names = (("flexsc serve", serve.OURS), ("nginx with the module", nginx.MODULE))
     for what, ours in names:
         every = runs.of(serve.BENCH, **SERVE.settings)
         found += sweeps_of(every, what, "connections", (ours, serve.THEIRS))
-    return found
+    every, both = runs.of(nginx.BENCH, **NGINX.settings), (nginx.REMOTE, nginx.STOCK)
+    what = "one nginx worker with the module, calls elsewhere"
+    return found + sweeps_of(every, what, "connections", both)
+
+
+def module_row(name: str, cores: int, ours: Measurement, stock: Measurement) -> Row:
+    series = nginx.MODES[name].series
+    count = ours.settings["connections"]
+    where = f"nginx with the module, {name}, {table.cores(cores)}, {count} connections"
+    medians = ours.median(series), stock.median(series)
+    return Row(
+        where,
+        here=number_pair(*medians, "us of the processor a request, stock"),
+        ratio=gain(ours, stock, series, less=True),
+    )
 
 
 def module_rows(runs: Runs) -> list[Row]:
     rows = []
     for name in distinct(runs.of(nginx.BENCH), "mode"):
-        ours = runs.find(nginx.BENCH, mode=name, variant=nginx.MODULE)
-        stock = runs.find(nginx.BENCH, mode=name, variant=nginx.STOCK)
-        if ours and stock and name in nginx.MODES:
-            series = nginx.MODES[name].series
-            medians = ours.median(series), stock.median(series)
-            count = ours.settings["connections"]
-            rows.append(
-                Row(
-                    f"nginx with the module, {name}, {count} connections",
-                    here=number_pair(*medians, "us of the processor a request, stock"),
-                    ratio=gain(ours, stock, series, less=True),
-                )
-            )
+        for cores, found in by_cores(runs.of(nginx.BENCH, mode=name)).items():
+            at = {m.settings["variant"]: m for m in found}
+            ours, stock = at.get(nginx.MODULE), at.get(nginx.STOCK)
+            if ours and stock and name in nginx.MODES:
+                rows.append(module_row(name, cores, ours, stock))
     return rows
 
 
@@ -220,7 +233,7 @@ FIGURES = [
         State.STAND_IN,
         "another server, and nginx with a module",
         differs="As for figure 7; wrk reports the latency.",
-        benches=[SERVE],
+        benches=[SERVE, NGINX],
         rows=partial(server_rows, MEAN),
         draws=panels(MEAN),
     ),
