@@ -12,6 +12,7 @@
 
 #include "runtime/base/interpose.h"
 #include "runtime/calls/life.h"
+#include "runtime/calls/strict.h"
 #include "runtime/sched/anchored.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/stacks.h"
@@ -40,6 +41,7 @@ static struct birth *uthread_birth_on(void *stack)
 
 static void uthread_end(void *arg)
 {
+	flexsc__strict_returns(arg);
 	flexsc__life_end(arg);
 }
 
@@ -215,7 +217,7 @@ static int create(pthread_t *thread, const pthread_attr_t *attr,
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*start)(void *), void *arg)
 {
-	if (!flexsc__runtime_start())
+	if (flexsc__self.strict || !flexsc__runtime_start())
 		return REAL(pthread_create)(thread, attr, start, arg);
 	return create(thread, attr, start, arg);
 }

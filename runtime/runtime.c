@@ -21,6 +21,7 @@
 #include "runtime/base/heap.h"
 #include "runtime/calls/cpuclock.h"
 #include "runtime/calls/filter.h"
+#include "runtime/calls/strict.h"
 #include "runtime/calls/life.h"
 #include "runtime/calls/ufutex.h"
 #include "runtime/counters/counters.h"
@@ -119,6 +120,7 @@ static void forked(void)
 	flexsc__stacks_forked();
 	flexsc__cpuclock_forked();
 	flexsc__filter_forked();
+	flexsc__strict_forked();
 	context_set_self(NULL);
 }
 

@@ -23,6 +23,7 @@
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
 #include "perform.h"
+#include "strict.h"
 
 /* an invalid id: of a descriptor, process, clock or signal */
 #define NO_ID	((uint64_t)-2)
@@ -219,7 +220,7 @@ static long install_for_all(struct uthread *u, long nr, const uint64_t a[6],
 	long ret = 0;
 
 	flexsc__uthreads_lock();
-	fails = one_has_another(u) || is_refused(nr, filter);
+	fails = one_has_another(u) || flexsc__strict_any() || is_refused(nr, filter);
 	if (fails)
 		ret = flexsc__perform_plainly(nr, a);
 	flexsc__uthreads_unlock();
@@ -255,8 +256,7 @@ static long in_turn(struct uthread *u, long nr, const uint64_t a[6],
 
 /*
  * The mode that the call sets, in prctl(2)'s numbering: SECCOMP_MODE_STRICT or _FILTER.
- * Any other value means that the call sets no mode. In strict mode a thread may only
- * read, write, return from handlers and exit.
+ * Any other value means that the call sets no mode.
  */
 static uint64_t mode_of(long nr, const uint64_t a[6])
 {
@@ -307,7 +307,9 @@ long flexsc__filter_make(struct uthread *u, long nr, const uint64_t a[6])
 	if (is_for_all(nr, a) ||
 	    (is_filter(nr, a) && atomic_load(&flexsc__runtime.dormant)))
 		return in_turn(u, nr, a, &filter);
-	if (flexsc__filter_is_tried(nr, a))
+	if (mode_of(nr, a) == SECCOMP_MODE_STRICT)
+		return flexsc__strict_enter(u, nr, a);
+	if (is_filter(nr, a))
 		return install_own(u, nr, a);
 	return flexsc__perform_on_host(u, nr, a);
 }

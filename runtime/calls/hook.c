@@ -26,6 +26,7 @@
 #include "loop_calls.h"
 #include "perform.h"
 #include "polling.h"
+#include "strict.h"
 #include "ufutex.h"
 
 /*
@@ -123,9 +124,10 @@ static long end_thread(struct uthread *u, const uint64_t a[6])
 	 */
 	if ((u->site && !u->listed) || runtime_is_lent())
 		return flexsc__perform_plainly(SYS_exit, a);
+	if (!u->listed)
+		flexsc__strict_any();
 	flexsc__exit(u);
-	if (u->listed)
-		flexsc__life_end(u);
+	flexsc__life_end(u);
 	flexsc__count_program_ends_by_call((uint32_t)a[0]);
 	return flexsc__perform_plainly(SYS_exit, a);
 }
@@ -207,6 +209,8 @@ static RARE long outside_runtime(long nr, const uint64_t a[6])
 	struct flexsc_entry entry = { .nr = (__u16)nr };
 	long ret;
 
+	if (flexsc__self.strict)
+		return flexsc__strict_call(&flexsc__self, nr, a);
 	switch ((enum call_user)flexsc__call_info((unsigned int)nr)->user) {
 	case USER_FUTEX:
 		return flexsc__ufutex(NULL, a);

@@ -12,6 +12,7 @@
 #include "affinity.h"
 #include "cpuclock.h"
 #include "polling.h"
+#include "strict.h"
 
 void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 			uint8_t anchored, uint32_t filter)
@@ -42,12 +43,13 @@ void flexsc__life_begin(struct uthread *u, void *stack, sigmask_t mask,
 void flexsc__life_end(struct uthread *u)
 {
 	/* In a child process that the thread forked, u isn't a user thread. */
-	if (!u->alive)
+	if (!u->alive || !u->listed)
 		return;
 	flexsc__enter(u);
 	u->cause = CAUSE_ENDS;
 	flexsc__return_to_host(u);
 	u->host_only = true;
+	flexsc__strict_any();
 	flexsc__count_program_ends();
 	flexsc__cpuclock_end(u);
 	flexsc__uthreads_remove(u);

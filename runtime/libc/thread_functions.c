@@ -47,7 +47,7 @@ static bool begin_on(pthread_t thread)
 {
 	struct uthread *self = &flexsc__self;
 
-	if (!runtime_runs() || pthread_equal(thread, pthread_self()))
+	if (!runtime_runs() || self->strict || pthread_equal(thread, pthread_self()))
 		return false;
 	if (self->alive)
 		flexsc__enter(self);

@@ -93,6 +93,9 @@ static uint64_t loops_calls(void)
 
 void flexsc__exit_begins(void)
 {
+	/* The kernel ends this thread at the next call, maybe with a lock held. */
+	if (flexsc__self.strict)
+		return;
 	flexsc__counters_show(loops_calls());
 	if (flexsc__runtime.polls && !runtime_is_lent() &&
 	    !atomic_load(&flexsc__runtime.last))

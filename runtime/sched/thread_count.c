@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "thread_count.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "lib/base/syscall.h"
@@ -22,11 +24,12 @@ static _Atomic unsigned int made, left, unsettled;
 
 /*
  * If the program's thread that ended most recently called exit(2) directly: its status,
- * with BY_CALL set. Otherwise 0.
+ * with BY_CALL set. If the kernel has ended that thread by SIGKILL: BY_KILL. Otherwise 0.
  */
 static _Atomic uint64_t last_end;
 
 #define BY_CALL		(1ULL << 32)
+#define BY_KILL		(1ULL << 33)
 
 /* Take the caller off libc's count. True: the count is 0, so the process must end. */
 static bool take_off_count(void)
@@ -42,6 +45,10 @@ static void end_process(void)
 
 	if (end & BY_CALL)
 		raw_syscall(SYS_exit_group, (uint32_t)end, 0, 0, 0, 0, 0);
+	if (end & BY_KILL)
+		raw_syscall(SYS_kill,
+			    (uint64_t)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
+			    SIGKILL, 0, 0, 0, 0);
 	exit(EXIT_SUCCESS);
 }
 
@@ -54,6 +61,18 @@ void flexsc__count_program_ends_by_call(uint32_t status)
 {
 	atomic_store(&last_end, BY_CALL | status);
 	if (take_off_count())
+		end_process();
+}
+
+void flexsc__count_program_died(bool counts, int status)
+{
+	_Atomic unsigned int *threads = flexsc__real_count();
+
+	atomic_store(&last_end, WIFEXITED(status) ?
+					BY_CALL | (uint32_t)WEXITSTATUS(status) :
+					BY_KILL);
+	/* If libc has decremented the count to 0, the thread died in exit(3). */
+	if (counts ? take_off_count() : threads && !atomic_load(threads))
 		end_process();
 }
 

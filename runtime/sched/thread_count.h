@@ -38,6 +38,12 @@ void flexsc__count_program_ends(void);
  */
 void flexsc__count_program_ends_by_call(uint32_t status);
 
+/*
+ * A thread of the program has ended without a notice to libc. status: as in wait(2).
+ * counts: libc still counts the thread, so take it off the count.
+ */
+void flexsc__count_program_died(bool counts, int status);
+
 /* Called in a forked child, which has no threads of the runtime. */
 void flexsc__count_forked(void);
 

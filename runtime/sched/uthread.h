@@ -48,6 +48,7 @@
 #include "runtime/base/sigset.h"
 
 struct uthread;
+struct watch;
 struct carrier;
 struct counters;
 
@@ -156,6 +157,9 @@ struct uthread {
 	uint8_t forks;		/* enum forks: calls/hook.c */
 	atomic_bool cancelled;	/* pthread_cancel() was called */
 	bool host_only;		/* it never leaves its host again */
+	/* in seccomp's strict mode, where it isn't "alive": calls/strict.h */
+	bool strict;
+	struct watch *watch;	/* notices its end in strict mode, or NULL */
 	atomic_bool installs;	/* it is installing a seccomp filter: calls/filter.c */
 	/* number of its own seccomp filter, or 0: calls/filter.c */
 	uint32_t filter;

@@ -8,6 +8,7 @@
 #include "runtime/arch/frame.h"
 #include "runtime/base/peek.h"
 #include "runtime/sched/state.h"
+#include "runtime/sched/uthread.h"
 
 #define SIGNALS	64
 
@@ -106,9 +107,12 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 	mask |= action.mask;
 	if (!(action.flags & SA_NODEFER))
 		mask |= 1ULL << (signo - 1);
-	if (action.flags & SA_RESETHAND)
-		reset(signo);
-	signal_mask(SIG_SETMASK, &mask, NULL);
+	/* In strict mode no call is permitted: all signals stay blocked until the end. */
+	if (!flexsc__self.strict) {
+		if (action.flags & SA_RESETHAND)
+			reset(signo);
+		signal_mask(SIG_SETMASK, &mask, NULL);
+	}
 	if (action.flags & SA_SIGINFO)
 		((void (*)(int, siginfo_t *, void *))action.handler)(
 			signo, info, context);

@@ -417,9 +417,15 @@ static bool is_new(int signo)
 
 static void signal_arrive(int signo, siginfo_t *info, void *frame)
 {
-	struct kthread *k = kthread_known();
 	ucontext_t *context = frame;
+	struct kthread *k;
 
+	/* Test this first, because kthread_known() may make a call. */
+	if (flexsc__self.strict) {
+		flexsc__action_run(signo, info, context);
+		return;
+	}
+	k = kthread_known();
 	if (k && k->carrier)
 		on_carrier(k, signo, info, context);
 	else if (!k && is_new(signo) && !signal_is_fault(signo, info))
