@@ -9,6 +9,7 @@
 
 #include "lib/base/futex.h"
 #include "lib/base/trial.h"
+#include "lib/calls/call_info.h"
 #include "lib/pool/own_thread.h"
 #include "runtime/base/interpose.h"
 #include "runtime/counters/counters.h"
@@ -219,7 +220,7 @@ long flexsc__strict_enter(struct uthread *u, long nr, const uint64_t a[6])
 
 long flexsc__strict_call(struct uthread *u, long nr, const uint64_t a[6])
 {
-	if (nr == SYS_exit && u->watch)
+	if (u->watch && flexsc__call_info((unsigned int)nr)->user == USER_EXIT)
 		atomic_store(&u->watch->status, W_EXITCODE((int)a[0] & 0xff, 0));
 	return flexsc__perform_plainly(nr, a);
 }
