@@ -21,9 +21,10 @@
  * eager read() replaces the fact FD_OPENED with FD_READING. On completion it restores
  * FD_OPENED, unless the descriptor was closed in between. A call that continues in the
  * ring or the pool removes both facts permanently. Eager requests are submitted, and a
- * polling kernel thread has consumed them, before the pool gets calls. If the kernel doesn't consume the request of an eager read(),
- * the call continues in the ring or the pool, too: Linux before 5.19 consumes no
- * requests while the completion queue is full.
+ * polling kernel thread has consumed them, before the pool gets calls. If the kernel
+ * doesn't consume the request of an eager read(), the call continues in the ring or the
+ * pool, too: Linux before 5.13 consumes no requests while it holds back results because
+ * the completion queue is full.
  *
  * The end of a file. A read that stops because data isn't in memory stops at the end of
  * a page of the file. So a pread() that stopped elsewhere has reached the end of the

@@ -269,6 +269,8 @@ COLD void flexsc__uring_fail(struct flexsc_loop *loop)
 	uring->operations = 0;
 	uring->known = 0;
 	flexsc__posts_init(loop);
+	/* No poller works while callbacks run. */
+	loop->most = DISPATCH_MOST;
 	flexsc__uring_collect(loop);
 	/*
 	 * Publishes the new engine and its state; pairs with the load in

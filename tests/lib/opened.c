@@ -144,7 +144,7 @@ LOOP_TEST(reads_at_the_same_time_share_a_position)
 }
 
 /*
- * Imitates Linux before 5.19 when results have no room: io_uring takes requests only
+ * Imitates Linux before 5.13 when results have no room: io_uring takes requests only
  * from an owner that also takes results. Waking the poller is never refused.
  */
 static void refuse_to_submit_only(void)

@@ -288,6 +288,11 @@ TEST(a_busy_owner_makes_no_mode_switch)
 #define ROUND		32U
 #define PIECE		8U	/* callbacks of one kind per turn: POLLED_MOST in uring.c */
 
+static void ignore(struct flexsc_cb *cb)
+{
+	(void)cb;
+}
+
 static void make_one_loop(void)
 {
 	use_two_cores();
@@ -342,6 +347,39 @@ TEST(a_harvest_is_larger_than_a_turn)
 				largest = (unsigned int)n;
 		}
 	}
+	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
+}
+
+/* The number of callbacks of expired timers that a turn runs. */
+static int timers_in_a_turn(struct flexsc_cb *cbs)
+{
+	int n;
+
+	for (unsigned int i = 0; i < ROUND; i++) {
+		cbs[i] = (struct flexsc_cb){ .callback = ignore };
+		CHECK_EQ(flexsc_loop_timer(loops[0], &cbs[i], 1), 0);
+	}
+	sleep_ms(10);
+	CHECK_EQ(flexsc_loop_wait(loops[0], FLEXSC_FOREVER), 1);
+	n = flexsc_loop_dispatch(loops[0]);
+	CHECK_EQ(flexsc_loop_run(loops[0]), 0);
+	return n;
+}
+
+/* After the ring has failed, there is no poller that could work meanwhile. */
+TEST(a_failed_ring_shortens_no_turn)
+{
+	const int enter = SYS_io_uring_enter;
+	struct flexsc_cb cbs[ROUND];
+
+	make_one_loop();
+	CHECK_EQ(timers_in_a_turn(cbs), PIECE);
+	forbid(&enter, 1, EPERM);
+	while (!strcmp(flexsc_loop_engine(loops[0]), "uring")) {
+		sleep_ms(10);
+		CHECK_EQ(DO(loops[0], SYS_close, -1), -EBADF);
+	}
+	CHECK_EQ(timers_in_a_turn(cbs), ROUND);
 	CHECK_EQ(flexsc_loop_destroy(loops[0]), 0);
 }
 
