@@ -13,7 +13,7 @@ from .samples import BenchError, Measurement, Run, Settings, distinct
 
 BENCH = "calls"
 SERIES = "ns_per_call"
-SPIN_US = 200
+POLL_US = 200
 
 CALLS = ["getppid", "close", "read", "pread"]
 BATCHES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
@@ -49,8 +49,8 @@ def variants(plan: Plan, call: str, place: str, batch: int) -> list[Settings]:
             "call": call,
             "batch": batch,
             "core": cores.measured,
-            "cores": servers.listed(executing),
-            "spin_us": SPIN_US if place == POLLING else 0,
+            "kernel_cores": servers.listed(executing),
+            "poll_us": POLL_US if place == POLLING else 0,
             "calls": 16384,
             "reps": 3,
         }
@@ -89,9 +89,9 @@ def measure(run: Run, plan: Plan) -> None:
 
 def place_of(measurement: Measurement) -> str:
     settings = measurement.settings
-    if settings["cores"] == str(settings["core"]):
+    if settings["kernel_cores"] == str(settings["core"]):
         return SAME
-    return POLLING if settings["spin_us"] else ASLEEP
+    return POLLING if settings["poll_us"] else ASLEEP
 
 
 def compared(found: dict[str, Measurement], a: str, b: str) -> Interval | None:
@@ -122,8 +122,8 @@ def show(run: Run) -> list[str]:
     for place, title in TITLES.items():
         for call in distinct(run.of(BENCH), "call"):
             found = [m for m in run.of(BENCH, call=call) if place_of(m) == place]
-            for cores in distinct(found, "cores"):
-                here = [m for m in found if m.settings["cores"] == cores]
+            for cores in distinct(found, "kernel_cores"):
+                here = [m for m in found if m.settings["kernel_cores"] == cores]
                 # A table needs at least two variants to compare.
                 if len(distinct(here, "variant")) > 1:
                     where = title if place == SAME else f"{title}; by {cores}"

@@ -42,9 +42,11 @@ def settings_of(plan: Plan, name: str, passes: int, client: int) -> Settings:
         "batch": 32,
         "reps": 5,
     }
-    if name not in (PLAIN, "uring"):
-        settings["cores"] = str(plan.cores.other)
-        settings["spin_us"] = POLL_US
+    if name == "divided":
+        settings["cores"] = plan.cores.other
+    elif name not in (PLAIN, "uring"):
+        settings["kernel_cores"] = str(plan.cores.other)
+        settings["poll_us"] = POLL_US
     return settings
 
 

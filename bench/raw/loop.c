@@ -42,9 +42,9 @@ int bench_loop_create(struct flexsc_loop **loop,
 		options.engine = "uring";
 		polled = true;
 	}
-	options.kernel_cores = polled && !settings->cores ? "0-1023" :
-							     settings->cores;
-	options.poll_us = (uint32_t)settings->spin_us;
+	options.kernel_cores = polled && !settings->kernel_cores ?
+				       "0-1023" : settings->kernel_cores;
+	options.poll_us = (uint32_t)settings->poll_us;
 	/* A poller is created on another core than the one where the thread runs. */
 	if (options.kernel_cores && bench_pin(settings->core))
 		return 1;

@@ -18,9 +18,9 @@ struct bench_settings {
 	const char *variant;	/* plain, liburing, or an engine */
 	const char *call;	/* system call: close, read, pread, getppid; or trap.h */
 	const char *scenario;	/* of the case "timers", "reads" or "events" */
-	const char *cores;	/* of syscall threads; "memory", "events": of threads */
+	const char *kernel_cores, *cores;	/* "cores": of the program's threads */
 	long core;		/* of the measuring thread; -1: any */
-	long spin_us;
+	long poll_us, spin_us;	/* of the loop, and of clients */
 	long batch;
 	long calls;		/* completions per repetition; case "lost": in total */
 	long reps;

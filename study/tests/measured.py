@@ -47,7 +47,12 @@ def calls() -> Json:
                 "bench": "calls",
                 "settings": {
                     **{"variant": variant, "call": call, "batch": batch, "core": 1},
-                    **{"cores": core, "spin_us": spin, "calls": 16384, "reps": 3},
+                    **{
+                        "kernel_cores": core,
+                        "poll_us": spin,
+                        "calls": 16384,
+                        "reps": 3,
+                    },
                 },
                 "rounds": rounds(ns),
             }

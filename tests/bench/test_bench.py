@@ -102,7 +102,8 @@ def test_raw_reads(variant: str, scenario: str) -> None:
 def test_raw_crawl(variant: str, calls: int) -> None:
     core = min(os.sched_getaffinity(0))
     found = raw(
-        *("crawl", f"variant={variant}", f"cores={core}"),
+        *("crawl", f"variant={variant}"),
+        f"{'cores' if variant == 'divided' else 'kernel_cores'}={core}",
         *("outstanding=70", "bytes=3000", "passes=2", "batch=8"),
         f"client={core if calls == 4 else -1}",
     )

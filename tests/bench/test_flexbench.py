@@ -192,7 +192,7 @@ def test_calls_are_made_on_as_many_cores_as_asked() -> None:
     both = replace(plan(), cores=cores, numbers=(1, 2))
     for place in calls.places(both):
         for one in calls.variants(both, "read", place, 8):
-            assert (one["core"], one["cores"]) == (3, "2")
+            assert (one["core"], one["kernel_cores"]) == (3, "2")
     assert calls.SAME not in calls.places(both)
     one = replace(plan(), numbers=(1,))
     assert calls.places(one) == [calls.SAME]

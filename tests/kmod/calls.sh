@@ -10,12 +10,12 @@ set -u
 count=0
 failed=0
 
-# measure CALL BATCH CORES SPIN_US: make the calls, and print the result of the test.
+# measure CALL BATCH CORES POLL_US: make the calls, and print the result of the test.
 measure() {
 	count=$((count + 1))
 	name="$1, $2 in a batch, executed on core $3, polling for $4 us"
-	if flexsc bench --raw calls variant=kmod call="$1" batch="$2" core=0 cores="$3" \
-		spin_us="$4" calls=512 reps=1 >/tmp/found; then
+	if flexsc bench --raw calls variant=kmod call="$1" batch="$2" core=0 kernel_cores="$3" \
+		poll_us="$4" calls=512 reps=1 >/tmp/found; then
 		echo "ok $count - $name"
 		sed -n 's/.*\("ns_per_call": \[[^]]*\]\).*/# \1/p' /tmp/found
 	else
