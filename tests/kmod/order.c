@@ -8,7 +8,9 @@
  *	inline		posting, and executing on the waiting thread
  *	remote		posting and reaping, while another core executes
  *
- * "kmod-order chain" compares chains of open, read and close.
+ * "kmod-order chain" compares chains of open, read and close. "kmod-order classes", in a
+ * guest with three processors, compares a loop with two kernel cores with two loops that
+ * have one kernel core and one class of calls each.
  */
 #include "raw.h"
 #include "icount.h"
@@ -318,4 +320,146 @@ TEST_LIMIT(chain, 600)
 		count_chain("one turn", in_one_turn);
 	}
 	test_end_loop();
+}
+
+/* Two classes of calls: kmod-order classes. */
+
+static struct raw second;
+
+static const struct division {
+	const char *name;
+	bool apart;		/* the second class has a loop of its own */
+	uint32_t cores;		/* of each loop */
+} divisions[] = {
+	{ "one core", false, 1 },
+	{ "two cores", false, 2 },
+	{ "a loop each", true, 1 },
+};
+
+#define DIVISIONS	(sizeof(divisions) / sizeof(*divisions))
+
+/* Every second call is long. */
+static void make_classes(void)
+{
+	make_kinds();
+	kinds[0] = kinds[1];
+	kinds[1] = (struct what){ SYS_newfstatat, 4, { (uint64_t)AT_FDCWD, (uint64_t)path,
+						       (uint64_t)&status, 0 } };
+}
+
+static void post_classes(const struct division *division)
+{
+	for (uint32_t i = 0; i < BATCH; i++)
+		post(division->apart && i % 2 ? &second : &raw, i, i % 2, 0);
+	if (raw_needs_kick(&raw))
+		raw_kick(&raw);
+	if (division->apart && raw_needs_kick(&second))
+		raw_kick(&second);
+}
+
+static bool any_complete(const struct raw *in)
+{
+	return __atomic_load_n(&in->shared->completions.head, __ATOMIC_RELAXED) !=
+	       FLEXSC_NO_ENTRY;
+}
+
+/* The owner's instructions, without the time that it waits. The kernel cores poll. */
+static double owners(const struct division *division)
+{
+	uint64_t counts[ROUNDS];
+
+	for (int r = 0; r < ROUNDS; r++) {
+		uint64_t begin = instructions();
+		uint32_t completed = 0;
+
+		post_classes(division);
+		counts[r] = since(begin);
+		while (completed < BATCH) {
+			while (!any_complete(&raw) &&
+			       !(division->apart && any_complete(&second)))
+				cpu_relax();
+			begin = instructions();
+			completed += raw_reap(&raw);
+			if (division->apart)
+				completed += raw_reap(&second);
+			counts[r] += since(begin);
+		}
+	}
+	return median(counts, ROUNDS) / BATCH;
+}
+
+static void await_all(const struct division *division)
+{
+	uint32_t of_first = division->apart ? BATCH / 2 : BATCH;
+
+	raw_collect(&raw, of_first);
+	if (division->apart)
+		raw_collect(&second, BATCH - of_first);
+}
+
+/* The instructions of all processors. The kernel cores sleep between the batches. */
+static double everyones(const struct division *division)
+{
+	return COUNT((post_classes(division), await_all(division)), ) / BATCH;
+}
+
+static void use_cores(struct raw *in, uint16_t first, uint32_t cores, uint32_t spin_us)
+{
+	struct flexsc_policy policy = {
+		.cores = cores, .core = { first, cores > 1 ? first + 1 : 0 }, .backlog = 4,
+		.spin = FLEXSC_SPIN_FIXED, .spin_us = spin_us,
+	};
+
+	CHECK_EQ(ioctl(in->fd, FLEXSC_IOC_SET_POLICY, &policy), 0);
+}
+
+static void use_division(const struct division *division, uint32_t spin_us)
+{
+	use_cores(&raw, 1, division->cores, spin_us);
+	use_cores(&second, 2, 1, spin_us);
+}
+
+static void count_division(const struct division *division)
+{
+	uint64_t before[2], taken[2];
+	struct raw *of_core[2] = { &raw, division->apart ? &second : &raw };
+	double polled, all;
+
+	use_division(division, 0);
+	post_classes(division);
+	await_all(division);
+	for (int i = 0; i < 2; i++)
+		before[i] = of_core[i]->shared->taken[division->apart ? 0 : i];
+	all = everyones(division);
+	for (int i = 0; i < 2; i++)
+		taken[i] = of_core[i]->shared->taken[division->apart ? 0 : i] - before[i];
+	CHECK_EQ(taken[0] + taken[1], (uint64_t)ROUNDS * BATCH);
+	use_division(division, 10000);
+	polled = owners(division);
+	printf("%-16s %8.0f %8.0f  %lu %lu\n", division->name, polled, all, taken[0],
+	       taken[1]);
+	fflush(stdout);
+}
+
+TEST_LIMIT(classes, 600)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 3)
+		SKIP("needs three processors");
+	CHECK(fd >= 0 && raw_move(0));
+	calibrate();
+	make_classes();
+	for (int i = 0; i < 2; i++) {
+		struct raw *one = i ? &second : &raw;
+
+		raw_open(one, 8, 0);
+		raw_thread(one);
+	}
+	raw_await_sleepers();
+	printf("%-16s %8s %8s  by core\n", "a call", "owner", "all");
+	for (unsigned int i = 0; i < DIVISIONS; i++)
+		count_division(&divisions[i]);
+	raw_close(&second);
+	raw_close(&raw);
 }
