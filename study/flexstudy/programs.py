@@ -16,7 +16,7 @@ from flexbench.runner import Plan, chosen, progress
 from flexbench.samples import BenchError, Measurement, Run, Settings, by_cores, distinct
 from flexbench.sweep import Found
 
-from . import apache, entries, looping, loops, mariadb, pools, ported
+from . import apache, bare, entries, looping, loops, mariadb, pools, ported
 from .threaded import Kind, Variant, started
 from .under_load import compare
 
@@ -53,7 +53,7 @@ def measure_one(run: Run, plan: Plan, word: str) -> None:
     if word in looping.KINDS:
         loops.measure(run, plan, word)
         return
-    for whole in (entries, ported):
+    for whole in (entries, ported, bare):
         if word == whole.NAME:
             whole.measure(run, plan)
             return
@@ -73,14 +73,14 @@ def measure_one(run: Run, plan: Plan, word: str) -> None:
 
 
 def parse(words: Sequence[str]) -> list[str]:
-    known = [*CHOICES, entries.NAME, ported.NAME, *looping.KINDS]
+    known = [*CHOICES, entries.NAME, ported.NAME, bare.NAME, *looping.KINDS]
     return chosen(BENCH, words, known, KINDS)
 
 
 def parse_several(words: Sequence[str]) -> None:
     """Refuse --cores beside a program that is measured with one thread."""
     for word in parse(words):
-        if word in looping.KINDS or word == ported.NAME:
+        if word in looping.KINDS or word in (ported.NAME, bare.NAME):
             raise BenchError(
                 f"--cores doesn't apply to {word}, which is measured with one thread, "
                 f"only to {', '.join([*KINDS, entries.NAME])}"
@@ -148,4 +148,6 @@ def show(run: Run) -> list[str]:
         for mode in distinct(run.of(BENCH, program=name), "mode"):
             every = run.of(BENCH, program=name, mode=mode)
             parts += [show_mode(kind, mode, one) for one in by_cores(every).values()]
-    return parts + entries.show(run) + ported.show(run) + loops.show(run)
+    for whole in (entries, ported, bare, loops):
+        parts += whole.show(run)
+    return parts
