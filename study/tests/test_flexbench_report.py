@@ -193,7 +193,7 @@ def test_a_number_of_ours_is_that_of_the_file(tmp_path: Path) -> None:
             m["rounds"]
             for m in measured
             if (m["settings"]["variant"], m["settings"]["call"]) == (variant, "close")
-            and (m["settings"]["batch"], m["settings"]["cores"]) == (64, "1")
+            and (m["settings"]["batch"], m["settings"]["kernel_cores"]) == (64, "1")
         ]
         return [sorted(r["samples"]["ns_per_call"])[1] for r in found]
 
