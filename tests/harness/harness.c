@@ -285,6 +285,27 @@ void filter_calls(const int *calls, unsigned int n, uint32_t action)
 		SKIP("can't install a seccomp filter: %s", strerror(errno));
 }
 
+void filter_argument(int call, unsigned int arg, uint16_t compare, uint32_t value,
+		     uint32_t action, uint32_t otherwise)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 (uint32_t)offsetof(struct seccomp_data, args[arg])),
+		BPF_JUMP((uint16_t)(BPF_JMP | BPF_K | compare), value, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, otherwise),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+		SKIP("can't install a seccomp filter: %s", strerror(errno));
+}
+
 void call_done(struct flexsc_cb *cb)
 {
 	((struct call *)cb)->runs++;

@@ -227,6 +227,8 @@ void sleep_ms(unsigned int ms);
  */
 bool turns_left(unsigned int turns, unsigned int most);
 unsigned int count_fds(void);
+/* The first descriptor whose file has this text in its name; -1: there is none. */
+int find_fd(const char *text);
 /* The first processor that the thread may use. */
 int first_core(void);
 unsigned int count_tasks(void);
@@ -267,6 +269,12 @@ void filter_calls(const int *calls, unsigned int n, uint32_t action);
 #define FILTERED_MOST	120U
 long filter_install(const int *calls, unsigned int n, uint32_t listed,
 		    uint32_t other, unsigned int flags);
+/*
+ * Install a filter of one call: the actions if the comparison of its argument with the
+ * value, BPF_JEQ or BPF_JSET, is true and if it is false.
+ */
+void filter_argument(int call, unsigned int arg, uint16_t compare, uint32_t value,
+		     uint32_t action, uint32_t otherwise);
 
 /* A call, and how often its callback has run. */
 struct call {

@@ -64,6 +64,18 @@ unsigned int count_fds(void)
 	return count_entries("/proc/self/fd") - 1;
 }
 
+int find_fd(const char *text)
+{
+	for (int fd = 3; fd < 1000; fd++) {
+		char path[40], name[64] = "";
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, text))
+			return fd;
+	}
+	return -1;
+}
+
 unsigned int count_tasks(void)
 {
 	return count_entries("/proc/self/task");

@@ -19,20 +19,11 @@
 static struct flexsc_policy policy_of_loop(void)
 {
 	struct flexsc_policy policy;
-	char path[40], name[40];
+	int fd = find_fd("/dev/flexsc");
 
-	for (int fd = 3; fd < 1000; fd++) {
-		ssize_t length;
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		length = readlink(path, name, sizeof(name) - 1);
-		name[length > 0 ? length : 0] = 0;
-		if (strcmp(name, "/dev/flexsc") != 0)
-			continue;
-		CHECK_EQ(ioctl(fd, FLEXSC_IOC_GET_POLICY, &policy), 0);
-		return policy;
-	}
-	test_fail(__FILE__, __LINE__, "no registration");
+	CHECK(fd >= 0);
+	CHECK_EQ(ioctl(fd, FLEXSC_IOC_GET_POLICY, &policy), 0);
+	return policy;
 }
 
 /* Writes a mark by the loop. Returns the processor where the call executed. */

@@ -27,25 +27,8 @@ static bool kernel_has_flag(void)
 /* Each io_uring_enter() without the flag fails, which would end the use of the ring. */
 static void require_flag(void)
 {
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, args[3])),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, IORING_ENTER_NO_IOWAIT, 1,
-			 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {
-		.len = sizeof(filter) / sizeof(filter[0]),
-		.filter = filter,
-	};
-
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
-		SKIP("can't install a seccomp filter: %s", strerror(errno));
+	filter_argument(SYS_io_uring_enter, 3, BPF_JSET, IORING_ENTER_NO_IOWAIT,
+			SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM);
 }
 
 TEST(a_wait_is_not_counted_as_one_for_a_disk)

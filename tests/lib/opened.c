@@ -149,23 +149,9 @@ LOOP_TEST(reads_at_the_same_time_share_a_position)
  */
 static void refuse_to_submit_only(void)
 {
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, args[3])),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K,
-			 IORING_ENTER_GETEVENTS | IORING_ENTER_SQ_WAKEUP, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EBUSY),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]),
-					    filter };
-
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0))
-		SKIP("can't install a seccomp filter: %s", strerror(errno));
+	filter_argument(SYS_io_uring_enter, 3, BPF_JSET,
+			IORING_ENTER_GETEVENTS | IORING_ENTER_SQ_WAKEUP,
+			SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EBUSY);
 }
 
 /* A thread begins to read a large piece while a read by io_uring is pending. */

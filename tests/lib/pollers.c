@@ -184,17 +184,8 @@ TEST_LIMIT(loops_come_and_go_in_several_threads, 60)
 /* Let another file have the numbers of all rings' descriptors. */
 static void lose_rings(void)
 {
-	char path[40], name[40];
-
-	for (int fd = 3; fd < 100; fd++) {
-		ssize_t length;
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		length = readlink(path, name, sizeof(name) - 1);
-		name[length > 0 ? length : 0] = 0;
-		if (!strcmp(name, "anon_inode:[io_uring]"))
-			CHECK_EQ(dup2(0, fd), fd);
-	}
+	for (int fd; (fd = find_fd("anon_inode:[io_uring]")) >= 0;)
+		CHECK_EQ(dup2(0, fd), fd);
 }
 
 /*

@@ -6,7 +6,6 @@
 #include "tests/harness/harness.h"
 #include "tests/lib/counted.h"
 
-#include <dirent.h>
 
 #define CALLS	1000
 
@@ -238,20 +237,12 @@ LOOP_TEST(another_thread_may_read_the_statistics)
 /* Finds the memfd as another process would. */
 static int published(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	char path[300], target[100];
-	int fd = -1;
+	char path[40];
+	int fd = find_fd(FLEXSC_STATS_NAME);
 
-	CHECK(dir);
-	for (struct dirent *entry; (entry = readdir(dir)) && fd < 0;) {
-		ssize_t n;
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
-		n = readlink(path, target, sizeof(target) - 1);
-		if (n > 0 && (target[n] = 0, strstr(target, FLEXSC_STATS_NAME)))
-			fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	closedir(dir);
+	CHECK(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	CHECK(fd >= 0);
 	return fd;
 }

@@ -39,24 +39,13 @@ static void answer(int signo, siginfo_t *info, void *frame)
 
 static void pretend_shadow_stacks(void)
 {
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, args[0])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_SHSTK_STATUS, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(filter) / sizeof(*filter), filter };
 	struct sigaction action = { .sa_flags = SA_SIGINFO };
 	uint64_t features = 0;
 
 	action.sa_sigaction = answer;
 	CHECK_EQ(sigaction(SIGSYS, &action, NULL), 0);
-	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0);
+	filter_argument(SYS_arch_prctl, 0, BPF_JEQ, ARCH_SHSTK_STATUS, SECCOMP_RET_TRAP,
+			SECCOMP_RET_ALLOW);
 	CHECK_EQ(syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, &features), 0);
 	CHECK_EQ(features, ARCH_SHSTK_SHSTK);
 	asked = 0;
