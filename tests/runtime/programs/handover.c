@@ -445,7 +445,7 @@ static void *disturb(void *arg)
 
 static void run_pool(const struct disturbance *d, struct pool which)
 {
-	pthread_t thread;
+	pthread_t thread = 0;
 
 	pool = which;
 	pool.at_turn = d->at_turn;

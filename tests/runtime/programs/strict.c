@@ -263,7 +263,7 @@ static void send_signals(pthread_t thread)
 	exchange('y');
 }
 
-static void *handle_strictly(void *arg)
+static void *echo_twice(void *arg)
 {
 	enter();
 	echo_once();
@@ -279,7 +279,7 @@ TEST(a_thread_handles_signals)
 
 	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
 	CHECK_EQ(sigaction(SIGRTMIN, &action, NULL), 0);
-	among_others(handle_strictly, send_signals);
+	among_others(echo_twice, send_signals);
 }
 
 /* The process ends with its last thread. */
@@ -458,6 +458,24 @@ TEST(a_refused_thread_goes_on)
 
 	join(start(be_refused_by_filter, NULL));
 	join(other);
+}
+
+/* A filter can't be installed for all threads beside one in strict mode. */
+static void install_for_all(pthread_t thread)
+{
+	static const int listed[] = { SYS_io_uring_enter };
+
+	(void)thread;
+	exchange('x');
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK(filter_install(listed, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW,
+			     SECCOMP_FILTER_FLAG_TSYNC) > 0);
+	exchange('y');
+}
+
+TEST(a_filter_for_all_threads_is_refused)
+{
+	among_others(echo_twice, install_for_all);
 }
 
 /* Many threads at once, so that later ones use the memory of ended ones. */
