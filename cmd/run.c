@@ -27,7 +27,8 @@ static const char help[] =
 "Run an unmodified threaded program: its threads become user threads, and the\n"
 "system calls they would block in become exception-less.\n"
 "\n"
-"      --engine NAME   uring or threads (the first that works)\n"
+"      --engine NAME   uring, threads or kmod (the first of the\n"
+"                      first two that works)\n"
 "  -c, --carriers N    kernel threads that run user threads (one per core)\n"
 "      --kernel-cores LIST  execute system calls on these cores, such as 2,4-6,\n"
 "                      and the program on the others\n"
@@ -90,25 +91,29 @@ static bool set_number(const char *name, const char *option, const char *value,
 /* Can user threads run on this engine of the library? */
 static bool is_known_engine(const char *option, const char *name)
 {
-	if (!strcmp(name, "uring") || !strcmp(name, "threads"))
+	if (!strcmp(name, "uring") || !strcmp(name, "threads") ||
+	    !strcmp(name, "kmod"))
 		return true;
-	fprintf(stderr, "flexsc: run: %s%s: %sgive uring or threads\n", option,
-		name, strcmp(name, "kmod") ? "" :
-		"most of the runtime's tests have not run with the module; ");
+	fprintf(stderr, "flexsc: run: %s%s: give uring, threads or kmod\n",
+		option, name);
+	return false;
+}
+
+static bool works(const char *engine)
+{
+	char why[256] = "";
+
+	if (!flexsc_engine_probe(engine, why, sizeof(why)))
+		return true;
+	fprintf(stderr, "flexsc: run: engine %s doesn't work here: %s\n",
+		engine, why);
 	return false;
 }
 
 static bool set_engine(const char *name)
 {
-	char why[256] = "";
-
-	if (!is_known_engine("--engine ", name))
-		return false;
-	if (!flexsc_engine_probe(name, why, sizeof(why)))
-		return set("FLEXSC_ENGINE", name);
-	fprintf(stderr, "flexsc: run: engine %s doesn't work here: %s\n",
-		name, why);
-	return false;
+	return is_known_engine("--engine ", name) && works(name) &&
+	       set("FLEXSC_ENGINE", name);
 }
 
 /*
@@ -264,7 +269,8 @@ static bool choose_engine(void)
 	char why[256] = "";
 
 	if (chosen && *chosen)
-		return is_known_engine("FLEXSC_ENGINE=", chosen);
+		return is_known_engine("FLEXSC_ENGINE=", chosen) &&
+		       (strcmp(chosen, "kmod") != 0 || works(chosen));
 	if (!flexsc_engine_probe("uring", why, sizeof(why)))
 		return true;
 	fprintf(stderr, "flexsc: run: using syscall threads, because io_uring "

@@ -365,12 +365,6 @@ static bool start(void)
 						   "or threads");
 		return false;
 	}
-	if (engine && !strcmp(engine, "kmod")) {
-		runtime_report("running natively", "FLEXSC_ENGINE is kmod, with "
-						   "which most of the runtime's tests "
-						   "have not run; use uring or threads");
-		return false;
-	}
 	if (under_valgrind()) {
 		runtime_report("running natively",
 			       "valgrind schedules threads itself");

@@ -62,6 +62,7 @@ GUEST = (
     "kmod-policy",
     "kmod-rights",
     "kmod-rounds",
+    "kmod-run",
     "kmod-sharing",
     "kmod-events",
     "kmod-serve",
@@ -85,6 +86,7 @@ GUEST = (
     "events-delivery",
     "events-many",
     "events-notify",
+    "threads-handover",
 )
 # Without --all: permissions, the ends of threads and processes, and calls of each kind,
 # on one kernel.
@@ -96,6 +98,7 @@ FEW_GUEST = (
     "kmod-leaving",
     "kmod-owner",
     "kmod-rights",
+    "kmod-run",
     "kmod-sharing",
     "kmod-events",
     "kmod-serve",

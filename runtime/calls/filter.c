@@ -28,27 +28,26 @@
 /* an invalid id: of a descriptor, process, clock or signal */
 #define NO_ID	((uint64_t)-2)
 
+/* Which carriers make a call. */
+enum user { BY_ALL, WITH_RINGS, WITH_MODULE };
+
 struct own_call {
+	enum user user;
 	long nr;
 	uint64_t args[6];
 };
 
-/* io_uring's calls are last, because try_filter() may omit them. */
 static const struct own_call own_calls[] = {
-#define OWN_CALL(name, ...)	{ SYS_##name, { __VA_ARGS__ } },
-#define RING_CALL		OWN_CALL
+#define OWN_CALL(name, ...)	{ BY_ALL, SYS_##name, { __VA_ARGS__ } },
+#define RING_CALL(name, ...)	{ WITH_RINGS, SYS_##name, { __VA_ARGS__ } },
+#define MODULE_CALL(name, ...)	{ WITH_MODULE, SYS_##name, { __VA_ARGS__ } },
 #include "own_calls.def"
 #undef OWN_CALL
 #undef RING_CALL
+#undef MODULE_CALL
 };
 
-enum {
-	OWN_CALLS = sizeof(own_calls) / sizeof(own_calls[0]),
-	RING_CALLS = 0
-#define OWN_CALL(...)
-#define RING_CALL(...)		+ 1
-#include "own_calls.def"
-};
+enum { OWN_CALLS = sizeof(own_calls) / sizeof(own_calls[0]) };
 
 struct filter {
 	uint64_t program;
@@ -56,6 +55,16 @@ struct filter {
 };
 
 enum verdict { PERMITS, FORBIDS, IS_REFUSED };
+
+static bool is_needed(const struct own_call *call)
+{
+	/* A dormant runtime has no carriers. Later ones test their engine themselves. */
+	if (call->user != BY_ALL && atomic_load(&flexsc__runtime.dormant))
+		return false;
+	return call->user == BY_ALL ||
+	       (call->user == WITH_RINGS ? flexsc__runtime.polls :
+					   flexsc__runtime.module);
+}
 
 static long make(const struct own_call *call)
 {
@@ -106,20 +115,16 @@ static int try_filter(const void *arg)
 	const uint64_t kept = SECCOMP_FILTER_FLAG_SPEC_ALLOW |
 			      SECCOMP_FILTER_FLAG_LOG;
 	const struct filter *filter = arg;
-	/* A dormant runtime has no rings. Later carriers test io_uring themselves. */
-	const bool rings = flexsc__runtime.polls &&
-			   !atomic_load(&flexsc__runtime.dormant);
-	const size_t n = OWN_CALLS - (rings ? 0 : RING_CALLS);
 	long before[OWN_CALLS];
 
-	for (size_t i = 0; i < n; i++)
-		before[i] = make(&own_calls[i]);
+	for (size_t i = 0; i < OWN_CALLS; i++)
+		before[i] = is_needed(&own_calls[i]) ? make(&own_calls[i]) : 0;
 	prepare_signal();
 	if (raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 			filter->flags & kept, filter->program, 0, 0, 0))
 		return IS_REFUSED;
-	for (size_t i = 0; i < n; i++)
-		if (make(&own_calls[i]) != before[i])
+	for (size_t i = 0; i < OWN_CALLS; i++)
+		if (is_needed(&own_calls[i]) && make(&own_calls[i]) != before[i])
 			return FORBIDS;
 	signal_itself();
 	return PERMITS;

@@ -278,6 +278,7 @@ int flexsc__carriers_start(unsigned int n, bool spare,
 		n = flexsc__runtime.count;
 	flexsc__counters_publish(all.options.engine, n);
 	flexsc__runtime.polls = !strcmp(all.options.engine, "uring");
+	flexsc__runtime.module = !strcmp(all.options.engine, "kmod");
 	flexsc__runtime.makes_ready =
 		flexsc__runtime.carriers[0].loop->makes_ready;
 	return (int)n;

@@ -43,6 +43,7 @@ struct runtime {
 	bool alone;
 	/* Loops can wait for a descriptor without a syscall thread (io_uring). */
 	bool polls;
+	bool module;		/* The loops use the kernel module. */
 	bool makes_ready;	/* copy of the loops' field of the same name */
 	/* May carriers spin? runtime/runtime.c, before carriers start. */
 	bool spins;

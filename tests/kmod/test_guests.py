@@ -301,6 +301,7 @@ FOLDERS = {
     "events": "events",
     "stress": "lib/stress",
     "study": "../study/tests",
+    "threads": "runtime/programs",
     "tests": "harness",
 }
 
@@ -317,7 +318,7 @@ def test_programs_for_guests_exist() -> None:
 
 
 # Programs of several files, or programs that the build doesn't produce.
-OTHERS = {"pairs", "kmod-calls", "kmod-serve", "kmod-instructions"}
+OTHERS = {"pairs", "kmod-calls", "kmod-run", "kmod-serve", "kmod-instructions"}
 
 
 def test_instructions_are_added_to_a_file_in_place_of_older_ones(

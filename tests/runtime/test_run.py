@@ -465,12 +465,8 @@ def test_the_help_fits_a_screen() -> None:
         (["-c", "99999999999999999999999"], "--carriers 9999"),
         (["--entries", "0"], "--entries 0: give a number from 1 to "),
         (["--entries", "2000000"], "--entries 2000000: "),
-        (["--engine", "fast"], "--engine fast: give uring or threads"),
-        (["--engine", "sync"], "--engine sync: give uring or threads"),
-        (
-            ["--engine", "kmod"],
-            "--engine kmod: most of the runtime's tests have not run",
-        ),
+        (["--engine", "fast"], "--engine fast: give uring, threads or kmod"),
+        (["--engine", "sync"], "--engine sync: give uring, threads or kmod"),
         (["--without", "all"], "--without all: give loops, sticky or patch"),
         (["--bogus"], "unrecognized option '--bogus'"),
         (["-x"], "invalid option -- 'x'"),
@@ -490,20 +486,21 @@ def test_bad_options_are_refused(arguments: list[str], word: str) -> None:
 def test_an_invalid_engine_in_the_environment_is_refused(name: str) -> None:
     done = run("echo", "wrong", env={"FLEXSC_ENGINE": name})
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"flexsc: run: FLEXSC_ENGINE={name}: give uring or threads\n"
+    assert done.stderr == (
+        f"flexsc: run: FLEXSC_ENGINE={name}: give uring, threads or kmod\n"
+    )
 
 
-def test_the_module_s_engine_in_the_environment_is_refused() -> None:
-    done = run("echo", "wrong", env={"FLEXSC_ENGINE": "kmod"})
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("flexsc: run: FLEXSC_ENGINE=kmod: most of the ")
-    assert done.stderr.endswith("; give uring or threads\n")
-
-
-def test_a_program_that_selects_the_module_s_engine_runs_natively() -> None:
-    done = run("env", "FLEXSC_ENGINE=kmod", *python("print('right')"))
-    assert (done.returncode, done.stdout) == (0, "right\n")
-    assert "running natively: FLEXSC_ENGINE is kmod, " in done.stderr
+@pytest.mark.skipif(Path("/dev/flexsc").exists(), reason="has the module")
+def test_the_module_is_missing() -> None:
+    for words, env in (
+        (["--engine", "kmod"], {}),
+        ([], {"FLEXSC_ENGINE": "kmod"}),
+    ):
+        done = run(*words, "echo", "wrong", env=env)
+        assert done.returncode != 0
+        assert done.stdout == ""
+        assert done.stderr.startswith("flexsc: run: engine kmod doesn't work here: ")
 
 
 @pytest.mark.parametrize("value", ["-1", "0", "1025", "4294967295", "2x", ""])

@@ -27,6 +27,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -98,7 +99,13 @@ GROUPS = (
         "conformance-handover",
     ),
     ("kmod-calls", "kmod-serve"),
+    ("kmod-run",),
+    ("threads-handover",),
 )
+
+# Programs with threads, which run under flexsc run with the engine kmod.
+RUN = "threads-"
+RUNTIME = Path("runtime/libflexsc-runtime.so")
 
 # Files that a program needs in the guest, besides itself.
 COMPANIONS = {
@@ -108,6 +115,7 @@ COMPANIONS = {
         "study/servers/overload/http-events",
     ),
     "kmod-calls": ("cmd/flexsc",),
+    "kmod-run": ("cmd/flexsc", "tests/kmod-threaded"),
     "kmod-hostile": ("tests/kmod-victim",),
     "kmod-fuzz": ("tests/kmod-victim",),
     "kmod-instructions": ("cmd/flexsc",),
@@ -231,11 +239,33 @@ def prepare(
 def programs(build: Path, *names: str) -> list[Path]:
     """Find these programs, and the files that they need."""
     others = [build / path for name in names for path in COMPANIONS.get(name, ())]
+    if any(name.startswith((RUN, "kmod-run")) for name in names):
+        others += [build / RUNTIME, *loaded_by_name()]
     return [build / folder_of(name) / name for name in names] + others
 
 
 def folder_of(program: str) -> str:
+    if program.startswith(RUN):
+        return "tests/runtime/programs"
     return "study/tests" if program.startswith("study-") else "tests"
+
+
+def environment_of(program: str) -> str:
+    """Return what a shell sets for a program under flexsc run, with the module."""
+    if not program.startswith(RUN):
+        return ""
+    return (
+        f"LD_LIBRARY_PATH=/bin LD_PRELOAD=/bin/{RUNTIME.name} "
+        "FLEXSC_ENGINE=kmod FLEXSC_CARRIERS=2 "
+    )
+
+
+def loaded_by_name() -> list[Path]:
+    """Find what programs under flexsc run load by name, so that no linker lists it."""
+    known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True)
+    # For patching libc, and for pthread_cancel().
+    wanted = r"lib(?:Zydis\.so\.[\d.]+|gcc_s\.so\.1) .*x86-64.* => (\S+)"
+    return [Path(path) for path in re.findall(wanted, known.stdout)]
 
 
 def run_group(
@@ -259,7 +289,7 @@ def run_group(
         guest.modules = [*vsock_of(guest.kernel), *guest.modules]
     each = [
         f"echo '== {command}'; FLEXSC_TEST_ENGINE=$(engine {command}) "
-        f"FLEXSC_ECB=kmod {command}; "
+        f"FLEXSC_ECB=kmod {environment_of(command)}{command}; "
         for command in commands
     ]
     script = (

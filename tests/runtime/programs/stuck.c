@@ -1403,6 +1403,7 @@ TEST_LIMIT(a_filter_comes_while_calls_hang_on_all_carriers, 40)
 static const int permitted[] = {
 #define OWN_CALL(name, ...)	SYS_##name,
 #define RING_CALL		OWN_CALL
+#define MODULE_CALL		OWN_CALL
 #include "runtime/calls/own_calls.def"
 	/* Calls of this program, and of libc on its behalf. */
 	SYS_read, SYS_write, SYS_recvfrom, SYS_accept, SYS_ppoll,

@@ -1,0 +1,50 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: MIT
+#
+# Run a program with threads by flexsc run, on each engine: TAP, and behind "#" the mode
+# switches per call. With the module, threads share a mode switch. Runs in a guest, as
+# root.
+set -u
+
+count=0
+failed=0
+
+# result STATUS TEXT: print the result of a test.
+result() {
+	count=$((count + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $count - $2"
+	else
+		echo "not ok $count - $2"
+		failed=1
+	fi
+}
+
+# counter NAME: print a counter of the last run.
+counter() {
+	awk -v name="$1" '$1 == name { print $2; exit }' /tmp/counters
+}
+
+# flexsc run finds the runtime beside its own folder.
+mkdir -p /runtime
+ln -sf /bin/libflexsc-runtime.so /runtime/
+export LD_LIBRARY_PATH=/bin
+
+for engine in kmod uring threads; do
+	flexsc run --engine $engine --carriers 1 --stats kmod-threaded 2>/tmp/counters
+	result $? "$engine: each byte arrives"
+	grep -q "process .* engine $engine\$" /tmp/counters
+	result $? "$engine: the runtime uses the engine"
+	switches=0
+	for name in loop_calls plainly exposed on_host natively kernel_waits kernel_wakes; do
+		switches=$((switches + $(counter $name)))
+	done
+	echo "# $engine: $switches mode switches for $(counter calls) calls," \
+		"$(counter posted) posted"
+	if [ $engine = kmod ]; then
+		[ $((switches * 4)) -lt "$(counter calls)" ]
+		result $? "kmod: less than one mode switch for four calls"
+	fi
+done
+echo "1..$count"
+exit $failed

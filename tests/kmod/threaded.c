@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A program with threads, to count mode switches under flexsc run: pairs of threads pass
+ * a byte back and forth through two pipes. Exit status 0 if each byte arrived.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PAIRS	16
+#define ROUNDS	500
+
+struct side {
+	pthread_t thread;
+	int in, out;
+	char sends;
+	char expects;
+};
+
+static void pass_on(const struct side *side)
+{
+	char got = 0;
+
+	if (write(side->out, &side->sends, 1) != 1 || read(side->in, &got, 1) != 1 ||
+	    got != side->expects)
+		exit(1);
+}
+
+static void *run(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		pass_on(arg);
+	return NULL;
+}
+
+static void begin(struct side *side)
+{
+	if (pthread_create(&side->thread, NULL, run, side))
+		exit(2);
+}
+
+int main(void)
+{
+	static struct side sides[2 * PAIRS];
+
+	for (int i = 0; i < PAIRS; i++) {
+		int there[2], back[2];
+
+		if (pipe(there) || pipe(back))
+			return 3;
+		sides[2 * i] = (struct side){ .in = back[0], .out = there[1],
+					      .sends = 'a', .expects = 'b' };
+		sides[2 * i + 1] = (struct side){ .in = there[0], .out = back[1],
+						  .sends = 'b', .expects = 'a' };
+	}
+	for (int i = 0; i < 2 * PAIRS; i++)
+		begin(&sides[i]);
+	for (int i = 0; i < 2 * PAIRS; i++)
+		if (pthread_join(sides[i].thread, NULL))
+			return 4;
+	return 0;
+}
