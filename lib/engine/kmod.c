@@ -22,8 +22,11 @@
 #include "lib/files/private_fd.h"
 #include "lib/pool/pool.h"
 #include "kmod.h"
+#include "uring_kills.h"
 #include "why.h"
 #include "lib/base/compiler.h"
+#include "lib/base/syscall.h"
+#include "lib/base/trial.h"
 #include "lib/loop/stats.h"
 #include "sleep.h"
 
@@ -281,6 +284,26 @@ static int set_policy(struct kmod *kmod)
 	return (int)control(kmod, FLEXSC_IOC_SET_POLICY, PTR(&policy));
 }
 
+/* Runs in a child. The module refuses the command, because the file has no loop yet. */
+static int try_ioctl(const void *fd)
+{
+	raw_syscall(SYS_ioctl, (uint64_t)*(const int *)fd, FLEXSC_IOC_WAKE, 0, 0, 0, 0);
+	return 0;
+}
+
+/* Open the device. A seccomp filter may end a process that then calls ioctl(). */
+static int open_device(void)
+{
+	int fd = flexsc__private_fd(open(KMOD_DEVICE, O_RDWR | O_CLOEXEC));
+
+	if (fd < 0)
+		return -errno;
+	if (!flexsc__is_filtered() || flexsc__trial(try_ioctl, &fd) != TRIAL_KILLED)
+		return fd;
+	flexsc__private_fd_close(fd);
+	return -EPERM;
+}
+
 static int kmod_open(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = calloc(1, sizeof(*kmod));
@@ -292,8 +315,8 @@ static int kmod_open(struct flexsc_loop *loop)
 	kmod->loop = loop;
 	kmod->max = flexsc__kmod_threads_max(loop);
 	kmod->signo = flexsc__cancel_signal();
-	kmod->fd = flexsc__private_fd(open(KMOD_DEVICE, O_RDWR | O_CLOEXEC));
-	err = kmod->fd < 0 ? -errno : flexsc__kmod_area_map(kmod);
+	kmod->fd = open_device();
+	err = kmod->fd < 0 ? kmod->fd : flexsc__kmod_area_map(kmod);
 	if (!err)
 		err = set_policy(kmod);
 	if (!err) {

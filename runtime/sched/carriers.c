@@ -123,6 +123,27 @@ static void begin_loop(struct carrier *c)
 }
 
 /*
+ * Create the carrier's loop. If FLEXSC_ENGINE names an engine that doesn't work here, all
+ * carriers use syscall threads, and the loop of carrier 0 has the reason.
+ */
+static int create_loop(struct carrier *c, struct starts *all)
+{
+	const char *name = getenv("FLEXSC_ENGINE");
+	int err = flexsc__loop_create(&c->loop, &all->options, all->why, all->size);
+	char why[sizeof(c->loop->why)];
+
+	/* Carriers after the first have the engine of the first. */
+	if (!err || all->options.engine || !name || !*name)
+		return err;
+	snprintf(why, sizeof(why), "%s: %s", name, all->why);
+	all->options.engine = "threads";
+	err = flexsc__loop_create(&c->loop, &all->options, all->why, all->size);
+	if (!err)
+		memcpy(c->loop->why, why, sizeof(why));
+	return err;
+}
+
+/*
  * The calling thread becomes the next carrier. "count" grows only after success, so a
  * failure leaves no gap. NULL: failed.
  */
@@ -135,8 +156,7 @@ static struct carrier *take_place(struct starts *all)
 	begin_thread(c);
 	atomic_store(&c->spare, c->number >= all->spares);
 	atomic_store(&c->changed, all->changed);
-	all->err = flexsc__loop_create(&c->loop, &all->options, all->why,
-				       all->size);
+	all->err = create_loop(c, all);
 	if (all->err) {
 		flexsc__signal_fini(c);
 		return NULL;

@@ -46,5 +46,12 @@ for engine in kmod uring threads; do
 		result $? "kmod: less than one mode switch for four calls"
 	fi
 done
+
+# The program installs a filter before its first thread, so the module refuses it.
+flexsc run --engine kmod --stats kmod-threaded filtered 2>/tmp/counters
+result $? "with a filter each byte arrives"
+grep -q "^flexsc: run: using syscall threads: kmod: a seccomp filter" /tmp/counters &&
+	grep -q "process .* engine threads\$" /tmp/counters
+result $? "with a filter the engine is threads"
 echo "1..$count"
 exit $failed

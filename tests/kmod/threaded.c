@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
  * A program with threads, to count mode switches under flexsc run: pairs of threads pass
- * a byte back and forth through two pipes. Exit status 0 if each byte arrived.
+ * a byte back and forth through two pipes. Exit status 0 if each byte arrived. With an
+ * argument, it first installs a seccomp filter that ends the process at ioctl(2).
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAIRS	16
@@ -39,10 +45,26 @@ static void begin(struct side *side)
 		exit(2);
 }
 
-int main(void)
+static int forbid_ioctl(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+int main(int argc, char **argv)
 {
 	static struct side sides[2 * PAIRS];
 
+	(void)argv;
+	if (argc > 1 && forbid_ioctl())
+		return 5;
 	for (int i = 0; i < PAIRS; i++) {
 		int there[2], back[2];
 

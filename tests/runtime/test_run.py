@@ -6,6 +6,7 @@ refuses.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import resource
@@ -365,6 +366,41 @@ thread.join()
     assert (done.returncode, done.stdout) == (0, "right\n")
     assert done.stderr.startswith("flexsc: run: using syscall threads: uring: ")
     assert "a seccomp filter ends a process" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("engine", "action", "word"),
+    [
+        ("kmod", None, "kmod: /dev/flexsc doesn't exist"),
+        ("kmod", filters.KILL, "kmod: /dev/flexsc doesn't exist"),
+        ("uring", filters.FAIL, "uring: a seccomp filter forbids io_uring"),
+        ("uring", filters.KILL, "uring: a seccomp filter ends a process"),
+        ("fast", None, "fast: Invalid argument"),
+    ],
+)
+def test_threads_replace_an_engine_that_does_not_work(
+    engine: str, action: int | None, word: str
+) -> None:
+    """Only the program's environment has the engine, so flexsc run doesn't try it."""
+    if engine == "kmod" and Path("/dev/flexsc").exists():
+        pytest.skip("has the module")
+    script = f"""
+import sys, threading
+sys.path.append({str(Path(filters.__file__).parent)!r})
+import filters
+if {action}:
+    filters.forbidden({IO_URING_SETUP}, {errno.EPERM}, {action})()
+thread = threading.Thread(target=print, args=("right",))
+thread.start()
+thread.join()
+"""
+    variable = f"FLEXSC_ENGINE={engine}"
+    done = run("--stats", "env", variable, sys.executable, "-S", "-c", script)
+    assert (done.returncode, done.stdout) == (0, "right\n")
+    message, stats, *_ = done.stderr.splitlines()
+    assert message.startswith(f"flexsc: run: using syscall threads: {word}")
+    assert stats.endswith("engine threads")
+    assert done.stderr.count("flexsc: ") == 1
 
 
 # A user without other processes: the limit applies to all rings of a user.
