@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "lib/base/futex.h"
 #include "lib/base/plain.h"
@@ -127,6 +130,22 @@ int flexsc__private_fd_copy(int fd)
 	}
 	change_end();
 	return (int)copy;
+}
+
+int flexsc__private_memfd(const char *name, size_t size)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	int fd;
+
+	raw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, PTR(&limit), 0, 0);
+	if (limit.rlim_cur < size)
+		return -1;
+	fd = flexsc__private_fd(memfd_create(name, MFD_CLOEXEC));
+	if (fd >= 0 && ftruncate(fd, (off_t)size)) {
+		flexsc__private_fd_close(fd);
+		fd = -1;
+	}
+	return fd;
 }
 
 static void close_below(_Atomic uint32_t *limit, uint32_t fact)

@@ -37,6 +37,12 @@ static inline bool fds_is_own(uint32_t fd)
 				    memory_order_relaxed) & FD_OWN;
 }
 
+/*
+ * Create a memfd of "size" bytes, or return a negative number. RLIMIT_FSIZE forbids
+ * larger ones by a signal, which the program must not get.
+ */
+int flexsc__private_memfd(const char *name, size_t size);
+
 /* Duplicate fd as a library descriptor, or return -errno. */
 int flexsc__private_fd_copy(int fd);
 

@@ -2,13 +2,12 @@
 /*
  * The published counters. They are in a memfd, which disappears with the process in
  * every case, even if it is killed. Other processes of the same user find the memfd in
- * /proc/PID/fd. If no descriptor is free, the counters are in private memory, which
- * only flexsc_loop_stats() reads.
+ * /proc/PID/fd. If no descriptor is free, or RLIMIT_FSIZE is too low, the counters are in
+ * private memory, which only flexsc_loop_stats() reads.
  */
 #include "stats.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -44,25 +43,12 @@ static size_t stats_mapped(const struct flexsc_loop *loop)
 	return (stats_size(loop) + page - 1) / page * page;
 }
 
-static int stats_memfd(const struct flexsc_loop *loop)
-{
-	int fd = flexsc__private_fd(memfd_create(FLEXSC_STATS_NAME,
-						   MFD_CLOEXEC));
-
-	if (fd < 0)
-		return -1;
-	if (ftruncate(fd, (off_t)stats_size(loop))) {
-		flexsc__private_fd_close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 int flexsc__stats_init(struct flexsc_loop *loop)
 {
 	struct flexsc_stats_page *page = MAP_FAILED;
 
-	loop->stats_fd = stats_memfd(loop);
+	loop->stats_fd = flexsc__private_memfd(FLEXSC_STATS_NAME,
+					       stats_size(loop));
 	if (loop->stats_fd >= 0)
 		page = mmap(NULL, stats_mapped(loop), PROT_READ | PROT_WRITE,
 			    MAP_SHARED, loop->stats_fd, 0);

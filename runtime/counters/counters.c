@@ -34,17 +34,6 @@ static int own_pid(void)
 	return (int)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-static int make_file(size_t size)
-{
-	int fd = flexsc__private_fd(memfd_create(RUN_PAGE_NAME, MFD_CLOEXEC));
-
-	if (fd >= 0 && ftruncate(fd, (off_t)size)) {
-		flexsc__private_fd_close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 /*
  * A forked child keeps its parent's page mapped until flexsc__counters_forked(). Until
  * then, what the child counts on its host is added to the parent's counters.
@@ -55,7 +44,7 @@ int flexsc__counters_start(unsigned int n)
 		      (n + RUN_PAGE_HOSTS) * sizeof(struct counters);
 	struct run_page *page = MAP_FAILED;
 
-	page_fd = make_file(size);
+	page_fd = flexsc__private_memfd(RUN_PAGE_NAME, size);
 	if (page_fd >= 0)
 		page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			    page_fd, 0);
