@@ -140,9 +140,13 @@ static long await_turn(struct parts *p)
 	return ret > 0 ? (fd.revents & RESET) != RESET : ret;
 }
 
+/*
+ * The previous part may have returned its length because of a signal or a cancellation.
+ * Then no further one would end the wait for the next part.
+ */
 static long next_part(struct parts *p)
 {
-	long ret = p->u->handled ? -EINTR : 1;
+	long ret = flexsc__perform_handled(p->u) ? -EINTR : 1;
 
 	if (ret > 0 && p->polls)
 		ret = await_turn(p);
@@ -284,7 +288,10 @@ long flexsc__parts_post(struct uthread *u, const struct flexsc_entry *entry)
 	if (ret != -EAGAIN)
 		return goes_on(entry, ret) ? transfer_rest(u, entry, ret) : ret;
 	ret = flexsc__perform_post(u, entry->nr, (const uint64_t *)entry->args);
-	if (u->way == WAY_POSTED && ended_early(u) && goes_on(entry, ret))
+	if (u->way != WAY_POSTED || !goes_on(entry, ret))
+		return ret;
+	if (ended_early(u))
 		return transfer_rest(u, entry, ret);
+	flexsc__raise_unseen(u, entry->args[0]);
 	return ret;
 }

@@ -165,6 +165,19 @@ static void *in_handler(void *arg)
 	return arg;
 }
 
+/* A full pipe takes a part of the bytes. */
+static void *in_write(void *arg)
+{
+	static const char bytes[1 << 20];
+	int full[2];
+
+	CHECK_EQ(pipe(full), 0);
+	pthread_cleanup_push(clean, NULL);
+	CHECK_EQ(write(full[1], bytes, sizeof(bytes)), 0);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
 static void cancel_in(void *(*run)(void *))
 {
 	pthread_t thread = start(run, NULL);
@@ -193,6 +206,7 @@ TEST(a_thread_that_waits_is_cancelled)
 	cancel_in(in_sem_timedwait);
 	cancel_in(in_fgetc);
 	cancel_in(in_system);
+	cancel_in(in_write);
 	signal(SIGUSR1, wait_for_sem);
 	cancel_in(in_handler);
 }
