@@ -38,6 +38,12 @@ void flexsc__raise_error(struct uthread *u, const struct call_info *row,
  */
 void flexsc__raise_after_part(struct uthread *u, uint64_t fd, long ret);
 
+/*
+ * raise.c: the same for a syscall thread's write, of which only the part's length is
+ * known, not the error.
+ */
+void flexsc__raise_unseen(struct uthread *u, uint64_t fd);
+
 /* sigmask.c: rt_sigprocmask(2). */
 long flexsc__sigmask(struct uthread *u, const uint64_t args[6]);
 

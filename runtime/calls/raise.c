@@ -7,13 +7,16 @@
 #include "calls.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "lib/base/poll.h"
 #include "lib/files/fds.h"
 #include "lib/files/kinds.h"
 #include "runtime/counters/run_page.h"
+#include "runtime/sched/closings.h"
 #include "runtime/sched/host.h"
 #include "runtime/signals/signals.h"
 
@@ -55,6 +58,16 @@ void flexsc__raise_error(struct uthread *u, const struct call_info *row,
 		signo = SIGXFSZ;
 	if (signo && !made_on_host(u))
 		flexsc__signal_self(u, signo);
+}
+
+void flexsc__raise_unseen(struct uthread *u, uint64_t fd)
+{
+	struct pollfd end = { .fd = (int)fd, .events = POLLOUT };
+
+	if (!on_host() && flexsc__kind((uint32_t)fd) & FD_PIPE &&
+	    u->closings == closings_of(fd) && poll_now(PTR(&end)) > 0 &&
+	    end.revents & POLLERR)
+		flexsc__signal_self(u, SIGPIPE);
 }
 
 void flexsc__raise_after_part(struct uthread *u, uint64_t fd, long ret)

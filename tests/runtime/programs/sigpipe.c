@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "handled.h"
@@ -110,6 +111,36 @@ TEST(printing_without_a_reader_raises_sigpipe)
 	handled = 0;
 	signal(SIGPIPE, SIG_IGN);
 	join(start(print_unprepared, NULL));
+}
+
+/* The pipe takes a part of the bytes, and then loses its reader. */
+static void *write_a_part(void *arg)
+{
+	static const char bytes[1 << 20];
+	const int *fds = arg;
+
+	mine = 5;
+	CHECK_EQ(write(fds[1], bytes, sizeof(bytes)), 1 << 16);
+	CHECK_EQ(handled, 1);
+	CHECK_EQ(where, 5);
+	return arg;
+}
+
+TEST(a_reader_that_leaves_during_a_write_raises_sigpipe)
+{
+	pthread_t writer;
+	int fds[2], filled = 0;
+
+	install(SIGPIPE, 0);
+	CHECK_EQ(pipe(fds), 0);
+	CHECK_EQ(fcntl(fds[1], F_SETPIPE_SZ, 1 << 16), 1 << 16);
+	writer = start(write_a_part, fds);
+	while (filled < 1 << 16)
+		CHECK_EQ(ioctl(fds[0], FIONREAD, &filled), 0);
+	settle();
+	close(fds[0]);
+	join(writer);
+	close(fds[1]);
 }
 
 static const struct timespec never;
