@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
 #include <errno.h>
+#include <netinet/in.h>
 
 #include "lib/base/compiler.h"
 #include "lib/calls/partial.h"
 #include "lib/calls/call_info.h"
 #include "lib/files/closing.h"
+#include "lib/files/probe.h"
 #include "kmod.h"
 
 void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index)
@@ -29,13 +31,24 @@ int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
 				      ret);
 }
 
+/* Has the entry sent a part on a TCP connection? */
+static bool sent_by_tcp(struct flexsc_loop *loop, uint32_t index)
+{
+	if (!flexsc__partial_begun(&call_of(loop, index)->partial))
+		return false;
+	flexsc__call_renew(loop, index);
+	return flexsc__probe_option((uint32_t)entry_of(loop, index)->args[0],
+				    SO_PROTOCOL) == IPPROTO_TCP;
+}
+
 /*
  * Submit the entry once more, to a syscall thread. Until that thread takes the entry,
  * the kernel doesn't hold the call's files. The program may close the descriptors
  * meanwhile, so the arguments of a write name duplicates. The descriptor of a file on a
  * disk isn't duplicated (files/guard.h): a thread of the pool writes the remainder
  * instead, because such a thread uses the guard's current descriptor when it makes the
- * call.
+ * call. The pool also sends the remainder on a TCP connection, because it checks for a
+ * reset first: flexsc__attempt_was_reset().
  */
 static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 {
@@ -45,8 +58,9 @@ static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 	    !closes(entry_of(loop, index)))
 		flexsc__kmod_in_parts(loop, index);
 	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS &&
-	    !flexsc__call_keep(loop, index) &&
+	    (sent_by_tcp(loop, index) || !flexsc__call_keep(loop, index)) &&
 	    flexsc__kmod_to_pool(loop, index)) {
+		count(&loop->stats->by_kmod, -1ULL);
 		entry_submit_again(entry_of(loop, index));
 		return;
 	}

@@ -311,6 +311,7 @@ static void thread_execute_patiently(struct pool *pool,
 {
 	struct flexsc_entry *entry = entry_of(pool->loop, thread->index);
 	struct call *call = call_of(pool->loop, thread->index);
+	const bool begun = flexsc__partial_begun(&call->partial);
 	enum attempt what = ATTEMPT_UNKNOWN;
 	int64_t ret = 0;
 
@@ -324,10 +325,16 @@ static void thread_execute_patiently(struct pool *pool,
 	}
 	/* A sendfile() may wait nevertheless: a socket's room is only an estimate. */
 	thread->unexpected = row->source_arg;
-	if (flexsc__partial_begun(&call->partial) && flexsc__attempt_was_reset(entry))
+	if (begun && flexsc__attempt_was_reset(entry))
 		what = ATTEMPT_DONE;
 	else if (!call->plainly)
 		what = flexsc__attempt(entry, row, call->woken, &ret);
+	/*
+	 * A call that has transferred a part doesn't fail at once. A thread that waited
+	 * in it would consume the error of a reset.
+	 */
+	if (begun && what == ATTEMPT_LATE)
+		what = ATTEMPT_WAITS;
 	call->plainly = false;
 	if (what == ATTEMPT_RUNS) {
 		thread_tell(thread);

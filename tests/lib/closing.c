@@ -5,9 +5,12 @@
  * operations must look as if it did, too. In these tests the owner, woken by a timer
  * or by another thread, closes the descriptor when a part of the call is done, and
  * before the next operation can begin. The pairs (tests/lib/pairs) close and replace
- * descriptors of each kind of call from other calls.
+ * descriptors of each kind of call from other calls. The last tests reset a connection
+ * instead.
  */
 #include "tests/harness/harness.h"
+
+#include <netinet/in.h>
 
 #define MANY_BYTES	(1U << 20)	/* more than any buffer */
 
@@ -202,4 +205,82 @@ TEST(a_write_with_a_part_done_is_cancelled_by_its_descriptor)
 	CHECK_EQ(writing.call.cb.ret, (uintptr_t)n);
 	CHECK((uintptr_t)n > 0 && (uintptr_t)n < MANY_BYTES);
 	CHECK_EQ(flexsc_loop_destroy(writing.loop), 0);
+}
+
+/* Connections that are reset. */
+
+#define TICKS	20	/* milliseconds until a waiting call is parked */
+
+struct sending {
+	struct writing writing;
+	unsigned int ticks;
+};
+
+static void reset_later(struct flexsc_cb *cb)
+{
+	struct sending *sending = (struct sending *)((char *)cb -
+				  offsetof(struct sending, writing.timer));
+	const struct linger at_once = { 1, 0 };
+
+	if (is_part_done(&sending->writing) && !--sending->ticks) {
+		CHECK_EQ(setsockopt(sending->writing.in, SOL_SOCKET, SO_LINGER,
+				    &at_once, sizeof(at_once)), 0);
+		CHECK_EQ(close(sending->writing.in), 0);
+		return;
+	}
+	CHECK_EQ(flexsc_loop_timer(sending->writing.loop, cb, MS), 0);
+}
+
+static void connect_pair(int *out, int *in)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t size = sizeof(address);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(bind(listener, (void *)&address, size), 0);
+	CHECK_EQ(listen(listener, 1), 0);
+	CHECK_EQ(getsockname(listener, (void *)&address, &size), 0);
+	*out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK_EQ(connect(*out, (void *)&address, size), 0);
+	*in = accept(listener, NULL, NULL);
+	CHECK(*in >= 0);
+	CHECK_EQ(close(listener), 0);
+}
+
+/* A send of more than all buffers hold. With "message", args[1] is the message. */
+static void send_until_reset(unsigned int nr, bool message)
+{
+	static char flood[32 * MANY_BYTES];
+	struct iovec part = { flood, sizeof(flood) };
+	struct msghdr one = { .msg_iov = &part, .msg_iovlen = 1 };
+	struct sending sending = { .ticks = TICKS };
+	struct writing *writing = &sending.writing;
+	const int expected =
+		test_known_difference("uring", "its request for the rest consumes the error") ?
+			-EPIPE : -ECONNRESET;
+
+	NEEDS_WAITING_ENGINE();
+	begin(writing, test_loop());
+	writing->timer.callback = reset_later;
+	connect_pair(&writing->out, &writing->in);
+	if (message)
+		POST(writing->loop, &writing->call, nr, writing->out, &one,
+		     MSG_NOSIGNAL);
+	else
+		POST(writing->loop, &writing->call, nr, writing->out, flood,
+		     sizeof(flood), MSG_NOSIGNAL);
+	run_with_timer(writing, NULL);
+	CHECK(writing->call.cb.ret > 0);
+	CHECK(writing->call.cb.ret < (int64_t)sizeof(flood));
+	CHECK_EQ(DO(writing->loop, SYS_sendto, writing->out, flood, 1,
+		    MSG_NOSIGNAL, NULL, 0), expected);
+}
+
+/* The engine must not consume the error when it continues with the rest. */
+TEST(the_call_after_a_part_gets_the_error_of_a_reset)
+{
+	send_until_reset(SYS_sendto, false);
+	send_until_reset(SYS_write, false);
+	send_until_reset(SYS_sendmsg, true);
 }
