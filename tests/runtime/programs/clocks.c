@@ -19,7 +19,7 @@
 #include "threads.h"
 
 /* Tolerances: between two clocks that should agree, and for the delay of a timer. */
-#define NEAR		(3 * MS)
+#define NEAR		(3 * MS * test_slower())
 #define LATE		(60 * MS)
 
 static uint64_t ns_of(clockid_t clock)
@@ -94,7 +94,7 @@ static void *compute_alone(void *arg)
 	usleep(100);
 	process = cpu_ns();
 	thread = mine();
-	CHECK(thread < 50 * MS);
+	CHECK(thread < 50 * MS * test_slower());
 	compute_and_wait(40, 5 * MS);
 	used = mine() - thread;
 	process = cpu_ns() - process;

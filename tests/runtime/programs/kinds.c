@@ -613,7 +613,7 @@ static void *receive_all(void *arg)
 	return arg;
 }
 
-TEST(a_transfer_has_an_upper_limit)
+TEST_LIMIT(a_transfer_has_an_upper_limit, 60)
 {
 	pthread_t sender, receiver;
 	int fds[2];
