@@ -222,6 +222,28 @@ static uint32_t carriers_that_fit(uint32_t n)
 }
 
 /*
+ * Entries of each of n carriers. The kernel module locks the memory of all entries from
+ * the start, so the carriers and two spares share a low RLIMIT_MEMLOCK.
+ */
+static uint32_t entries_for(unsigned int n)
+{
+	enum { ENTRY_BYTES = 68, OTHER_BYTES = 8192 };
+	const char *engine = getenv("FLEXSC_ENGINE");
+	struct rlimit limit;
+	rlim_t share, fit;
+
+	if (!engine || strcmp(engine, "kmod") != 0 ||
+	    getrlimit(RLIMIT_MEMLOCK, &limit))
+		return ENTRIES;
+	share = limit.rlim_cur / (n + 2);
+	fit = share > OTHER_BYTES ? (share - OTHER_BYTES) / ENTRY_BYTES : 0;
+	fit = fit / FLEXSC_PAGE_ENTRIES * FLEXSC_PAGE_ENTRIES;
+	if (fit < FLEXSC_PAGE_ENTRIES)
+		return FLEXSC_PAGE_ENTRIES;
+	return fit < ENTRIES ? (uint32_t)fit : ENTRIES;
+}
+
+/*
  * Start n carriers. If only fewer carriers or another engine are possible, start those,
  * and report this in a message.
  */
@@ -230,7 +252,7 @@ static bool start_carriers(unsigned int n)
 	struct flexsc_options options = {
 		.size = sizeof(options),
 		.kernel_cores = flexsc__kernel_cores(),
-		.max_entries = setting("FLEXSC_ENTRIES", 1 << 20, ENTRIES),
+		.max_entries = setting("FLEXSC_ENTRIES", 1 << 20, entries_for(n)),
 	};
 	char why[256] = "", what[64];
 	const bool restart = started, spare = room_for_carriers() > n;

@@ -53,5 +53,17 @@ result $? "with a filter each byte arrives"
 grep -q "^flexsc: run: using syscall threads: kmod: a seccomp filter" /tmp/counters &&
 	grep -q "process .* engine threads\$" /tmp/counters
 result $? "with a filter the engine is threads"
+
+# The area of 65,536 entries takes 4.3 MB, which the limit counts for this user.
+mkdir -p /etc
+echo "user:x:1000:1000::/tmp:/bin/sh" >/etc/passwd
+(
+	ulimit -l 8192
+	start-stop-daemon -S -c user -x /bin/flexsc -- \
+		run --engine kmod --carriers 3 --stats kmod-threaded 2>/tmp/counters
+)
+result $? "a user with 8 MB of locked memory: each byte arrives"
+head -n 1 /tmp/counters | grep -q "carriers: 3, engine kmod\$"
+result $? "a user with 8 MB of locked memory has all carriers"
 echo "1..$count"
 exit $failed
