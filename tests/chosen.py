@@ -86,7 +86,20 @@ GUEST = (
     "events-delivery",
     "events-many",
     "events-notify",
+    "threads-forks",
+    "threads-handlers",
     "threads-handover",
+    "threads-held",
+    "threads-identity",
+    "threads-jumps",
+    "threads-kept",
+    "threads-masks",
+    "threads-preloads",
+    "threads-process",
+    "threads-sandbox",
+    "threads-signals",
+    "threads-sigpipe",
+    "threads-stuck",
 )
 # Without --all: permissions, the ends of threads and processes, and calls of each kind,
 # on one kernel.
@@ -111,6 +124,7 @@ FEW_GUEST = (
     "conformance-results_socket",
     "events-delivery",
     "events-notify",
+    "threads-masks",
 )
 # Programs that hardly depend on the kernel, so one kernel suffices: each further kernel
 # would cost four guests.

@@ -99,8 +99,12 @@ GROUPS = (
         "conformance-handover",
     ),
     ("kmod-calls", "kmod-serve"),
-    ("kmod-run",),
-    ("threads-handover",),
+    ("kmod-run", "threads-handover", "threads-masks"),
+    ("threads-stuck",),
+    ("threads-signals", "threads-handlers", "threads-kept"),
+    ("threads-sandbox", "threads-preloads"),
+    ("threads-held", "threads-forks"),
+    ("threads-jumps", "threads-sigpipe", "threads-process", "threads-identity"),
 )
 
 # Programs with threads, which run under flexsc run with the engine kmod.
@@ -120,7 +124,11 @@ COMPANIONS = {
     "kmod-fuzz": ("tests/kmod-victim",),
     "kmod-instructions": ("cmd/flexsc",),
     "pairs": ("tests/pair",),
+    "threads-held": ("tests/runtime/programs/libslow.so",),
+    "threads-preloads": ("tests/runtime/programs/libpassing.so",),
 }
+# Libraries that these programs have preloaded behind the runtime.
+BEHIND = {"threads-preloads": ":/bin/libpassing.so"}
 # Programs that need more processors than two, or only one.
 CPUS = {
     "kmod-cores": 4,
@@ -255,7 +263,8 @@ def environment_of(program: str) -> str:
     if not program.startswith(RUN):
         return ""
     return (
-        f"LD_LIBRARY_PATH=/bin LD_PRELOAD=/bin/{RUNTIME.name} "
+        f"LD_LIBRARY_PATH=/bin LD_PRELOAD=/bin/{RUNTIME.name}"
+        f"{BEHIND.get(program_of(program), '')} "
         "FLEXSC_ENGINE=kmod FLEXSC_CARRIERS=2 "
     )
 

@@ -20,7 +20,7 @@ static int loading[2];
 
 static void *load_waiting(void *arg)
 {
-	void *library = dlopen(SLOW_LIBRARY, RTLD_NOW);
+	void *library = dlopen("$ORIGIN/libslow.so", RTLD_NOW);
 	int *value;
 
 	CHECK(library);
