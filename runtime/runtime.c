@@ -189,6 +189,11 @@ static bool patch(void)
 
 /* Entries per carrier: as many as a process can have threads, each with one call. */
 #define ENTRIES		(1U << 17)
+/*
+ * The same with the kernel module, which locks the memory of all entries from the start:
+ * 280 KB, so that several processes of a user fit into the usual RLIMIT_MEMLOCK of 8 MB.
+ */
+#define MODULE_ENTRIES	(1U << 12)
 
 /*
  * The program's threads need address space, too: a stack takes some MB. If the address
@@ -222,8 +227,8 @@ static uint32_t carriers_that_fit(uint32_t n)
 }
 
 /*
- * Entries of each of n carriers. The kernel module locks the memory of all entries from
- * the start, so the carriers and two spares share a low RLIMIT_MEMLOCK.
+ * Entries of each of n carriers. With the kernel module, the carriers and two spares share
+ * a low RLIMIT_MEMLOCK.
  */
 static uint32_t entries_for(unsigned int n)
 {
@@ -232,15 +237,16 @@ static uint32_t entries_for(unsigned int n)
 	struct rlimit limit;
 	rlim_t share, fit;
 
-	if (!engine || strcmp(engine, "kmod") != 0 ||
-	    getrlimit(RLIMIT_MEMLOCK, &limit))
+	if (!engine || strcmp(engine, "kmod") != 0)
 		return ENTRIES;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		return MODULE_ENTRIES;
 	share = limit.rlim_cur / (n + 2);
 	fit = share > OTHER_BYTES ? (share - OTHER_BYTES) / ENTRY_BYTES : 0;
 	fit = fit / FLEXSC_PAGE_ENTRIES * FLEXSC_PAGE_ENTRIES;
 	if (fit < FLEXSC_PAGE_ENTRIES)
 		return FLEXSC_PAGE_ENTRIES;
-	return fit < ENTRIES ? (uint32_t)fit : ENTRIES;
+	return fit < MODULE_ENTRIES ? (uint32_t)fit : MODULE_ENTRIES;
 }
 
 /*
