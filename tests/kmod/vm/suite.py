@@ -105,10 +105,43 @@ GROUPS = (
     ("threads-sandbox", "threads-preloads"),
     ("threads-held", "threads-forks"),
     ("threads-jumps", "threads-sigpipe", "threads-process", "threads-identity"),
+    ("threads-cancel", "threads-limits"),
+    ("threads-kinds", "threads-large"),
+    ("threads-calls", "threads-faults", "threads-loops"),
+    (
+        "threads-torture",
+        "threads-clocks",
+        "threads-own_malloc",
+        "threads-last",
+        "threads-locks",
+        "threads-births",
+        "threads-rest",
+        "threads-times",
+    ),
+    (
+        "threads-affinity",
+        "threads-allocator",
+        "threads-apart",
+        "threads-attributes",
+        "threads-ended",
+        "threads-futex",
+        "threads-idle",
+        "threads-life",
+        "threads-mtx",
+        "threads-priorities",
+        "threads-rseq",
+        "threads-shadow",
+        "threads-shared",
+        "threads-signalfd",
+        "threads-sites",
+        "threads-tracing",
+    ),
+    ("pairs few=1",),
 )
 
-# Programs with threads, which run under flexsc run with the engine kmod.
-RUN = "threads-"
+# Commands that run under flexsc run with the engine kmod: programs with threads, and
+# the pairs that aren't posted.
+RUN = ("threads-", "pairs few")
 RUNTIME = Path("runtime/libflexsc-runtime.so")
 
 # Files that a program needs in the guest, besides itself.
@@ -126,6 +159,8 @@ COMPANIONS = {
     "pairs": ("tests/pair",),
     "threads-held": ("tests/runtime/programs/libslow.so",),
     "threads-preloads": ("tests/runtime/programs/libpassing.so",),
+    "threads-allocator": ("tests/runtime/programs/liblazy-malloc.so",),
+    "threads-last": ("tests/runtime/programs/liblate.so",),
 }
 # Libraries that these programs have preloaded behind the runtime.
 BEHIND = {"threads-preloads": ":/bin/libpassing.so"}
@@ -247,24 +282,24 @@ def prepare(
 def programs(build: Path, *names: str) -> list[Path]:
     """Find these programs, and the files that they need."""
     others = [build / path for name in names for path in COMPANIONS.get(name, ())]
-    if any(name.startswith((RUN, "kmod-run")) for name in names):
+    if any(name.startswith(("threads-", "pairs", "kmod-run")) for name in names):
         others += [build / RUNTIME, *loaded_by_name()]
     return [build / folder_of(name) / name for name in names] + others
 
 
 def folder_of(program: str) -> str:
-    if program.startswith(RUN):
+    if program.startswith("threads-"):
         return "tests/runtime/programs"
     return "study/tests" if program.startswith("study-") else "tests"
 
 
-def environment_of(program: str) -> str:
+def environment_of(command: str) -> str:
     """Return what a shell sets for a program under flexsc run, with the module."""
-    if not program.startswith(RUN):
+    if not command.startswith(RUN):
         return ""
     return (
         f"LD_LIBRARY_PATH=/bin LD_PRELOAD=/bin/{RUNTIME.name}"
-        f"{BEHIND.get(program_of(program), '')} "
+        f"{BEHIND.get(program_of(command), '')} "
         "FLEXSC_ENGINE=kmod FLEXSC_CARRIERS=2 "
     )
 
