@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "lib/calls/call_info.h"
+#include "lib/calls/partial.h"
+#include "lib/files/fds.h"
+#include "lib/files/kinds.h"
 #include "lib/run/handover.h"
 #include "runtime/counters/counters.h"
 #include "carrier.h"
@@ -12,6 +16,7 @@
 #include "inbox.h"
 #include "poll_first.h"
 #include "post.h"
+#include "state.h"
 #include "sticky.h"
 
 static const struct wait_ops *futexes;
@@ -23,11 +28,30 @@ void flexsc__wait_futexes(const struct wait_ops *ops)
 
 /* Calls. */
 
+/*
+ * The kernel module may execute a write on the carrier's own thread. If a pipe loses its
+ * reader after a part, that thread gets SIGPIPE, and the call returns the part's length.
+ * flexsc__raise_unseen() then raises the signal for u.
+ */
+static bool breaks_after_part(const struct uthread *u, long ret)
+{
+	const struct flexsc_entry entry = {
+		.nr = u->nr,
+		.args = { u->args[0], u->args[1], u->args[2], u->args[3], u->args[4],
+			  u->args[5] },
+	};
+
+	return flexsc__runtime.module && ret > 0 &&
+	       flexsc__call_info(u->nr)->traits & CALL_PIPE &&
+	       flexsc__kind((uint32_t)u->args[0]) & FD_PIPE &&
+	       (uint64_t)ret < partial_most(&entry);
+}
+
 static void call_over(struct flexsc_cb *cb)
 {
 	struct uthread *u = waiter_of(cb);
 
-	if (cb->ret == -EPIPE)
+	if (cb->ret == -EPIPE || breaks_after_part(u, cb->ret))
 		u->carrier->pipe_broke = true;
 	flexsc__post_wait_ends(u, cb->ret);
 }
