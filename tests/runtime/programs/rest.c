@@ -202,6 +202,7 @@ TEST(a_child_with_its_makers_memory_forks)
 		;
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
-	CHECK_EQ(threads_of_process(), before);
+	/* With the kernel module, an idle syscall thread may have ended. */
+	CHECK(threads_of_process() <= before);
 	use_threads();
 }
