@@ -126,7 +126,6 @@ GUEST = (
     "threads-signals",
     "threads-sigpipe",
     "threads-sites",
-    "threads-stuck",
     "threads-times",
     "threads-torture",
     "threads-tracing",
