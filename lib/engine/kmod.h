@@ -173,6 +173,7 @@ void flexsc__kmod_threads_forked(struct kmod *kmod);
  * wait for malloc(), and so for a call. Ignores a failure.
  */
 void flexsc__kmod_begin_pool(struct flexsc_loop *loop);
+
 /*
  * Let the pool make the entry's call, when kmod->to_pool is submitted next. False: no
  * thread can be created.

@@ -124,6 +124,7 @@ static long end_thread(struct uthread *u, const uint64_t a[6])
 	 */
 	if ((u->site && !u->listed) || runtime_is_lent())
 		return flexsc__perform_plainly(SYS_exit, a);
+	/* Count the threads that have ended in strict mode: flexsc__life_end() won't. */
 	if (!u->listed)
 		flexsc__strict_any();
 	flexsc__exit(u);

@@ -142,7 +142,7 @@ static long await_turn(struct parts *p)
 
 /*
  * The previous part may have returned its length because of a signal or a cancellation.
- * Then no further one would end the wait for the next part.
+ * Then no further signal or cancellation would end the wait for the next part.
  */
 static long next_part(struct parts *p)
 {

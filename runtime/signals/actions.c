@@ -107,7 +107,7 @@ void flexsc__action_run(int signo, siginfo_t *info, ucontext_t *context)
 	mask |= action.mask;
 	if (!(action.flags & SA_NODEFER))
 		mask |= 1ULL << (signo - 1);
-	/* In strict mode no call is permitted: all signals stay blocked until the end. */
+	/* Strict mode forbids these calls: all signals stay blocked in the handler. */
 	if (!flexsc__self.strict) {
 		if (action.flags & SA_RESETHAND)
 			reset(signo);
