@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Servers that answer memcached's requests without a cache, with epoll and with libflexsc.
-Their ratio is the limit of what memcached can gain on libflexsc (ported.py). Both run all
-the time on the same core, and are loaded alternately by bench --raw rounds.
+Their ratio estimates what memcached can gain on libflexsc. The port (ported.py) may gain
+more, because it also avoids libevent's work. Both servers run all the time on the same
+core, and are loaded alternately by bench --raw rounds.
 """
 
 from __future__ import annotations
