@@ -126,6 +126,7 @@ GUEST = (
     "threads-signals",
     "threads-sigpipe",
     "threads-sites",
+    "threads-stuck",
     "threads-times",
     "threads-torture",
     "threads-tracing",

@@ -103,11 +103,12 @@ int flexsc__engine_open(struct flexsc_loop *loop)
 void flexsc__engine_retire(struct flexsc_loop *loop)
 {
 	flexsc__uring_quit(loop, -EPERM);
-	flexsc__engine_retire_pool(loop);
+	flexsc__engine_retire_ward(loop);
 }
 
-void flexsc__engine_retire_pool(struct flexsc_loop *loop)
+void flexsc__engine_retire_ward(struct flexsc_loop *loop)
 {
+	flexsc__kmod_quit(loop);
 	if (loop_pool(loop))
 		flexsc__parking_quit(&loop_pool(loop)->parking);
 }

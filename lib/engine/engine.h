@@ -18,15 +18,17 @@ extern const struct engine flexsc__engine_uring_failed;
 int flexsc__engine_open(struct flexsc_loop *loop);
 
 /*
- * Owner only: make the loop work without io_uring and without an epoll set from now on.
- * Called before the program installs a seccomp filter that may forbid the system calls
- * of both. io_uring and the set still work during this function, so no call is lost.
+ * Owner only: make the loop work without io_uring, the module and an epoll set from now
+ * on. Called before the program installs a seccomp filter that may forbid the system
+ * calls of these. They still work during this function, so no call is lost.
  */
 void flexsc__engine_retire(struct flexsc_loop *loop);
 /*
- * Like flexsc__engine_retire(), but for the pool's epoll set only. An heir that acts as
- * the owner may call it, too: run/handover.h.
+ * Like flexsc__engine_retire(), but for the module and the epoll set only. An heir that
+ * acts as the owner may call it, too: run/handover.h.
  */
-void flexsc__engine_retire_pool(struct flexsc_loop *loop);
+void flexsc__engine_retire_ward(struct flexsc_loop *loop);
+/* The part of both that concerns the module. */
+void flexsc__kmod_quit(struct flexsc_loop *loop);
 
 #endif /* FLEXSC_ENGINE_H */

@@ -32,6 +32,8 @@
 #include "sleep.h"
 
 #define BACKLOG		64	/* default of the option */
+/* Interval of checks for results that the module can't report, in ns. */
+#define LATE_NS		10000000ULL
 #define IDLE_MS		2000	/* a syscall thread without work for this long ends */
 
 /*
@@ -104,6 +106,14 @@ static bool kmod_take_deserted(struct kmod *kmod)
 	       __atomic_exchange_n(&kmod->deserted, false, __ATOMIC_ACQUIRE);
 }
 
+/* Does the module have incomplete entries? The eventfd won't report their completion. */
+static bool kmod_is_silent(const struct flexsc_loop *loop)
+{
+	const struct kmod *kmod = kmod_of(loop);
+
+	return (uint32_t)kmod->seen != kmod->shared->tail;
+}
+
 /*
  * Before sleeping, poll for completions, for poll_us. If no thread polls the submission
  * ring, first enter the module, so that it takes the submitted entries. If a thread
@@ -131,11 +141,31 @@ static int kmod_spin(struct flexsc_loop *loop, uint64_t *ns)
 	return 0;
 }
 
+/*
+ * Wait without the module, after flexsc__kmod_quit(). No entry is left for a thread that
+ * deserted.
+ */
+static COLD int kmod_wait_outside(struct flexsc_loop *loop, uint64_t ns)
+{
+	flexsc__kmod_place_all(loop, true);
+	kmod_take_deserted(kmod_of(loop));
+	if (flexsc__kmod_collect(loop) || !queue_empty(&loop->done))
+		ns = 0;
+	if (kmod_is_silent(loop) && ns > LATE_NS)
+		ns = LATE_NS;
+	flexsc__engine_sleep(loop, ns);
+	flexsc__kmod_collect_strays(loop);
+	flexsc__kmod_collect(loop);
+	return 0;
+}
+
 static int kmod_wait(struct flexsc_loop *loop, uint64_t ns)
 {
 	struct kmod *kmod = kmod_of(loop);
 	int err = 0;
 
+	if (unlikely(atomic_load_explicit(&kmod->quit, memory_order_relaxed)))
+		return kmod_wait_outside(loop, ns);
 	flexsc__kmod_place_all(loop, true);
 	if (flexsc__kmod_collect(loop) || !queue_empty(&loop->done))
 		ns = 0;
@@ -172,9 +202,21 @@ static bool kmod_stirs(const struct flexsc_loop *loop)
 	       __atomic_load_n(&kmod->deserted, __ATOMIC_RELAXED);
 }
 
+/*
+ * The owner stores "quit" before it announces its next sleep in loop->sleeping, so a
+ * thread that finds it asleep in a futex finds "quit", too.
+ */
+void flexsc__kmod_wake(struct kmod *kmod)
+{
+	if (atomic_load(&kmod->quit))
+		flexsc__engine_ring(kmod->loop);
+	else
+		command(kmod, FLEXSC_IOC_WAKE, 0);
+}
+
 static void kmod_wake(struct flexsc_loop *loop)
 {
-	command(kmod_of(loop), FLEXSC_IOC_WAKE, 0);
+	flexsc__kmod_wake(kmod_of(loop));
 }
 
 /*
@@ -191,14 +233,6 @@ static int kmod_attach(struct flexsc_loop *loop, int fd)
 	snprintf(loop->why, sizeof(loop->why),
 		 "threads make the calls, because an outer loop waits for them");
 	return 0;
-}
-
-/* Does the module have incomplete entries? The eventfd won't report their completion. */
-static bool kmod_is_silent(const struct flexsc_loop *loop)
-{
-	const struct kmod *kmod = kmod_of(loop);
-
-	return (uint32_t)kmod->seen != kmod->shared->tail;
 }
 
 /* What the heir of a stuck owner needs: run/handover.h. */
@@ -245,8 +279,34 @@ static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 		flexsc__pool_cancel(loop_pool(loop), index);
 		return;
 	}
-	command(kmod, FLEXSC_IOC_CANCEL, index);
+	if (!atomic_load(&kmod->quit))
+		command(kmod, FLEXSC_IOC_CANCEL, index);
 	flexsc__kmod_threads_cancel(kmod, index);
+}
+
+/*
+ * The pool makes all calls from now on, also those that the module hasn't begun: these
+ * come back because no thread can be created. Calls that syscall threads have begun
+ * complete in the area, where the owner looks every LATE_NS. The threads end when their
+ * calls do.
+ */
+COLD void flexsc__kmod_quit(struct flexsc_loop *loop)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	if (loop->engine != &flexsc__engine_kmod || atomic_load(&kmod->quit))
+		return;
+	kmod->bouncing.spares = true;
+	kmod->bouncing.always = true;
+	lock(&kmod->lock);
+	kmod->ending = true;
+	unlock(&kmod->lock);
+	do
+		kmod_tend(loop);
+	while (is_submitted(kmod) || kmod->again.count);
+	__atomic_store_n(&kmod->forsaken, true, __ATOMIC_RELAXED);
+	atomic_store(&kmod->quit, true);
+	command(kmod, FLEXSC_IOC_END, 0);
 }
 
 /* Opening and closing. */

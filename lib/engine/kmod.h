@@ -78,6 +78,8 @@ struct kmod {
 				 * FLEXSC_SERVE_END */
 	bool watched;		/* a tracer or filter watched the owner when it
 				 * registered */
+	atomic_bool quit;	/* the loop doesn't enter the module any more; set
+				 * by the owner or its heir, read by any thread */
 
 	struct bouncing bouncing;
 
@@ -121,6 +123,9 @@ static inline long command(struct kmod *kmod, unsigned long request,
 				      FLEXSC_CALL(request, arg),
 				      FLEXSC_CALL_SEEK, 0, 0, 0);
 }
+
+/* Any thread: end the owner's sleep. */
+void flexsc__kmod_wake(struct kmod *kmod);
 
 /* Are there entries in the submission ring that the kernel hasn't taken? */
 static inline bool is_submitted(const struct kmod *kmod)

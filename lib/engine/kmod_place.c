@@ -170,6 +170,11 @@ static void kmod_place(struct flexsc_loop *loop, uint32_t index, bool lone)
 		if (unlikely(kmod_of(loop)->bouncing.spares) &&
 		    flexsc__kmod_spare(loop, index, class))
 			break;
+		if (unlikely(atomic_load_explicit(&kmod_of(loop)->quit,
+						  memory_order_relaxed))) {
+			kmod_refuse(loop, index, loop->no_thread);
+			break;
+		}
 		count(&loop->stats->by_kmod, 1);
 		entry->nargs =
 			(__u8)(row->nargs | place_of(loop, index, row, class));

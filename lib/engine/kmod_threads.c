@@ -148,7 +148,7 @@ static COLD void server_shut_out(struct server *server, uint32_t index)
 		unlock(&kmod->lock);
 	}
 	__atomic_store_n(&kmod->no_more, true, __ATOMIC_RELAXED);
-	command(kmod, FLEXSC_IOC_WAKE, 0);
+	flexsc__kmod_wake(kmod);
 }
 
 /* With the lock held: a server that was created as OWN_LATER has begun, or can't. */
@@ -243,7 +243,7 @@ static void server_failed(void *arg)
 
 	count_shared(&kmod->loop->stats->threads, -1ULL);
 	__atomic_store_n(&kmod->no_more, true, __ATOMIC_RELAXED);
-	command(kmod, FLEXSC_IOC_WAKE, 0);
+	flexsc__kmod_wake(kmod);
 	lock(&kmod->lock);
 	server_remove(kmod, server);
 	kmod->count--;
@@ -293,6 +293,8 @@ bool flexsc__kmod_thread_create(struct kmod *kmod)
 	struct server *server = NULL;
 	int ret = -EAGAIN;
 
+	if (atomic_load(&kmod->quit))
+		return false;
 	/*
 	 * Check whether a filter forbids the ioctl, because the new thread would
 	 * inherit its creator's filters. Without its struct, the ioctl executes

@@ -49,7 +49,7 @@ bool flexsc__carrier_retire(struct carrier *c)
 		park(c);
 	flexsc__engine_retire(c->loop);
 	for (; c->wards; c->wards = c->wards->next_ward)
-		flexsc__engine_retire_pool(c->wards->loop);
+		flexsc__engine_retire_ward(c->wards->loop);
 	atomic_store(&c->retired, 1);
 	futex_wake(&c->retired);
 	return true;

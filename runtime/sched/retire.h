@@ -13,8 +13,9 @@ struct carrier;
 
 /*
  * Make all carriers retire. The monitor and the maker have ended, so no carrier is
- * adopted or created any more. The loops give up io_uring and epoll sets, because a
- * thread that wakes from one makes further system calls, which the filter may forbid.
+ * adopted or created any more. The loops give up io_uring, the module and epoll sets,
+ * because a thread that wakes from one makes further system calls, which the filter may
+ * forbid.
  * On return, carriers and syscall threads sleep on futexes, or are about to. A stuck
  * carrier retires when it is back.
  */
