@@ -43,8 +43,8 @@ static bool breaks_after_part(const struct uthread *u, long ret)
 
 	return flexsc__runtime.module && ret > 0 &&
 	       flexsc__call_info(u->nr)->traits & CALL_PIPE &&
-	       flexsc__kind((uint32_t)u->args[0]) & FD_PIPE &&
-	       (uint64_t)ret < partial_most(&entry);
+	       (uint64_t)ret < partial_most(&entry) &&
+	       flexsc__kind((uint32_t)u->args[0]) & FD_PIPE;
 }
 
 static void call_over(struct flexsc_cb *cb)
