@@ -113,7 +113,6 @@ GUEST = (
     "threads-loops",
     "threads-masks",
     "threads-mtx",
-    "threads-own_malloc",
     "threads-preloads",
     "threads-priorities",
     "threads-process",
@@ -163,7 +162,7 @@ ONCE = (
     "|conformance-(chain|closing|handover|looped|multishot|posting|results_socket|stats|table)"
     "|pairs|events-(accept|delivery|many)"
     "|threads-(affinity|allocator|apart|attributes|births|calls|cancel|ended|faults|futex|idle|kinds|large|last|limits)"
-    "|threads-(locks|loops|mtx|own_malloc|priorities|rest|rseq|shadow|shared|signalfd|sites|times|tracing)"
+    "|threads-(locks|loops|mtx|priorities|rest|rseq|shadow|shared|signalfd|sites|times|tracing)"
 )
 CROSS_GUEST = (
     "kmod-filtered",

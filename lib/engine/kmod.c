@@ -18,7 +18,6 @@
 
 #include "lib/pool/cancelpoint.h"
 #include "lib/base/cores.h"
-#include "lib/calls/partial.h"
 #include "engine.h"
 #include "lib/files/private_fd.h"
 #include "lib/pool/pool.h"
@@ -385,8 +384,6 @@ static int kmod_open(struct flexsc_loop *loop)
 		loop->engine_data = kmod;
 		if (kmod->watched)
 			flexsc__kmod_spare_first(loop);
-		if (OWNER_GOES_ON)
-			flexsc__kmod_begin_pool(loop);
 		return 0;
 	}
 	if (flexsc__kmod_area_unmap(kmod, &was))

@@ -9,8 +9,7 @@
  *	MOVE		the server moves to another core
  *	BOUNCE		a tracer, a filter or the like watches the server's
  *			calls: the server makes one call in user mode, as a plain one
- *	IDLE, END	the server ends; the next server that is created joins it, and
- *			reuses its struct
+ *	IDLE, END	the server ends; the creator of the next server joins it
  *	an error	a filter installed later forbids the ioctl; the server ends
  *
  * The number of servers is limited. An entry that would need one more goes to a pool of
@@ -40,10 +39,8 @@ struct server {
 	struct kmod *kmod;
 	struct server *next;
 	pthread_t thread;
-	struct own_birth birth;
-	/* Under the lock: */
 	pid_t tid;
-	bool late;		/* created as OWN_LATER, and hasn't begun */
+	/* Under the lock: */
 	uint32_t bounced;	/* the entry whose call the server makes in user mode */
 	bool cancelled;		/* the cancel signal was sent to the server */
 	bool ended;		/* must be joined */
@@ -151,27 +148,6 @@ static COLD void server_shut_out(struct server *server, uint32_t index)
 	flexsc__kmod_wake(kmod);
 }
 
-/* With the lock held: a server that was created as OWN_LATER has begun, or can't. */
-static void server_born(struct server *server)
-{
-	struct kmod *kmod = server->kmod;
-
-	if (!server->late)
-		return;
-	server->late = false;
-	atomic_fetch_sub(&kmod->unborn, 1);
-	if (kmod->ending)
-		futex_wake(&kmod->unborn);
-}
-
-static void server_begin(struct server *server)
-{
-	lock(&server->kmod->lock);
-	server->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	server_born(server);
-	unlock(&server->kmod->lock);
-}
-
 static void *serve(void *arg)
 {
 	struct server *server = arg;
@@ -183,7 +159,7 @@ static void *serve(void *arg)
 	};
 	long result;
 
-	server_begin(server);
+	server->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	flexsc__cancel_unblock(kmod->signo);
 	do {
 		result = control(kmod, FLEXSC_IOC_SERVE, PTR(&serve));
@@ -208,119 +184,68 @@ static void *serve(void *arg)
 
 /* All servers. */
 
-static void join_servers(struct kmod *kmod)
+/* With the lock held: join the servers that have ended, or all servers. */
+static void join_servers(struct kmod *kmod, bool all)
 {
-	for (struct server *server = kmod->servers, *next; server;
-	     server = next) {
-		next = server->next;
+	struct server **link = &kmod->servers, *server;
+
+	while ((server = *link)) {
+		if (!all && !server->ended) {
+			link = &server->next;
+			continue;
+		}
+		*link = server->next;
 		flexsc__own_join(server->thread);
 		free(server);
 	}
-	kmod->servers = NULL;
 }
 
-/* With the lock held: take "server" off the list; NULL: one that has ended, if any. */
-static struct server *server_remove(struct kmod *kmod, struct server *server)
+/* With the lock held: create the thread, and put the server on the list. */
+static bool server_start(struct server *server)
 {
-	struct server **link = &kmod->servers;
-
-	while (*link && *link != server && (server || !(*link)->ended))
-		link = &(*link)->next;
-	server = *link;
-	if (server)
-		*link = server->next;
-	return server;
-}
-
-/*
- * Called if a server that was to be created later couldn't be: let the owner report
- * this to the module. Once "unborn" is 0 and the lock free, kmod may be gone.
- */
-static void server_failed(void *arg)
-{
-	struct server *server = arg;
 	struct kmod *kmod = server->kmod;
 
-	count_shared(&kmod->loop->stats->threads, -1ULL);
-	__atomic_store_n(&kmod->no_more, true, __ATOMIC_RELAXED);
-	flexsc__kmod_wake(kmod);
-	lock(&kmod->lock);
-	server_remove(kmod, server);
-	kmod->count--;
-	server_born(server);
-	unlock(&kmod->lock);
-	free(server);
-}
-
-/*
- * With the lock held: create the thread, and put the server on the list. Another thread
- * may create it later: in flexsc run, the program's malloc(), which libc calls here, may
- * wait for a thread that this owner has to run. Returns OWN_MADE, OWN_LATER or -errno.
- */
-static int server_start(struct kmod *kmod, struct server *server)
-{
-	const bool joins = server->ended;
-	int ret;
-
-	*server = (struct server){
-		.kmod = kmod,
-		.thread = server->thread,
-		.birth = {
-			.thread = &server->thread,
-			.run = serve,
-			.arg = server,
-			.cores = kmod->pinned ? &kmod->cores : NULL,
-			.joins = joins,
-			.failed = server_failed,
-		},
-		.bounced = NONE,
-	};
-	ret = flexsc__own_thread_later(&server->birth);
-	if (ret < 0)
-		return ret;
-	server->late = ret == OWN_LATER;
-	if (server->late)
-		atomic_fetch_add(&kmod->unborn, 1);
+	if (kmod->ending || kmod->count >= kmod->max ||
+	    flexsc__own_thread(&server->thread, serve, server,
+			       kmod->pinned ? &kmod->cores : NULL))
+		return false;
 	server->next = kmod->servers;
 	kmod->servers = server;
 	kmod->count++;
 	count_shared(&kmod->loop->stats->threads, 1);
-	return ret;
+	return true;
 }
 
 bool flexsc__kmod_thread_create(struct kmod *kmod)
 {
-	struct server *server = NULL;
-	int ret = -EAGAIN;
+	struct server *server = calloc(1, sizeof(*server));
+	bool started;
 
-	if (atomic_load(&kmod->quit))
+	if (!server)
 		return false;
 	/*
 	 * Check whether a filter forbids the ioctl, because the new thread would
 	 * inherit its creator's filters. Without its struct, the ioctl executes
 	 * nothing, and fails with EFAULT unless a filter forbids it.
 	 */
-	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT)
+	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT) {
+		free(server);
 		return false;
+	}
+	server->kmod = kmod;
+	server->bounced = NONE;
 	lock(&kmod->lock);
 	/*
 	 * If "ending" is set, don't change the list here: flexsc__kmod_threads_end()
 	 * reads it without the lock, to join the servers.
 	 */
-	if (!kmod->ending && kmod->count < kmod->max) {
-		server = server_remove(kmod, NULL);
-		if (!server)
-			server = calloc(1, sizeof(*server));
-		ret = server ? server_start(kmod, server) : -ENOMEM;
-	}
+	if (!kmod->ending)
+		join_servers(kmod, false);
+	started = server_start(server);
 	unlock(&kmod->lock);
-	if (ret < 0)
+	if (!started)
 		free(server);
-	/*
-	 * After OWN_LATER, the pool makes the calls until the server begins: the thread
-	 * that holds the lock of malloc() may wait for one of them.
-	 */
-	return ret == OWN_MADE;
+	return started;
 }
 
 void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
@@ -370,19 +295,12 @@ static COLD void drive_home(struct kmod *kmod)
 
 void flexsc__kmod_threads_end(struct kmod *kmod)
 {
-	uint32_t unborn;
-
 	lock(&kmod->lock);
 	kmod->ending = true;
 	unlock(&kmod->lock);
-	while ((unborn = atomic_load(&kmod->unborn)))
-		futex_wait(&kmod->unborn, unborn, UINT64_MAX);
-	/* Wait for the thread that set "unborn" to 0: it may still hold the lock. */
-	lock(&kmod->lock);
-	unlock(&kmod->lock);
 	if (command(kmod, FLEXSC_IOC_END, 0))
 		drive_home(kmod);
-	join_servers(kmod);
+	join_servers(kmod, true);
 }
 
 void flexsc__kmod_threads_forked(struct kmod *kmod)
@@ -431,11 +349,6 @@ static int64_t execute_here(struct flexsc_loop *loop,
 	}
 	count_shared(&loop->stats->mode_switches, asks_take());
 	return ret;
-}
-
-void flexsc__kmod_begin_pool(struct flexsc_loop *loop)
-{
-	flexsc__pool_create(loop, pool_share(loop));
 }
 
 bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index)

@@ -111,7 +111,6 @@ GROUPS = (
     (
         "threads-torture",
         "threads-clocks",
-        "threads-own_malloc",
         "threads-last",
         "threads-locks",
         "threads-births",
