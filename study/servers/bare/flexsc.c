@@ -56,14 +56,17 @@ static void release(struct peer *peer)
 static bool flush(struct peer *peer, bool alone)
 {
 	struct buffers *c = &peer->c;
-	const char *from = c->out + c->begin;
-	size_t size = c->end - c->begin;
+	ssize_t sent = 0;
 
-	if (alone && !c->last &&
-	    send(peer->fd, from, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size)
+	if (alone && !c->last)
+		sent = send(peer->fd, c->out + c->begin, c->end - c->begin,
+			    MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent > 0)
+		c->begin += (size_t)sent;
+	if (c->begin == c->end)
 		return true;
-	peer->sending = !flexsc_send(&peer->send, peer->fd, from, size,
-				     MSG_NOSIGNAL | MSG_WAITALL);
+	peer->sending = !flexsc_send(&peer->send, peer->fd, c->out + c->begin,
+				     c->end - c->begin, MSG_NOSIGNAL | MSG_WAITALL);
 	if (!peer->sending)
 		end(peer);
 	return false;
