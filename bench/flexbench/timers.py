@@ -30,7 +30,7 @@ def variants(plan: Plan, scenario: str) -> list[Settings]:
             "scenario": scenario,
             "outstanding": outstanding,
             "core": plan.cores.measured,
-            "cores": str(plan.cores.measured),
+            "kernel_cores": str(plan.cores.measured),
             "calls": 100000,
             "reps": 3,
         }
