@@ -389,8 +389,8 @@ static bool start(void)
 	engine = getenv("FLEXSC_ENGINE");
 	if (engine && !strcmp(engine, "sync")) {
 		runtime_report("running natively", "FLEXSC_ENGINE is sync, which "
-						   "blocks the caller; use uring "
-						   "or threads");
+						   "blocks the caller; use uring, "
+						   "threads or kmod");
 		return false;
 	}
 	if (under_valgrind()) {
