@@ -28,7 +28,6 @@
 #include "lib/base/syscall.h"
 #include "lib/base/trial.h"
 #include "lib/loop/stats.h"
-#include "sleep.h"
 
 #define BACKLOG		64	/* default of the option */
 /* Interval of checks for results that the module can't report, in ns. */
@@ -201,21 +200,9 @@ static bool kmod_stirs(const struct flexsc_loop *loop)
 	       __atomic_load_n(&kmod->deserted, __ATOMIC_RELAXED);
 }
 
-/*
- * The owner stores "quit" before it announces its next sleep in loop->sleeping, so a
- * thread that finds it asleep in a futex finds "quit", too.
- */
-void flexsc__kmod_wake(struct kmod *kmod)
-{
-	if (atomic_load(&kmod->quit))
-		flexsc__engine_ring(kmod->loop);
-	else
-		command(kmod, FLEXSC_IOC_WAKE, 0);
-}
-
 static void kmod_wake(struct flexsc_loop *loop)
 {
-	flexsc__kmod_wake(kmod_of(loop));
+	kmod_end_sleep(kmod_of(loop));
 }
 
 /*

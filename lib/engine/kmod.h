@@ -19,6 +19,7 @@
 #include "lib/loop/guarded.h"
 #include "lib/loop/stats.h"
 #include "lib/pool/pool.h"
+#include "sleep.h"
 
 /* How an entry is executed; call->route. */
 enum route {
@@ -121,8 +122,17 @@ static inline long command(struct kmod *kmod, unsigned long request,
 				      FLEXSC_CALL_SEEK, 0, 0, 0);
 }
 
-/* Any thread: end the owner's sleep. */
-void flexsc__kmod_wake(struct kmod *kmod);
+/*
+ * Any thread: end the owner's sleep. The owner stores "quit" before it announces its next
+ * sleep in loop->sleeping, so a thread that finds it asleep in a futex finds "quit", too.
+ */
+static inline void kmod_end_sleep(struct kmod *kmod)
+{
+	if (atomic_load(&kmod->quit))
+		flexsc__engine_ring(kmod->loop);
+	else
+		command(kmod, FLEXSC_IOC_WAKE, 0);
+}
 
 /* Are there entries in the submission ring that the kernel hasn't taken? */
 static inline bool is_submitted(const struct kmod *kmod)

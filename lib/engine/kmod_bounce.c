@@ -25,7 +25,6 @@
 
 #include "engine.h"
 #include "kmod.h"
-#include "sleep.h"
 #include "lib/base/clock.h"
 #include "lib/base/plain.h"
 

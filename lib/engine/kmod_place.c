@@ -18,7 +18,6 @@
 #include "lib/files/plan.h"
 #include "lib/loop/stats.h"
 #include "kmod.h"
-#include "sleep.h"
 
 /*
  * Returns where the kernel may execute a call that may wait. The module may use the

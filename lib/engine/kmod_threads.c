@@ -145,7 +145,7 @@ static COLD void server_shut_out(struct server *server, uint32_t index)
 		unlock(&kmod->lock);
 	}
 	__atomic_store_n(&kmod->no_more, true, __ATOMIC_RELAXED);
-	flexsc__kmod_wake(kmod);
+	kmod_end_sleep(kmod);
 }
 
 static void *serve(void *arg)
