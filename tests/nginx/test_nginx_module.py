@@ -125,7 +125,6 @@ http {{
 	sendfile on;
 	tcp_nopush on;
 	keepalive_requests 100000;
-	send_timeout 1s;
 	log_format test '$status $body_bytes_sent $bytes_sent $request_completion'
 		' $connection_requests $sent_http_content_range $request $http_from';
 	charset_map koi8-r utf-8 {{ C0 D18E; }}
@@ -159,6 +158,10 @@ http {{
 		location /slow/ {{
 			alias {shared}/files/;
 			limit_rate 1m;
+		}}
+		location /hasty/ {{
+			alias {shared}/files/;
+			send_timeout 1s;
 		}}
 		location /proxy/ {{ proxy_pass http://127.0.0.1:{port}/; }}
 		location /ssi/ {{
@@ -738,7 +741,7 @@ def test_clients_that_vanish_leave_nothing(either: Nginx) -> None:
 
 def test_a_client_that_reads_nothing_times_out(nginx: Nginx) -> None:
     """After "send_timeout", although the module collects the responses."""
-    asks = request("/32k") * 300
+    asks = request("/hasty/32k") * 300
     with contextlib.ExitStack() as stack:
         stuck = [Connection(nginx.port, receive_buffer=4096) for _ in range(CLIENTS)]
         for connection in stuck:
