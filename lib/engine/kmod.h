@@ -72,9 +72,9 @@ struct kmod {
 	bool no_more;		/* the last attempt to create a syscall thread has
 				 * failed */
 
-	bool forsaken;		/* a filter forbids FLEXSC_IOC_END, so signals interrupt
-				 * the syscall threads; each one ends when its ioctl
-				 * returns */
+	bool forsaken;		/* each syscall thread ends when its ioctl returns: the
+				 * loop has quit, or a filter forbids FLEXSC_IOC_END and
+				 * signals interrupt the threads */
 	bool deserted;		/* a syscall thread has returned with
 				 * FLEXSC_SERVE_END */
 	bool watched;		/* a tracer or filter watched the owner when it

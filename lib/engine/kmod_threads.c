@@ -218,9 +218,13 @@ static bool server_start(struct server *server)
 
 bool flexsc__kmod_thread_create(struct kmod *kmod)
 {
-	struct server *server = calloc(1, sizeof(*server));
+	struct server *server;
 	bool started;
 
+	/* A filter may forbid the ioctl() below by now, and end the process there. */
+	if (atomic_load(&kmod->quit))
+		return false;
+	server = calloc(1, sizeof(*server));
 	if (!server)
 		return false;
 	/*
