@@ -124,9 +124,9 @@ static long end_thread(struct uthread *u, const uint64_t a[6])
 	 */
 	if ((u->site && !u->listed) || runtime_is_lent())
 		return flexsc__perform_plainly(SYS_exit, a);
-	/* Count the threads that have ended in strict mode: flexsc__life_end() won't. */
+	/* flexsc__life_end() would do so for a thread that is listed. */
 	if (!u->listed)
-		flexsc__strict_any();
+		flexsc__strict_count_ended();
 	flexsc__exit(u);
 	flexsc__life_end(u);
 	flexsc__count_program_ends_by_call((uint32_t)a[0]);

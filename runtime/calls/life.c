@@ -50,7 +50,7 @@ void flexsc__life_end(struct uthread *u)
 	flexsc__return_to_host(u);
 	u->host_only = true;
 	/* Threads that have ended in strict mode are counted before this one. */
-	flexsc__strict_any();
+	flexsc__strict_count_ended();
 	flexsc__count_program_ends();
 	flexsc__cpuclock_end(u);
 	flexsc__uthreads_remove(u);

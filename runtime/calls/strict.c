@@ -152,14 +152,19 @@ static bool find_ended(struct watch *copy)
 	return ended;
 }
 
+void flexsc__strict_count_ended(void)
+{
+	struct watch copy;
+
+	while (__atomic_load_n(&watches, __ATOMIC_RELAXED) && find_ended(&copy))
+		count_end(&copy);
+}
+
 bool flexsc__strict_any(void)
 {
-	struct watch copy, *w;
+	struct watch *w;
 
-	if (!__atomic_load_n(&watches, __ATOMIC_RELAXED))
-		return false;
-	while (find_ended(&copy))
-		count_end(&copy);
+	flexsc__strict_count_ended();
 	lock(&watches_lock);
 	for (w = watches; w && w->is_over; w = w->next)
 		;

@@ -32,9 +32,12 @@ long flexsc__strict_call(struct uthread *u, long nr, const uint64_t a[6]);
 void flexsc__strict_returns(struct uthread *u);
 
 /*
- * Is a thread in strict mode? First decrements libc's count for those that have ended,
- * so that they count as ended before the caller. Not for threads in strict mode.
+ * Decrement libc's count for the threads that have ended in strict mode, so that they
+ * count as ended before the caller. Not for threads in strict mode.
  */
+void flexsc__strict_count_ended(void);
+
+/* Is a thread in strict mode? Also counts those that have ended. */
 bool flexsc__strict_any(void);
 
 /* Called in a forked child, which has no thread in strict mode. */
