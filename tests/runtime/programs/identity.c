@@ -350,8 +350,7 @@ static long switches(void)
 TEST(a_change_of_user_wakes_each_thread_few_times)
 {
 	enum { THREADS = 30, CALLS = 100 };
-	const char *engine = getenv("FLEXSC_TEST_ENGINE");
-	const int most = engine && !strcmp(engine, "kmod") ? 8 : 4;
+	const int most = uses_module() ? 8 : 4;
 	pthread_t threads[THREADS];
 	long before, after;
 	int p[2];

@@ -116,6 +116,14 @@ static inline bool preloaded(void)
  * The kernel thread that runs the calling thread. The runtime would answer gettid()
  * with the number of the host, so the system call is hidden from it.
  */
+/* Does flexsc run use the kernel module? */
+static inline bool uses_module(void)
+{
+	const char *engine = getenv("FLEXSC_TEST_ENGINE");
+
+	return preloaded() && engine && !strcmp(engine, "kmod");
+}
+
 static inline pid_t kernel_thread(void)
 {
 	return (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
