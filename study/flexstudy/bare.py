@@ -14,9 +14,9 @@ from dataclasses import replace
 from flexbench import examples, table, tools
 from flexbench.idle import descriptors
 from flexbench.network import LO
-from flexbench.runner import Plan, measure_all
+from flexbench.runner import Plan
 from flexbench.running import Program
-from flexbench.samples import BenchError, Json, Run, Settings, distinct
+from flexbench.samples import BenchError, Json, Run, distinct
 
 from . import looping, loops, questions
 
@@ -43,28 +43,6 @@ def round_of(plan: Plan, program: Program) -> Json:
     return {"samples": found["samples"], "counts": found["counts"]}
 
 
-def compare(run: Run, plan: Plan, found: dict[str, Program]) -> None:
-    variants: list[Settings] = [
-        {
-            "variant": variant,
-            "connections": plan.connections or 1,
-            "seconds": plan.seconds,
-            "network": plan.network.kind,
-        }
-        for variant in found
-    ]
-    measure_all(
-        run, plan, BENCH, variants, lambda s: round_of(plan, found[str(s["variant"])])
-    )
-    for m in run.of(BENCH, connections=plan.connections or 1):
-        try:
-            program = found[str(m.settings["variant"])]
-            m.rounds[-1]["counts"][loops.CALLS] = loops.calls(plan, program, loops.KEPT)
-        except BenchError as error:
-            run.note(f"{BENCH}: can't count system calls: {error}")
-            return
-
-
 def measure(run: Run, plan: Plan) -> None:
     if plan.network.kind != LO:
         raise BenchError(f"{NAME} is measured on --network lo only")
@@ -77,7 +55,8 @@ def measure(run: Run, plan: Plan) -> None:
             for variant in (EPOLL, OURS)
         }
         for count in counts:
-            compare(run, replace(plan, connections=count), found)
+            one = replace(plan, connections=count)
+            loops.compare_kept(run, one, BENCH, found, round_of)
 
 
 def show(run: Run) -> list[str]:

@@ -8,14 +8,14 @@ affect the server's processor time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flexbench import clients, sweep, table, tools
 from flexbench.compare import ratio
 from flexbench.runner import Plan, measure_all, progress
 from flexbench.running import FLEXSC, NATIVE, Program
-from flexbench.samples import BenchError, Json, Run, Settings
+from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 
 from . import looping
 
@@ -75,6 +75,47 @@ def calls(plan: Plan, program: Program, mode: str) -> float:
     return counted / float(found["counts"]["warmed"])
 
 
+def count_calls(
+    run: Run,
+    plan: Plan,
+    mode: str,
+    measured: list[Measurement],
+    found: dict[str, Program],
+) -> None:
+    """Add the number of system calls per request to each measurement."""
+    for m in measured:
+        try:
+            program = found[str(m.settings["variant"])]
+            m.rounds[-1]["counts"][CALLS] = calls(plan, program, mode)
+        except BenchError as error:
+            run.note(f"{m.bench}: can't count system calls: {error}")
+            return
+
+
+def compare_kept(
+    run: Run,
+    plan: Plan,
+    bench: str,
+    found: dict[str, Program],
+    round_of: Callable[[Plan, Program], Json],
+) -> None:
+    """Measure variants of a program alternately, with plan.connections."""
+    count = plan.connections or 1
+    variants: list[Settings] = [
+        {
+            "variant": variant,
+            "connections": count,
+            "seconds": plan.seconds,
+            "network": plan.network.kind,
+        }
+        for variant in found
+    ]
+    measure_all(
+        run, plan, bench, variants, lambda s: round_of(plan, found[str(s["variant"])])
+    )
+    count_calls(run, plan, KEPT, run.of(bench, connections=count), found)
+
+
 def compare(
     run: Run, plan: Plan, name: str, mode: str, found: dict[str, Program]
 ) -> None:
@@ -97,14 +138,8 @@ def compare(
         lambda s: round_of(plan, found[str(s["variant"])], mode),
     )
     count = connections(plan, mode)
-    for measurement in run.of(BENCH, program=name, mode=mode, connections=count):
-        program = found[str(measurement.settings["variant"])]
-        try:
-            counted = calls(plan, program, mode)
-        except BenchError as error:
-            run.note(f"{BENCH}: can't count system calls: {error}")
-            return
-        measurement.rounds[-1]["counts"][CALLS] = counted
+    measured = run.of(BENCH, program=name, mode=mode, connections=count)
+    count_calls(run, plan, mode, measured, found)
 
 
 def check(program: Program) -> None:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from flexbench import clients, quiet, servers, sweep, table, tools
 from flexbench.idle import descriptors
-from flexbench.runner import Plan, measure_all, raw
+from flexbench.runner import Plan, raw
 from flexbench.running import Program
-from flexbench.samples import BenchError, Json, Measurement, Run, Settings, distinct
+from flexbench.samples import Json, Measurement, Run, Settings, distinct
 
 from . import looping, loops, ports
 
@@ -102,29 +102,6 @@ def round_of(plan: Plan, program: Program) -> Json:
     return {"samples": found["samples"], "counts": found["counts"]}
 
 
-def compare(run: Run, plan: Plan, found: dict[str, Program]) -> None:
-    count = plan.connections or 1
-    variants: list[Settings] = [
-        {
-            "variant": variant,
-            "connections": count,
-            "seconds": plan.seconds,
-            "network": plan.network.kind,
-        }
-        for variant in found
-    ]
-    measure_all(
-        run, plan, BENCH, variants, lambda s: round_of(plan, found[str(s["variant"])])
-    )
-    for m in run.of(BENCH, connections=count):
-        try:
-            program = found[str(m.settings["variant"])]
-            m.rounds[-1]["counts"][loops.CALLS] = loops.calls(plan, program, loops.KEPT)
-        except BenchError as error:
-            run.note(f"{BENCH}: can't count system calls: {error}")
-            return
-
-
 def measure(run: Run, plan: Plan) -> None:
     tools.need("taskset")
     built = ports.memcached(plan.flexsc)
@@ -138,7 +115,8 @@ def measure(run: Run, plan: Plan) -> None:
             for variant in (STOCK, *TITLES)
         }
         for count in counts:
-            compare(run, replace(plan, connections=count), found)
+            one = replace(plan, connections=count)
+            loops.compare_kept(run, one, BENCH, found, round_of)
 
 
 ROWS = [
