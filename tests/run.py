@@ -266,6 +266,7 @@ def lint(step: Step) -> None:
         ROOT / "kmod" / "sources.sh",
         ROOT / "tests" / "packages" / "install.sh",
     ]
+    scripts += (ROOT / "tests" / "kmod").glob("*.sh")
     scripts += (ROOT / "debian").glob("*.prerm")
     step.check("shellcheck", ROOT / ".ci" / "run", *scripts)
     step.check(

@@ -5,21 +5,11 @@
 # system call, as in tests/kmod/vm/instructions.py: TAP. The count of a call is the same
 # each time, a larger call has a larger count, and the work between has the same count
 # for each call.
+# shellcheck shell=dash
 set -u
 
-count=0
-failed=0
-
-# result STATUS TEXT: print the result of a test.
-result() {
-	count=$((count + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $count - $2"
-	else
-		echo "not ok $count - $2"
-		failed=1
-	fi
-}
+# shellcheck source=tests/kmod/tap.sh
+. /bin/kmod-tap
 
 # samples SERIES FILE: print one sample per line, in their order.
 samples() {
@@ -48,5 +38,4 @@ awk -v a="$(middle clock_ticks getppid)" -v b="$(middle call_ticks getppid)" \
 result $? "getppid has some hundred, and pread more"
 [ "$(middle control_ticks getppid)" = "$(middle control_ticks pread)" ]
 result $? "the work has equally many beside each call"
-echo "1..$count"
-exit $failed
+finish

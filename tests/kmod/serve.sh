@@ -13,24 +13,14 @@
 #
 # CLIENTS and REQUESTS in the environment: the number of clients, and of
 # requests per client.
+# shellcheck shell=dash
 set -u
 
 clients=${CLIENTS:-32}
 requests=${REQUESTS:-20}
 total=$((clients * requests))
-count=0
-failed=0
-
-# result STATUS TEXT: print the result of a test.
-result() {
-	count=$((count + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $count - $2"
-	else
-		echo "not ok $count - $2"
-		failed=1
-	fi
-}
+# shellcheck source=tests/kmod/tap.sh
+. /bin/kmod-tap
 
 # counters ENGINE WHEN: print the server's counters, one per line.
 counters() {
@@ -132,5 +122,4 @@ for engine in "$@"; do
 	end
 	result $? "$engine: it ends at SIGTERM"
 done
-echo "1..$count"
-exit $failed
+finish

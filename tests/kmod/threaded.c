@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
  * A program with threads, to count mode switches under flexsc run: pairs of threads pass
- * a byte back and forth through two pipes. Exit status 0 if each byte arrived. With an
- * argument, it first installs a seccomp filter that ends the process at ioctl(2).
+ * a byte back and forth through two pipes. Exit status 0 if each byte arrived.
+ *
+ *	filtered	first install a seccomp filter that ends the process at ioctl(2)
+ *	twice		do the same in a forked child afterwards
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAIRS	16
@@ -58,13 +62,11 @@ static int forbid_ioctl(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-int main(int argc, char **argv)
+/* Let the bytes pass. 0, or a number of what failed. */
+static int pass_bytes(void)
 {
 	static struct side sides[2 * PAIRS];
 
-	(void)argv;
-	if (argc > 1 && forbid_ioctl())
-		return 5;
 	for (int i = 0; i < PAIRS; i++) {
 		int there[2], back[2];
 
@@ -81,4 +83,30 @@ int main(int argc, char **argv)
 		if (pthread_join(sides[i].thread, NULL))
 			return 4;
 	return 0;
+}
+
+/* A process that has carriers creates another one, which needs carriers, too. */
+static int pass_bytes_twice(void)
+{
+	const int failed = pass_bytes();
+	int status;
+	pid_t pid;
+
+	if (failed)
+		return failed;
+	pid = fork();
+	if (!pid)
+		exit(pass_bytes());
+	return waitpid(pid, &status, 0) == pid ? status : 6;
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(mode, "twice"))
+		return pass_bytes_twice() != 0;
+	if (!strcmp(mode, "filtered") && forbid_ioctl())
+		return 5;
+	return pass_bytes();
 }

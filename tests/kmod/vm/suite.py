@@ -146,15 +146,16 @@ RUNTIME = Path("runtime/libflexsc-runtime.so")
 # Files that a program needs in the guest, besides itself.
 COMPANIONS = {
     "kmod-serve": (
+        "tests/kmod-tap",
         "tests/kmod-http",
         "cmd/flexsc",
         "study/servers/overload/http-events",
     ),
     "kmod-calls": ("cmd/flexsc",),
-    "kmod-run": ("cmd/flexsc", "tests/kmod-threaded"),
+    "kmod-run": ("tests/kmod-tap", "cmd/flexsc", "tests/kmod-threaded"),
     "kmod-hostile": ("tests/kmod-victim",),
     "kmod-fuzz": ("tests/kmod-victim",),
-    "kmod-instructions": ("cmd/flexsc",),
+    "kmod-instructions": ("tests/kmod-tap", "cmd/flexsc"),
     "pairs": ("tests/pair",),
     "threads-held": ("tests/runtime/programs/libslow.so",),
     "threads-preloads": ("tests/runtime/programs/libpassing.so",),
