@@ -60,6 +60,18 @@ static task<> use_a_file(loop &loop)
 	CHECK_EQ((co_await loop.close(fd)).ret, 0);
 }
 
+TEST(options_are_those_of_the_library)
+{
+	const flexsc::options all = { "threads", "0-1023", 100, 3, 10us, true, 5 };
+	loop loop(all);
+	flexsc_stats stats;
+
+	CHECK_EQ(flexsc_loop_stats(loop.native(), &stats, sizeof(stats)), 0);
+	CHECK_EQ(stats.max_entries, 128); /* whole pages */
+	CHECK_EQ(stats.max_threads, 3);
+	CHECK_EQ(thrown_by([] { flexsc::loop bad({ nullptr, "none" }); }), EINVAL);
+}
+
 TEST(a_file_is_used)
 {
 	loop loop;

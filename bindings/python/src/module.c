@@ -30,6 +30,12 @@ static PyObject *module_running(PyObject *module, PyObject *unused)
 	return (PyObject *)loop;
 }
 
+static PyObject *module_identity_changed(PyObject *module, PyObject *unused)
+{
+	flexsc_identity_changed();
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
 	{ "open", (PyCFunction)(void (*)(void))open_file,
 	  METH_VARARGS | METH_KEYWORDS,
@@ -37,6 +43,10 @@ static PyMethodDef module_methods[] = {
 	  "Open a file: await it, or use async with." },
 	{ "running_loop", module_running, METH_NOARGS,
 	  "running_loop()\n--\n\nThe running event loop's Loop." },
+	{ "identity_changed", module_identity_changed, METH_NOARGS,
+	  "identity_changed()\n--\n\n"
+	  "Call this after a change of users, groups or capabilities, if a Loop has\n"
+	  "kernel_cores: calls that start later have the present ones." },
 	{ "_close_running", loop_close_running, METH_NOARGS, NULL },
 	{ "_close_all", loop_close_all, METH_NOARGS, NULL },
 	{ NULL }

@@ -72,6 +72,37 @@ def test_options_are_looked_at() -> None:
     asyncio.run(main())
 
 
+# A kernel thread opens the file with the user that it was informed of.
+CHANGES_USER = """
+import asyncio, os, sys, flexsc
+own, other = sorted(os.sched_getaffinity(0))[:2]
+os.sched_setaffinity(0, {own})
+async def opens():
+    try:
+        async with flexsc.open(sys.argv[1]):
+            return True
+    except PermissionError:
+        return False
+async def main():
+    flexsc.Loop(engine="uring", kernel_cores=str(other))
+    assert await opens()
+    os.setresuid(65534, 65534, 65534)
+    flexsc.identity_changed()
+    assert not await opens()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root privileges")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize("engine", ["uring"], indirect=True)
+def test_calls_have_the_changed_user(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "private"
+    path.touch(0o600)
+    done = python(CHANGES_USER, path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_without_an_event_loop_there_is_an_error() -> None:
     for use in (flexsc.running_loop, flexsc.Loop, flexsc.sync):
         with pytest.raises(RuntimeError, match="no running event loop"):

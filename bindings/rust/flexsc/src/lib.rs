@@ -62,7 +62,7 @@ pub use buf::{IoBuf, IoBufMut};
 pub use call::Call;
 pub use file::{forget, File, OpenOptions};
 pub use flexsc_sys as sys;
-pub use run::{Builder, Handle, Loop};
+pub use run::{identity_changed, Builder, Handle, Loop};
 pub use stat::{Statx, Timestamp};
 pub use task::{JoinError, JoinHandle};
 pub use time::Timeout;

@@ -120,6 +120,14 @@ impl Builder {
     }
 }
 
+/// Call this after each change of the process's users, groups or capabilities, if a loop
+/// has [`kernel_cores`](Builder::kernel_cores). Calls that start later have the present
+/// identity of their loop's owner.
+pub fn identity_changed() {
+    // SAFETY: The function has no preconditions.
+    unsafe { sys::flexsc_identity_changed() };
+}
+
 /// A loop of calls and tasks, which belongs to the thread that made it.
 ///
 /// ```compile_fail

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{adopted_pipe, with, PollFn, Yield, ALL, ASYNCHRONOUS};
-use flexsc::{IoBufMut, JoinError, Loop};
+use flexsc::{Builder, IoBufMut, JoinError, Loop};
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::rc::Rc;
@@ -20,6 +20,23 @@ fn text(error: &JoinError) -> String {
 
 fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     text(&JoinError::Panicked(payload))
+}
+
+#[test]
+fn options_are_those_of_the_library() {
+    let all = Builder::new()
+        .engine("threads")
+        .kernel_cores("0-1023")
+        .max_entries(100)
+        .max_threads(3)
+        .poll(Duration::from_micros(10))
+        .poll_adaptive(true)
+        .backlog(5);
+    let stats = all.build().unwrap().stats();
+    // Entries come in whole pages.
+    assert_eq!((stats.max_entries, stats.max_threads), (128, 3));
+    assert!(all.clone().kernel_cores("none").build().is_err());
+    assert!(all.poll(Duration::from_secs(1 << 20)).build().is_err());
 }
 
 /// A flag that a thread sets for a task.
