@@ -34,7 +34,9 @@
  * One thread always stays unblocked to take queued entries, because these may include
  * the entries that would unblock the others. If the limit is reached and only one
  * thread is unblocked, this thread doesn't block. An entry that would block it and
- * can't be parked is deferred until a second thread is unblocked.
+ * can't be parked is deferred until a second thread is unblocked. Entries are also
+ * deferred while a thread is being created later (OWN_LATER). That thread takes one of
+ * them, and creates another thread for the next before it blocks.
  *
  * The result of poll(2) may be out of date a moment later, or may mean room for only
  * the first bytes of a write. So even the last thread may have to wait. The progress

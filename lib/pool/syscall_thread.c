@@ -295,6 +295,9 @@ static void thread_execute_waiting(struct pool *pool,
 	flexsc__pool_deactivate(pool, thread);
 	if (pool->queue.count && pool->active < pool->max_active)
 		flexsc__pool_start_another(pool);
+	/* Deferred entries that get no thread here would wait until a call ends. */
+	if (pool->deferred.count && !pool_others(pool))
+		flexsc__pool_create_thread(pool);
 	unlock(&pool->lock);
 	flexsc__pool_stand_up(pool, thread);
 	thread_tell(thread);
