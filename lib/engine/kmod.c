@@ -18,6 +18,7 @@
 
 #include "lib/pool/cancelpoint.h"
 #include "lib/base/cores.h"
+#include "lib/calls/partial.h"
 #include "engine.h"
 #include "lib/files/private_fd.h"
 #include "lib/pool/pool.h"
@@ -287,12 +288,16 @@ COLD void flexsc__kmod_quit(struct flexsc_loop *loop)
 	lock(&kmod->lock);
 	kmod->ending = true;
 	unlock(&kmod->lock);
+	__atomic_store_n(&kmod->forsaken, true, __ATOMIC_RELAXED);
+	/*
+	 * End the threads first: an idle one could no longer take an entry that a wait
+	 * leaves to it, and the entry would stay in the module.
+	 */
+	command(kmod, FLEXSC_IOC_END, 0);
 	do
 		kmod_tend(loop);
 	while (is_submitted(kmod) || kmod->again.count);
-	__atomic_store_n(&kmod->forsaken, true, __ATOMIC_RELAXED);
 	atomic_store(&kmod->quit, true);
-	command(kmod, FLEXSC_IOC_END, 0);
 }
 
 /* Opening and closing. */
@@ -371,6 +376,8 @@ static int kmod_open(struct flexsc_loop *loop)
 		loop->engine_data = kmod;
 		if (kmod->watched)
 			flexsc__kmod_spare_first(loop);
+		if (OWNER_GOES_ON)
+			flexsc__kmod_begin_pool(loop);
 		return 0;
 	}
 	if (flexsc__kmod_area_unmap(kmod, &was))

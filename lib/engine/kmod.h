@@ -92,6 +92,9 @@ struct kmod {
 	struct server *servers;
 	uint32_t count, max;
 	bool ending;
+
+	_Atomic uint32_t unborn;	/* number of servers that are created later;
+					 * read without the lock */
 };
 
 static inline struct kmod *kmod_of(const struct flexsc_loop *loop)
@@ -180,6 +183,11 @@ void flexsc__kmod_threads_end(struct kmod *kmod);
  */
 void flexsc__kmod_threads_forked(struct kmod *kmod);
 
+/*
+ * Create the pool. In flexsc run before any call: later, its first thread might have to
+ * wait for malloc(), and so for a call. Ignores a failure.
+ */
+void flexsc__kmod_begin_pool(struct flexsc_loop *loop);
 /*
  * Let the pool make the entry's call, when kmod->to_pool is submitted next. False: no
  * thread can be created.

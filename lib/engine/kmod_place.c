@@ -61,10 +61,8 @@ int flexsc__kmod_kick(struct kmod *kmod)
 {
 	long result = command(kmod, FLEXSC_IOC_KICK, 0);
 
-	if (result == FLEXSC_WAIT_MORE)
-		__atomic_store_n(&kmod->no_more,
-				 !flexsc__kmod_thread_create(kmod),
-				 __ATOMIC_RELAXED);
+	if (result == FLEXSC_WAIT_MORE && !flexsc__kmod_thread_create(kmod))
+		__atomic_store_n(&kmod->no_more, true, __ATOMIC_RELAXED);
 	return result < 0 ? (int)result : 0;
 }
 

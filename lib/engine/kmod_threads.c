@@ -9,7 +9,8 @@
  *	MOVE		the server moves to another core
  *	BOUNCE		a tracer, a filter or the like watches the server's
  *			calls: the server makes one call in user mode, as a plain one
- *	IDLE, END	the server ends; the creator of the next server joins it
+ *	IDLE, END	the server ends; the next server that is created joins it, and
+ *			reuses its struct
  *	an error	a filter installed later forbids the ioctl; the server ends
  *
  * The number of servers is limited. An entry that would need one more goes to a pool of
@@ -39,8 +40,10 @@ struct server {
 	struct kmod *kmod;
 	struct server *next;
 	pthread_t thread;
-	pid_t tid;
+	struct own_birth birth;
 	/* Under the lock: */
+	pid_t tid;
+	bool late;		/* created as OWN_LATER, and hasn't begun */
 	uint32_t bounced;	/* the entry whose call the server makes in user mode */
 	bool cancelled;		/* the cancel signal was sent to the server */
 	bool ended;		/* must be joined */
@@ -148,9 +151,35 @@ static COLD void server_shut_out(struct server *server, uint32_t index)
 	kmod_end_sleep(kmod);
 }
 
-static void *serve(void *arg)
+/* With the lock held: a server that was created as OWN_LATER has begun, or can't. */
+static void server_born(struct server *server)
 {
-	struct server *server = arg;
+	struct kmod *kmod = server->kmod;
+
+	if (!server->late)
+		return;
+	server->late = false;
+	atomic_fetch_sub(&kmod->unborn, 1);
+	if (kmod->ending)
+		futex_wake(&kmod->unborn);
+}
+
+/* False: the loop ends or has quit, and a filter may forbid the ioctl. */
+static bool server_begin(struct server *server)
+{
+	struct kmod *kmod = server->kmod;
+	bool may;
+
+	lock(&kmod->lock);
+	server->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	may = !kmod->ending;
+	server_born(server);
+	unlock(&kmod->lock);
+	return may;
+}
+
+static void server_serve(struct server *server)
+{
 	struct kmod *kmod = server->kmod;
 	struct flexsc_serve serve = {
 		.index = NONE,
@@ -159,7 +188,6 @@ static void *serve(void *arg)
 	};
 	long result;
 
-	server->tid = (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	flexsc__cancel_unblock(kmod->signo);
 	do {
 		result = control(kmod, FLEXSC_IOC_SERVE, PTR(&serve));
@@ -173,7 +201,15 @@ static void *serve(void *arg)
 		 * kmod_take_deserted().
 		 */
 		__atomic_store_n(&kmod->deserted, true, __ATOMIC_RELEASE);
+}
 
+static void *server_run(void *arg)
+{
+	struct server *server = arg;
+	struct kmod *kmod = server->kmod;
+
+	if (server_begin(server))
+		server_serve(server);
 	lock(&kmod->lock);
 	server->ended = true;
 	kmod->count--;
@@ -184,72 +220,120 @@ static void *serve(void *arg)
 
 /* All servers. */
 
-/* With the lock held: join the servers that have ended, or all servers. */
-static void join_servers(struct kmod *kmod, bool all)
+static void join_servers(struct kmod *kmod)
 {
-	struct server **link = &kmod->servers, *server;
-
-	while ((server = *link)) {
-		if (!all && !server->ended) {
-			link = &server->next;
-			continue;
-		}
-		*link = server->next;
+	for (struct server *server = kmod->servers, *next; server;
+	     server = next) {
+		next = server->next;
 		flexsc__own_join(server->thread);
 		free(server);
 	}
+	kmod->servers = NULL;
 }
 
-/* With the lock held: create the thread, and put the server on the list. */
-static bool server_start(struct server *server)
+/* With the lock held: take "server" off the list; NULL: one that has ended, if any. */
+static struct server *server_remove(struct kmod *kmod, struct server *server)
 {
+	struct server **link = &kmod->servers;
+
+	while (*link && *link != server && (server || !(*link)->ended))
+		link = &(*link)->next;
+	server = *link;
+	if (server)
+		*link = server->next;
+	return server;
+}
+
+/*
+ * Called if a server that was to be created later couldn't be: let the owner report
+ * this to the module. Once "unborn" is 0 and the lock free, kmod may be gone.
+ */
+static void server_failed(void *arg)
+{
+	struct server *server = arg;
 	struct kmod *kmod = server->kmod;
 
-	if (kmod->ending || kmod->count >= kmod->max ||
-	    flexsc__own_thread(&server->thread, serve, server,
-			       kmod->pinned ? &kmod->cores : NULL))
-		return false;
+	count_shared(&kmod->loop->stats->threads, -1ULL);
+	__atomic_store_n(&kmod->no_more, true, __ATOMIC_RELAXED);
+	kmod_end_sleep(kmod);
+	lock(&kmod->lock);
+	server_remove(kmod, server);
+	kmod->count--;
+	server_born(server);
+	unlock(&kmod->lock);
+	free(server);
+}
+
+/*
+ * With the lock held: create the thread, and put the server on the list. Another thread
+ * may create it later: in flexsc run, the program's malloc(), which libc calls here, may
+ * wait for a thread that this owner has to run. Returns OWN_MADE, OWN_LATER or -errno.
+ */
+static int server_start(struct kmod *kmod, struct server *server)
+{
+	const bool joins = server->ended;
+	int ret;
+
+	*server = (struct server){
+		.kmod = kmod,
+		.thread = server->thread,
+		.birth = {
+			.thread = &server->thread,
+			.run = server_run,
+			.arg = server,
+			.cores = kmod->pinned ? &kmod->cores : NULL,
+			.joins = joins,
+			.failed = server_failed,
+		},
+		.bounced = NONE,
+	};
+	ret = flexsc__own_thread_later(&server->birth);
+	if (ret < 0)
+		return ret;
+	server->late = ret == OWN_LATER;
+	if (server->late)
+		atomic_fetch_add(&kmod->unborn, 1);
 	server->next = kmod->servers;
 	kmod->servers = server;
 	kmod->count++;
 	count_shared(&kmod->loop->stats->threads, 1);
-	return true;
+	return ret;
 }
 
 bool flexsc__kmod_thread_create(struct kmod *kmod)
 {
-	struct server *server;
-	bool started;
+	struct server *server = NULL;
+	int ret = -EAGAIN;
 
 	/* A filter may forbid the ioctl() below by now, and end the process there. */
 	if (atomic_load(&kmod->quit))
-		return false;
-	server = calloc(1, sizeof(*server));
-	if (!server)
 		return false;
 	/*
 	 * Check whether a filter forbids the ioctl, because the new thread would
 	 * inherit its creator's filters. Without its struct, the ioctl executes
 	 * nothing, and fails with EFAULT unless a filter forbids it.
 	 */
-	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT) {
-		free(server);
+	if (control(kmod, FLEXSC_IOC_SERVE, 0) != -EFAULT)
 		return false;
-	}
-	server->kmod = kmod;
-	server->bounced = NONE;
 	lock(&kmod->lock);
 	/*
 	 * If "ending" is set, don't change the list here: flexsc__kmod_threads_end()
 	 * reads it without the lock, to join the servers.
 	 */
-	if (!kmod->ending)
-		join_servers(kmod, false);
-	started = server_start(server);
+	if (!kmod->ending && kmod->count < kmod->max) {
+		server = server_remove(kmod, NULL);
+		if (!server)
+			server = calloc(1, sizeof(*server));
+		ret = server ? server_start(kmod, server) : -ENOMEM;
+	}
 	unlock(&kmod->lock);
-	if (!started)
+	if (ret < 0)
 		free(server);
-	return started;
+	/*
+	 * After OWN_LATER, the pool makes the calls until the server begins: the thread
+	 * that holds the lock of malloc() may wait for one of them.
+	 */
+	return ret == OWN_MADE;
 }
 
 void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
@@ -299,12 +383,19 @@ static COLD void drive_home(struct kmod *kmod)
 
 void flexsc__kmod_threads_end(struct kmod *kmod)
 {
+	uint32_t unborn;
+
 	lock(&kmod->lock);
 	kmod->ending = true;
 	unlock(&kmod->lock);
+	while ((unborn = atomic_load(&kmod->unborn)))
+		futex_wait(&kmod->unborn, unborn, UINT64_MAX);
+	/* Wait for the thread that set "unborn" to 0: it may still hold the lock. */
+	lock(&kmod->lock);
+	unlock(&kmod->lock);
 	if (command(kmod, FLEXSC_IOC_END, 0))
 		drive_home(kmod);
-	join_servers(kmod, true);
+	join_servers(kmod);
 }
 
 void flexsc__kmod_threads_forked(struct kmod *kmod)
@@ -353,6 +444,11 @@ static int64_t execute_here(struct flexsc_loop *loop,
 	}
 	count_shared(&loop->stats->mode_switches, asks_take());
 	return ret;
+}
+
+void flexsc__kmod_begin_pool(struct flexsc_loop *loop)
+{
+	flexsc__pool_create(loop, pool_share(loop));
 }
 
 bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index)

@@ -127,6 +127,7 @@ GROUPS = (
         "threads-idle",
         "threads-life",
         "threads-mtx",
+        "threads-own_malloc",
         "threads-priorities",
         "threads-rseq",
         "threads-shadow",
