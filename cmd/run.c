@@ -18,7 +18,9 @@
 
 #include "command.h"
 #include "lib/base/cores.h"
+#include "lib/engine/uring_kills.h"
 #include "program.h"
+#include "runtime/calls/own_calls.h"
 
 #define LIBRARY	"libflexsc-runtime.so"
 
@@ -111,12 +113,6 @@ static bool works(const char *engine)
 	return false;
 }
 
-static bool set_engine(const char *name)
-{
-	return is_known_engine("--engine ", name) && works(name) &&
-	       set("FLEXSC_ENGINE", name);
-}
-
 /*
  * Pass the id of the process that has to print its counters. The program keeps
  * this process's id. The processes that it starts have other ids, and print
@@ -146,6 +142,9 @@ static bool set_without(const char *name)
 	return false;
 }
 
+/* Options whose values may only be tried after all filters (is_forbidden()). */
+static const char *engine, *kernel_cores;
+
 /* Can the program run on the cores that the list leaves? They go to "rest". */
 static bool is_kernel_cores(const char *list, cpu_set_t *rest)
 {
@@ -157,13 +156,6 @@ static bool is_kernel_cores(const char *list, cpu_set_t *rest)
 	return false;
 }
 
-static bool set_kernel_cores(const char *list)
-{
-	cpu_set_t rest;
-
-	return is_kernel_cores(list, &rest) && set("FLEXSC_KERNEL_CORES", list);
-}
-
 /*
  * Restrict this process to the cores that FLEXSC_KERNEL_CORES doesn't list. The program
  * and its children inherit them: their threads run there, and they see only cores that
@@ -171,12 +163,12 @@ static bool set_kernel_cores(const char *list)
  */
 static bool leave_kernel_cores(void)
 {
-	const char *list = getenv("FLEXSC_KERNEL_CORES");
+	const char *list = kernel_cores ? kernel_cores : getenv("FLEXSC_KERNEL_CORES");
 	cpu_set_t rest;
 
-	if (!list || !*list)
+	if (!list || (!kernel_cores && !*list))
 		return true;
-	if (!is_kernel_cores(list, &rest))
+	if (!is_kernel_cores(list, &rest) || !set("FLEXSC_KERNEL_CORES", list))
 		return false;
 	if (!sched_setaffinity(0, sizeof(rest), &rest))
 		return true;
@@ -188,11 +180,13 @@ static bool set_option(int option, const char *value)
 {
 	switch (option) {
 	case OPT_ENGINE:
-		return set_engine(value);
+		engine = value;
+		return is_known_engine("--engine ", value);
 	case 'c':
 		return set_number("FLEXSC_CARRIERS", "--carriers", value, 1024);
 	case OPT_KERNEL_CORES:
-		return set_kernel_cores(value);
+		kernel_cores = value;
+		return true;
 	case OPT_ENTRIES:
 		return set_number("FLEXSC_ENTRIES", "--entries", value,
 				  1 << 20);
@@ -206,25 +200,25 @@ static bool set_option(int option, const char *value)
 }
 
 /*
- * Find the library: relative to the command in the build tree, relative to the
- * installed command, or in the configured folder of libraries.
+ * Find the library: beside the command's folder in the build tree and where both are
+ * installed, or in the configured folder of libraries.
  */
 static bool find_library(char *path, size_t size)
 {
 	static const char *const places[] = {
-		"%.*s/../runtime/" LIBRARY,
-		"%.*s/../" FLEXSC_LIBDIR "/flexsc/" LIBRARY,
+		"runtime/" LIBRARY,
+		FLEXSC_LIBDIR "/flexsc/" LIBRARY,
+		NULL,
 	};
-	char self[PATH_MAX];
+	char self[PATH_MAX], *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	self[n < 0 ? 0 : n] = '\0';
-	for (size_t i = 0; n > 0 && i < sizeof(places) / sizeof(*places); i++) {
-		char beside[PATH_MAX + 64];
-
-		snprintf(beside, sizeof(beside), places[i],
-			 (int)(strrchr(self, '/') - self), self);
-		if (realpath(beside, path))
+	for (int i = 0; i < 2 && (slash = strrchr(self, '/')); i++)
+		*slash = '\0';
+	for (size_t i = 0; n > 0 && places[i]; i++) {
+		if (snprintf(path, size, "%s/%s", self, places[i]) < (int)size &&
+		    !access(path, R_OK))
 			return true;
 	}
 	snprintf(path, size, "%s", FLEXSC_PREFIX "/" FLEXSC_LIBDIR
@@ -279,6 +273,34 @@ static bool choose_engine(void)
 	return set("FLEXSC_ENGINE", "threads");
 }
 
+/*
+ * Does a seccomp filter forbid a call that this command or the runtime makes? A child
+ * tries them, before this process makes the first one.
+ */
+static bool is_forbidden(void)
+{
+	const char *list = kernel_cores ? kernel_cores : getenv("FLEXSC_KERNEL_CORES");
+	const unsigned int groups = OWN_COMMAND | (list && *list ? OWN_CORES : 0);
+	const char *which;
+
+	if (!flexsc__is_filtered() ||
+	    flexsc__own_calls_try(groups, NULL, &which) != FORBIDS)
+		return false;
+	fprintf(stderr, "flexsc: run: running natively: a seccomp filter forbids %s, "
+		"which flexsc run calls\n", which);
+	return true;
+}
+
+static int execute(char **argv)
+{
+	int err;
+
+	execvp(argv[0], argv);
+	err = errno;
+	failed(argv[0], err);
+	return err == ENOENT ? 127 : 126;
+}
+
 static int run(char **argv)
 {
 	char library[PATH_MAX], path[PATH_MAX];
@@ -298,9 +320,15 @@ static int run(char **argv)
 	if (!find_library(library, sizeof(library)) || !preload(library) ||
 	    !choose_engine())
 		return 1;
-	execvp(argv[0], argv);
-	failed(argv[0], errno);
-	return 126;
+	return execute(argv);
+}
+
+/* Try what the options name. */
+static bool try_options(void)
+{
+	if (engine && (!works(engine) || !set("FLEXSC_ENGINE", engine)))
+		return false;
+	return leave_kernel_cores();
 }
 
 int command_run(int argc, char **argv)
@@ -323,5 +351,7 @@ int command_run(int argc, char **argv)
 		fputs("flexsc: run: missing program; see flexsc run --help\n", stderr);
 		return 2;
 	}
-	return leave_kernel_cores() ? run(argv + optind) : 2;
+	if (is_forbidden())
+		return execute(argv + optind);
+	return try_options() ? run(argv + optind) : 2;
 }

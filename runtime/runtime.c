@@ -21,6 +21,7 @@
 #include "runtime/base/heap.h"
 #include "runtime/calls/cpuclock.h"
 #include "runtime/calls/filter.h"
+#include "runtime/calls/own_calls.h"
 #include "runtime/calls/strict.h"
 #include "runtime/calls/life.h"
 #include "runtime/calls/ufutex.h"
@@ -366,6 +367,27 @@ static bool is_bypassed(void)
 	return true;
 }
 
+/*
+ * Do the filters that the process already has forbid a call that the runtime needs? Then
+ * the runtime couldn't work, or would end the process at this call.
+ */
+static bool is_forbidden(void)
+{
+	const char *list = getenv("FLEXSC_KERNEL_CORES"), *which;
+	const unsigned int groups = list && *list ? OWN_CORES : 0;
+	char why[80];
+
+	if (!flexsc__is_filtered())
+		return false;
+	flexsc__runtime.sends = false;
+	if (flexsc__own_calls_try(groups, NULL, &which) != FORBIDS)
+		return false;
+	snprintf(why, sizeof(why), "a seccomp filter forbids %s, which the runtime calls",
+		 which);
+	runtime_report("running natively", why);
+	return true;
+}
+
 static bool start(void)
 {
 	sigmask_t mask = 0;
@@ -378,14 +400,16 @@ static bool start(void)
 	if (atomic_load(&flexsc__runtime.filtered) ||
 	    filter_is_near(&flexsc__self))
 		return false;
-	/* After the check for filters, which may forbid the system call of cores(). */
+	flexsc__runtime.sends = true;
+	/* First, because a filter may forbid the system calls below. */
+	if (is_forbidden())
+		return false;
 	all = cores();
 	carriers = carriers_that_fit(setting("FLEXSC_CARRIERS", 1024, all));
 	/* A carrier spins if another core may make a thread ready meanwhile. */
 	flexsc__runtime.spins = (carriers > 1 && all > 1) || flexsc__kernel_cores();
 	flexsc__runtime.loops = !is_off("FLEXSC_LOOPS");
 	flexsc__runtime.sticky = !is_off("FLEXSC_STICKY");
-	flexsc__runtime.sends = !flexsc__is_filtered();
 	engine = getenv("FLEXSC_ENGINE");
 	if (engine && !strcmp(engine, "sync")) {
 		runtime_report("running natively", "FLEXSC_ENGINE is sync, which "

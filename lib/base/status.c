@@ -39,10 +39,11 @@ static const char *read_lines(char *text, struct status_value *values, size_t n)
 	return text;
 }
 
-bool flexsc__status_read(int fd, struct status_value *values, size_t n)
+bool flexsc__status_read(int fd, long nr, struct status_value *values, size_t n)
 {
 	char text[4096];
 	bool any = false;
+	uint64_t position = 0;
 	size_t have = 0;
 	long more;
 
@@ -52,11 +53,12 @@ bool flexsc__status_read(int fd, struct status_value *values, size_t n)
 	 * Read until the end: the kernel generates the text at the first read, and
 	 * may return it in several parts.
 	 */
-	while ((more = raw_syscall(SYS_read, (uint64_t)fd, PTR(text + have),
-				   sizeof(text) - 1 - have, 0, 0, 0)) > 0) {
+	while ((more = raw_syscall(nr, (uint64_t)fd, PTR(text + have),
+				   sizeof(text) - 1 - have, position, 0, 0)) > 0) {
 		const char *rest;
 
 		any = true;
+		position += (uint64_t)more;
 		text[have + (size_t)more] = '\0';
 		rest = read_lines(text, values, n);
 		have = strnlen(rest, LINE);

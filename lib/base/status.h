@@ -15,9 +15,10 @@ struct status_value {
 };
 
 /*
- * Reads the file from its position on, and fills in the n values. False: nothing could
- * be read, and all values are "".
+ * Reads the file by this call, and fills in the n values. SYS_read reads from the file's
+ * position on, SYS_pread64 from its beginning. False: nothing could be read, and all
+ * values are "".
  */
-bool flexsc__status_read(int fd, struct status_value *values, size_t n);
+bool flexsc__status_read(int fd, long nr, struct status_value *values, size_t n);
 
 #endif /* FLEXSC_STATUS_H */

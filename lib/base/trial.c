@@ -3,20 +3,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "status.h"
 #include "syscall.h"
 
 /* The child's result, in memory that it shares with the parent. */
 struct result {
 	_Atomic int value;	/* TRIAL_KILLED at first; read after the child has
 				 * ended */
+	_Atomic bool can_wait;	/* the filters permit wait4(2) */
 };
 
 static struct result *make_result(void)
@@ -33,6 +37,8 @@ static struct result *make_result(void)
 static _Noreturn void child(struct result *result, int (*run)(const void *),
 			    const void *arg)
 {
+	result->can_wait = raw_syscall(SYS_wait4, (uint64_t)-2, 0, WNOHANG, 0, 0,
+				       0) == -ECHILD;
 	/* Write no core dump if a filter ends the child. */
 	raw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
 	result->value = run(arg);
@@ -65,18 +71,59 @@ static bool would_be_first(void)
 }
 
 /*
- * Wait until the child has ended. If another thread waits for any child, with __WALL or
- * __WCLONE, it may reap this one. Then this wait fails with -ECHILD, and only "result"
- * shows how the child ended.
+ * Make a child without exit signal, and wait until it has ended (CLONE_VFORK). Use the
+ * call by which libc makes threads: filters permit it in a program with threads.
  */
-static int wait_for(uint64_t pid, const struct result *result)
+static long make_child(void)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+	const struct clone_args args = { .flags = CLONE_VFORK };
+	const long pid = raw_syscall(SYS_clone3, PTR(&args), CLONE_ARGS_SIZE_VER0, 0,
+				     0, 0, 0);
+
+	if (pid != -ENOSYS)
+		return pid;
+#endif
+	return raw_syscall(SYS_clone, CLONE_VFORK, 0, 0, 0, 0, 0);
+}
+
+/* Does the process run? False if it is a zombie, or if /proc isn't mounted. */
+static bool runs(long pid)
+{
+	struct status_value state = { .name = "State:" };
+	char path[40];
+	long fd;
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+	fd = raw_syscall(SYS_openat, (uint64_t)AT_FDCWD, PTR(path),
+			 O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	if (fd < 0)
+		return false;
+	flexsc__status_read((int)fd, SYS_read, &state, 1);
+	raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+	return *state.text && *state.text != 'Z' && *state.text != 'X';
+}
+
+/*
+ * Get the child's result. If the filters forbid wait4(2), it stays a zombie until this
+ * process ends. Emulators such as qemu's user mode ignore CLONE_VFORK, so there the
+ * child may still run.
+ *
+ * If another thread waits for any child, with __WALL or __WCLONE, it may reap this one.
+ * Then this wait fails with -ECHILD, and only "result" shows how the child ended.
+ */
+static int wait_for(long pid, const struct result *result)
 {
 	int status = 0;
 	long ret;
 
+	while (!result->can_wait && runs(pid))
+		;
+	if (!result->can_wait)
+		return result->value;
 	do
-		ret = raw_syscall(SYS_wait4, pid, PTR(&status), (uint64_t)__WALL,
-				  0, 0, 0);
+		ret = raw_syscall(SYS_wait4, (uint64_t)pid, PTR(&status),
+				  (uint64_t)__WALL, 0, 0, 0);
 	while (ret == -EINTR);
 	if (ret == -ECHILD)
 		return result->value;
@@ -104,11 +151,11 @@ int flexsc__trial(int (*run)(const void *arg), const void *arg)
 		return TRIAL_NOT_MADE;
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&all), PTR(&before),
 		    sizeof(all), 0, 0);
-	pid = raw_syscall(SYS_clone, 0, 0, 0, 0, 0, 0);
+	pid = make_child();
 	if (!pid)
 		child(result, run, arg);
 	if (pid > 0)
-		ret = wait_for((uint64_t)pid, result);
+		ret = wait_for(pid, result);
 	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&before), 0,
 		    sizeof(before), 0, 0);
 	munmap(result, sizeof(*result));

@@ -55,7 +55,7 @@ static struct filters filters_here(void)
 	bool any = false;
 
 	if (fd >= 0) {
-		any = flexsc__status_read((int)fd, values, 3);
+		any = flexsc__status_read((int)fd, SYS_read, values, 3);
 		raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 	}
 	/*

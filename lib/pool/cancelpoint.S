@@ -63,7 +63,6 @@ flexsc__cancelpoint_cancelled:
 
 /* The address to which the signal handler returns: rt_sigreturn(). */
 	.globl	flexsc__cancel_restorer
-	.hidden	flexsc__cancel_restorer
 	.type	flexsc__cancel_restorer, %function
 flexsc__cancel_restorer:
 	/* The trap is reached only if a seccomp filter makes rt_sigreturn() fail. */

@@ -42,12 +42,8 @@ __attribute__((constructor)) static void find_all(void)
 	for (unsigned int i = 0; i < REALS; i++)
 		if (found[i].foreign && numbers[i])
 			foreign_calls[numbers[i] - 1] = true;
-	/*
-	 * libc's nanosleep() calls clock_nanosleep(2), and its select() calls
-	 * pselect6(2), so record these numbers, too.
-	 */
-	foreign_calls[SYS_clock_nanosleep] |= foreign_calls[SYS_nanosleep];
 #ifdef SYS_select
+	/* libc's select() calls pselect6(2), so record this number, too. */
 	foreign_calls[SYS_pselect6] |= foreign_calls[SYS_select];
 #endif
 	known = true;

@@ -2,132 +2,31 @@
 #include "filter.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/futex.h>
-#include <linux/io_uring.h>
 #include <linux/seccomp.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "lib/base/futex.h"
-#include "lib/base/sigaction.h"
-#include "lib/base/trial.h"
 #include "runtime/counters/run_page.h"
+#include "runtime/sched/kernel_cores.h"
 #include "runtime/sched/monitor.h"
 #include "runtime/sched/retire.h"
 #include "runtime/sched/spare.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
+#include "own_calls.h"
 #include "perform.h"
 #include "strict.h"
 
-/* an invalid id: of a descriptor, process, clock or signal */
-#define NO_ID	((uint64_t)-2)
-
-/* Which carriers make a call. */
-enum user { BY_ALL, WITH_RINGS, WITH_MODULE };
-
-struct own_call {
-	enum user user;
-	long nr;
-	uint64_t args[6];
-};
-
-static const struct own_call own_calls[] = {
-#define OWN_CALL(name, ...)	{ BY_ALL, SYS_##name, { __VA_ARGS__ } },
-#define RING_CALL(name, ...)	{ WITH_RINGS, SYS_##name, { __VA_ARGS__ } },
-#define MODULE_CALL(name, ...)	{ WITH_MODULE, SYS_##name, { __VA_ARGS__ } },
-#include "own_calls.def"
-#undef OWN_CALL
-#undef RING_CALL
-#undef MODULE_CALL
-};
-
-enum { OWN_CALLS = sizeof(own_calls) / sizeof(own_calls[0]) };
-
-struct filter {
-	uint64_t program;
-	uint64_t flags;
-};
-
-enum verdict { PERMITS, FORBIDS, IS_REFUSED };
-
-static bool is_needed(const struct own_call *call)
+/* A dormant runtime has no carriers. Later ones test their engine themselves. */
+static unsigned int groups(void)
 {
-	/* A dormant runtime has no carriers. Later ones test their engine themselves. */
-	if (call->user != BY_ALL && atomic_load(&flexsc__runtime.dormant))
-		return false;
-	return call->user == BY_ALL ||
-	       (call->user == WITH_RINGS ? flexsc__runtime.polls :
-					   flexsc__runtime.module);
-}
+	unsigned int needed = flexsc__kernel_cores() ? OWN_CORES : 0;
 
-static long make(const struct own_call *call)
-{
-	const uint64_t *a = call->args;
-
-	return raw_syscall(call->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-static void ignore(int signo)
-{
-	(void)signo;
-}
-
-static void prepare_signal(void)
-{
-	extern void flexsc__cancel_restorer(void);
-	const struct kernel_sigaction action = {
-		.handler = (uintptr_t)ignore,
-		.flags = SA_RESTORER,
-		.restorer = (uintptr_t)flexsc__cancel_restorer,
-	};
-	const sigmask_t others = ~SIGNAL_BIT(SIGUSR1);
-
-	kernel_sigaction(SIGUSR1, &action, NULL);
-	raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, PTR(&others), 0,
-		    sizeof(others), 0, 0);
-}
-
-/*
- * Try rt_sigreturn(2). The call needs the frame of a signal, so send a signal whose
- * handler ends by rt_sigreturn(2). If the filter forbids the call, the child dies.
- */
-static void signal_itself(void)
-{
-	raw_syscall(SYS_tgkill,
-		    (uint64_t)raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
-		    (uint64_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0), SIGUSR1,
-		    0, 0, 0);
-}
-
-/*
- * Test the filter in a child process. The filter is installed without
- * SECCOMP_FILTER_FLAG_NEW_LISTENER. So calls that the filter would pass to a listener
- * fail, and count as forbidden.
- */
-static int try_filter(const void *arg)
-{
-	const uint64_t kept = SECCOMP_FILTER_FLAG_SPEC_ALLOW |
-			      SECCOMP_FILTER_FLAG_LOG;
-	const struct filter *filter = arg;
-	long before[OWN_CALLS];
-
-	for (size_t i = 0; i < OWN_CALLS; i++)
-		before[i] = is_needed(&own_calls[i]) ? make(&own_calls[i]) : 0;
-	prepare_signal();
-	if (raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-			filter->flags & kept, filter->program, 0, 0, 0))
-		return IS_REFUSED;
-	for (size_t i = 0; i < OWN_CALLS; i++)
-		if (is_needed(&own_calls[i]) && make(&own_calls[i]) != before[i])
-			return FORBIDS;
-	signal_itself();
-	return PERMITS;
+	if (atomic_load(&flexsc__runtime.dormant))
+		return needed;
+	if (flexsc__runtime.polls)
+		needed |= OWN_RINGS;
+	return flexsc__runtime.module ? needed | OWN_MODULE : needed;
 }
 
 /*
@@ -136,9 +35,10 @@ static int try_filter(const void *arg)
  */
 static bool forbids(const struct filter *filter)
 {
-	const int ret = flexsc__trial(try_filter, filter);
+	const char *which;
+	const enum verdict verdict = flexsc__own_calls_try(groups(), filter, &which);
 
-	return ret != PERMITS && ret != IS_REFUSED;
+	return verdict != PERMITS && verdict != IS_REFUSED;
 }
 
 /*

@@ -165,9 +165,9 @@ FRONT(thrd_sleep, own_thrd_sleep)
 static unsigned int own_sleep(unsigned int seconds)
 {
 	struct timespec time = { .tv_sec = seconds }, rest = { 0 };
-	const uint64_t args[6] = { PTR(&time), PTR(&rest) };
+	const uint64_t args[6] = { CLOCK_REALTIME, 0, PTR(&time), PTR(&rest) };
 
-	if (flexsc__libc_call(true, SYS_nanosleep, args))
+	if (flexsc__libc_call(true, SYS_clock_nanosleep, args))
 		return (unsigned int)(rest.tv_sec + (rest.tv_nsec > 0));
 	return 0;
 }
@@ -177,9 +177,9 @@ static int own_usleep(useconds_t us)
 {
 	struct timespec time = { .tv_sec = us / 1000000,
 				 .tv_nsec = us % 1000000 * 1000 };
-	const uint64_t args[6] = { PTR(&time) };
+	const uint64_t args[6] = { CLOCK_REALTIME, 0, PTR(&time) };
 
-	return (int)flexsc__libc_call(true, SYS_nanosleep, args);
+	return (int)flexsc__libc_call(true, SYS_clock_nanosleep, args);
 }
 FRONT(usleep, own_usleep)
 

@@ -47,8 +47,7 @@ void flexsc__proc_close(struct carrier *c)
 void flexsc__proc_status(const struct carrier *c, struct status_value *values,
 			 size_t n)
 {
-	raw_syscall(SYS_lseek, (uint64_t)c->status_fd, 0, SEEK_SET, 0, 0, 0);
-	flexsc__status_read(c->status_fd, values, n);
+	flexsc__status_read(c->status_fd, SYS_pread64, values, n);
 }
 
 bool flexsc__proc_call(struct carrier *c)
