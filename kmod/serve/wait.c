@@ -180,13 +180,17 @@ static bool wait_begin(struct registration *reg, struct thread *thread,
 
 /*
  * The waiter has deferred entries: wake a syscall thread for them. If no thread
- * is idle, but user mode can create one, return MORE instead of LOOK.
+ * is idle, but user mode can create one, return MORE instead of LOOK. After
+ * MORE, user mode waits again. If the waiter was woken, or its time is up, the
+ * next wait must not sleep either.
  */
 static noinline long wait_leave_deferred(struct registration *reg, long ret)
 {
 	if (idle_wake(reg) || ret != FLEXSC_WAIT_LOOK ||
 	    permit_any_active(reg) || !idle_request_thread(reg))
 		return ret;
+	if (!waiter_has_completed(reg))
+		WRITE_ONCE(reg->woken, true);
 	return FLEXSC_WAIT_MORE;
 }
 

@@ -328,3 +328,17 @@ RAW_TEST(the_wait_can_be_woken)
 	IN_CHILD
 		CHECK(ioctl(raw.fd, FLEXSC_IOC_WAKE) == -1 && errno == EPERM);
 }
+
+/* The module requests a thread for the entry: the wait goes on, but must not sleep. */
+RAW_TEST(a_wake_up_is_kept_while_a_thread_is_created)
+{
+	char byte;
+
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAKE), 0);
+	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(raw.threads, 1);
+	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK_EQ(raw_result(&raw)->ret, 1);
+}
