@@ -68,12 +68,22 @@ static COLD long kmod_enter_asked(struct kmod *kmod)
 
 static long kmod_enter_once(struct kmod *kmod)
 {
+	const uint32_t entered = atomic_load_explicit(&kmod->entered,
+						      memory_order_relaxed);
 	long result;
 
 	count_shared(&kmod->loop->stats->mode_switches, 1);
+	/*
+	 * Relaxed: a thread that finds an entry BUSY, which this owner executes, has
+	 * acquired this store by the entry's status (E1).
+	 */
+	atomic_store_explicit(&kmod->entered, entered + 1, memory_order_relaxed);
 	result = raw_syscall(SYS_lseek, (uint64_t)kmod->fd, kmod->seen,
 			     FLEXSC_WAIT_SEEK, 0, 0, 0);
-	return result == -EACCES ? kmod_enter_asked(kmod) : result;
+	if (result == -EACCES)
+		result = kmod_enter_asked(kmod);
+	atomic_store_explicit(&kmod->entered, entered + 2, memory_order_release);
+	return result;
 }
 
 /* Enter the kernel, and sleep there for at most ns if no entry completes. */
@@ -399,6 +409,8 @@ static void kmod_close(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = kmod_of(loop);
 
+	if (kmod->watches)
+		flexsc__guard_unwatch(&kmod->watcher);
 	flexsc__kmod_threads_end(kmod);
 	munmap(kmod->shared, kmod->area);
 	loop->entries = (struct arena){ 0 };

@@ -15,6 +15,7 @@
 #include "lib/base/compiler.h"
 #include "lib/loop/loop.h"
 #include "lib/base/syscall.h"
+#include "lib/files/guard.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/guarded.h"
 #include "lib/loop/stats.h"
@@ -83,6 +84,12 @@ struct kmod {
 				 * by the owner or its heir, read by any thread */
 
 	struct bouncing bouncing;
+
+	_Atomic uint32_t entered;	/* odd while the owner is in the module; read by
+					 * threads that close descriptors */
+	bool watches;			/* "watcher" is registered */
+	struct guard_watcher watcher;
+	struct lock parts;		/* kmod_parts.c */
 
 	struct lock lock;	/* guards the fields below */
 	struct call_list strays;	/* Entries that syscall threads have taken
@@ -226,16 +233,6 @@ void flexsc__kmod_place_all(struct flexsc_loop *loop, bool waits);
 
 /* kmod_reap.c: entries that the module returns, complete or INTERRUPTED. */
 
-/* Guard the call's descriptors, because its remainder may enter the kernel again. */
-COLD void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index);
-
-/*
- * Called when the kernel has completed the call with ret: report the close of a
- * descriptor, or add up the parts of a partial transfer. Returns the call's result.
- */
-int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
-			    int64_t ret);
-
 /* Collect the entries that the kernel has completed; false: there are none. */
 bool flexsc__kmod_collect(struct flexsc_loop *loop);
 
@@ -251,6 +248,24 @@ COLD void flexsc__kmod_collect_strays(struct flexsc_loop *loop);
  * an entry.
  */
 COLD void flexsc__kmod_abandon(struct flexsc_loop *loop);
+
+/* kmod_parts.c: calls that may take several parts. */
+
+/* Guard the call's descriptors, because its remainder may enter the kernel again. */
+COLD void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index);
+
+/* flexsc__call_keep() for such a call. */
+bool flexsc__kmod_keep(struct flexsc_loop *loop, uint32_t index);
+
+/* flexsc__kmod_to_pool() for the remainder of such a call. */
+bool flexsc__kmod_rest_to_pool(struct flexsc_loop *loop, uint32_t index);
+
+/*
+ * Called when the kernel has completed the call with ret: report the close of a
+ * descriptor, or add up the parts of a partial transfer. Returns the call's result.
+ */
+int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
+			    int64_t ret);
 
 /* kmod_bounce.c: entries that bounce, and how to avoid them. */
 

@@ -10,27 +10,6 @@
 #include "lib/files/probe.h"
 #include "kmod.h"
 
-void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index)
-{
-	call_of(loop, index)->route = BY_KERNEL_IN_PARTS;
-	flexsc__call_guard(loop, index);
-	flexsc__call_renew(loop, index);
-}
-
-int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
-			    int64_t ret)
-{
-	struct call *call = call_of(loop, index);
-
-	if (call->route == BY_KERNEL_CLOSING)
-		flexsc__closing_end(entry_of(loop, index), ret);
-	if (call->route != BY_KERNEL_IN_PARTS)
-		return ret;
-	flexsc__call_unguard(loop, index);
-	return flexsc__partial_result(entry_of(loop, index), &call->partial,
-				      ret);
-}
-
 /* Has the entry sent a part on a TCP connection? */
 static bool sent_by_tcp(struct flexsc_loop *loop, uint32_t index)
 {
@@ -58,8 +37,8 @@ static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 	    !closes(entry_of(loop, index)))
 		flexsc__kmod_in_parts(loop, index);
 	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS &&
-	    (sent_by_tcp(loop, index) || !flexsc__call_keep(loop, index)) &&
-	    flexsc__kmod_to_pool(loop, index)) {
+	    (sent_by_tcp(loop, index) || !flexsc__kmod_keep(loop, index)) &&
+	    flexsc__kmod_rest_to_pool(loop, index)) {
 		count(&loop->stats->by_kmod, -1ULL);
 		entry_submit_again(entry_of(loop, index));
 		return;

@@ -97,6 +97,7 @@ GROUPS = (
         "conformance-direct",
         "conformance-direct_batches",
         "conformance-handover",
+        "conformance-guard a_write_that_races_a_close_has_one_file",
     ),
     ("kmod-calls", "kmod-serve"),
     ("kmod-run", "threads-handover", "threads-masks"),

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kmod engine's calls that may take several parts, such as long writes. Each has
+ * guards (loop/guarded.h), because its remainder enters the kernel again.
+ *
+ * All parts must go to one file. But until the module looks the descriptor up, another
+ * thread may replace it by another file. So such a thread first puts the guard's
+ * duplicate into the arguments of entries that haven't begun. Then it waits until
+ * entries that have begun are past that lookup.
+ *
+ * kmod->parts protects the routes, guards and arguments of these entries.
+ */
+#include "lib/calls/partial.h"
+#include "lib/files/closing.h"
+#include "kmod.h"
+
+/*
+ * How often, and at what interval in ns, a closing thread checks whether an entry is past
+ * the lookup. It closes the descriptor after the last check in any case, because the
+ * thread that executes the entry may lack a processor.
+ */
+#define LOOKS_NS	20000
+#define LOOKS		5000U
+
+static bool is_in_parts(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct call *call = call_of(loop, index);
+
+	return call_is_guarded(call) && call->route == BY_KERNEL_IN_PARTS;
+}
+
+static bool is_executed(struct kmod *kmod, uint32_t index, uint64_t name)
+{
+	bool is;
+
+	lock(&kmod->parts);
+	is = is_in_parts(kmod->loop, index) &&
+	     call_of(kmod->loop, index)->name == name &&
+	     entry_status(entry_of(kmod->loop, index)) == FLEXSC_BUSY;
+	unlock(&kmod->parts);
+	return is;
+}
+
+/* Has each thread that executed an entry blocked in it, or gone on to another one? */
+static bool all_blocked(const struct kmod *kmod, uint32_t entered)
+{
+	/* With several cores, needs_kick shows that at least one thread has blocked. */
+	if (kmod->listed_count > 1 ||
+	    !__atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED))
+		return false;
+	return !(entered & 1) || atomic_load(&kmod->entered) != entered;
+}
+
+static void await_lookup(struct kmod *kmod, uint32_t index, uint64_t name)
+{
+	static const struct timespec moment = { 0, LOOKS_NS };
+	const uint32_t entered = atomic_load(&kmod->entered);
+
+	if (!is_executed(kmod, index, name))
+		return;
+	/* The owner may be executing the entry: interrupt it, or end its sleep. */
+	if (entered & 1)
+		command(kmod, FLEXSC_IOC_WAKE, 0);
+	for (unsigned int i = 0; i < LOOKS && is_executed(kmod, index, name) &&
+				 !all_blocked(kmod, entered);
+	     i++)
+		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+}
+
+/* Let the entry use the guard's duplicate. True: it used the program's descriptor. */
+static bool renew(struct kmod *kmod, uint32_t index, uint64_t *name)
+{
+	struct flexsc_entry *entry = entry_of(kmod->loop, index);
+	bool changes = false;
+
+	lock(&kmod->parts);
+	if (is_in_parts(kmod->loop, index)) {
+		uint64_t before[] = { entry->args[0], entry->args[1] };
+
+		*name = call_of(kmod->loop, index)->name;
+		flexsc__call_renew(kmod->loop, index);
+		changes = entry->args[0] != before[0] ||
+			  entry->args[1] != before[1];
+	}
+	unlock(&kmod->parts);
+	return changes;
+}
+
+static void closing(struct guard_watcher *watcher, uint32_t fd,
+		    struct guard *guard)
+{
+	struct kmod *kmod = (struct kmod *)((char *)watcher -
+					    offsetof(struct kmod, watcher));
+	const uint32_t n = __atomic_load_n(&kmod->loop->calls.count,
+					   __ATOMIC_RELAXED);
+	uint64_t name;
+
+	(void)fd;
+	(void)guard;
+	for (uint32_t i = 0; i < n; i++)
+		if (call_is_guarded(call_of(kmod->loop, i)) &&
+		    renew(kmod, i, &name))
+			await_lookup(kmod, i, name);
+}
+
+static void closed(struct guard_watcher *watcher, uint32_t fd)
+{
+	(void)watcher;
+	(void)fd;
+}
+
+static COLD void watch(struct kmod *kmod)
+{
+	kmod->watches = true;
+	kmod->watcher = (struct guard_watcher){ .closing = closing,
+						.closed = closed };
+	flexsc__guard_watch(&kmod->watcher);
+}
+
+void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index)
+{
+	struct kmod *kmod = kmod_of(loop);
+
+	if (!kmod->watches)
+		watch(kmod);
+	lock(&kmod->parts);
+	call_of(loop, index)->route = BY_KERNEL_IN_PARTS;
+	flexsc__call_guard(loop, index);
+	flexsc__call_renew(loop, index);
+	unlock(&kmod->parts);
+}
+
+bool flexsc__kmod_keep(struct flexsc_loop *loop, uint32_t index)
+{
+	struct kmod *kmod = kmod_of(loop);
+	bool all;
+
+	lock(&kmod->parts);
+	all = flexsc__call_keep(loop, index);
+	unlock(&kmod->parts);
+	return all;
+}
+
+bool flexsc__kmod_rest_to_pool(struct flexsc_loop *loop, uint32_t index)
+{
+	struct kmod *kmod = kmod_of(loop);
+	bool is;
+
+	lock(&kmod->parts);
+	is = flexsc__kmod_to_pool(loop, index);
+	unlock(&kmod->parts);
+	return is;
+}
+
+int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,
+			    int64_t ret)
+{
+	struct kmod *kmod = kmod_of(loop);
+	struct call *call = call_of(loop, index);
+
+	if (call->route == BY_KERNEL_CLOSING)
+		flexsc__closing_end(entry_of(loop, index), ret);
+	if (call->route != BY_KERNEL_IN_PARTS)
+		return ret;
+	lock(&kmod->parts);
+	flexsc__call_unguard(loop, index);
+	unlock(&kmod->parts);
+	return flexsc__partial_result(entry_of(loop, index), &call->partial,
+				      ret);
+}
