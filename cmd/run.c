@@ -280,14 +280,12 @@ static bool choose_engine(void)
 static bool is_forbidden(void)
 {
 	const char *list = kernel_cores ? kernel_cores : getenv("FLEXSC_KERNEL_CORES");
-	const unsigned int groups = OWN_COMMAND | (list && *list ? OWN_CORES : 0);
-	const char *which;
+	char why[96];
 
 	if (!flexsc__is_filtered() ||
-	    flexsc__own_calls_try(groups, NULL, &which) != FORBIDS)
+	    !flexsc__own_calls_forbidden(OWN_COMMAND, list, why, sizeof(why)))
 		return false;
-	fprintf(stderr, "flexsc: run: running natively: a seccomp filter forbids %s, "
-		"which flexsc run calls\n", which);
+	fprintf(stderr, "flexsc: run: running natively: %s\n", why);
 	return true;
 }
 

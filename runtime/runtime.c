@@ -367,23 +367,13 @@ static bool is_bypassed(void)
 	return true;
 }
 
-/*
- * Do the filters that the process already has forbid a call that the runtime needs? Then
- * the runtime couldn't work, or would end the process at this call.
- */
+/* Does a filter that the process already has forbid a call that the runtime needs? */
 static bool is_forbidden(void)
 {
-	const char *list = getenv("FLEXSC_KERNEL_CORES"), *which;
-	const unsigned int groups = list && *list ? OWN_CORES : 0;
-	char why[80];
+	char why[96];
 
-	if (!flexsc__is_filtered())
+	if (!flexsc__own_calls_forbidden(0, getenv("FLEXSC_KERNEL_CORES"), why, sizeof(why)))
 		return false;
-	flexsc__runtime.sends = false;
-	if (flexsc__own_calls_try(groups, NULL, &which) != FORBIDS)
-		return false;
-	snprintf(why, sizeof(why), "a seccomp filter forbids %s, which the runtime calls",
-		 which);
 	runtime_report("running natively", why);
 	return true;
 }
@@ -400,9 +390,9 @@ static bool start(void)
 	if (atomic_load(&flexsc__runtime.filtered) ||
 	    filter_is_near(&flexsc__self))
 		return false;
-	flexsc__runtime.sends = true;
 	/* First, because a filter may forbid the system calls below. */
-	if (is_forbidden())
+	flexsc__runtime.sends = !flexsc__is_filtered();
+	if (!flexsc__runtime.sends && is_forbidden())
 		return false;
 	all = cores();
 	carriers = carriers_that_fit(setting("FLEXSC_CARRIERS", 1024, all));

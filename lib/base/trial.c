@@ -8,12 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "status.h"
 #include "syscall.h"
 
 /* The child's result, in memory that it shares with the parent. */
@@ -76,7 +74,7 @@ static bool would_be_first(void)
  */
 static long make_child(void)
 {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
 	const struct clone_args args = { .flags = CLONE_VFORK };
 	const long pid = raw_syscall(SYS_clone3, PTR(&args), CLONE_ARGS_SIZE_VER0, 0,
 				     0, 0, 0);
@@ -87,27 +85,9 @@ static long make_child(void)
 	return raw_syscall(SYS_clone, CLONE_VFORK, 0, 0, 0, 0, 0);
 }
 
-/* Does the process run? False if it is a zombie, or if /proc isn't mounted. */
-static bool runs(long pid)
-{
-	struct status_value state = { .name = "State:" };
-	char path[40];
-	long fd;
-
-	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
-	fd = raw_syscall(SYS_openat, (uint64_t)AT_FDCWD, PTR(path),
-			 O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	if (fd < 0)
-		return false;
-	flexsc__status_read((int)fd, SYS_read, &state, 1);
-	raw_syscall(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
-	return *state.text && *state.text != 'Z' && *state.text != 'X';
-}
-
 /*
- * Get the child's result. If the filters forbid wait4(2), it stays a zombie until this
- * process ends. Emulators such as qemu's user mode ignore CLONE_VFORK, so there the
- * child may still run.
+ * Get the child's result. If the filters forbid wait4(2), the child stays a zombie until
+ * this process ends.
  *
  * If another thread waits for any child, with __WALL or __WCLONE, it may reap this one.
  * Then this wait fails with -ECHILD, and only "result" shows how the child ended.
@@ -117,8 +97,6 @@ static int wait_for(long pid, const struct result *result)
 	int status = 0;
 	long ret;
 
-	while (!result->can_wait && runs(pid))
-		;
 	if (!result->can_wait)
 		return result->value;
 	do

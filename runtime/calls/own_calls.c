@@ -9,8 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -178,4 +177,17 @@ enum verdict flexsc__own_calls_try(unsigned int groups, const struct filter *fil
 	if (ret == TRIAL_NOT_MADE)
 		return NOT_TRIED;
 	return ret == TRIAL_KILLED ? FORBIDS : (enum verdict)ret;
+}
+
+bool flexsc__own_calls_forbidden(unsigned int groups, const char *kernel_cores, char *why,
+				 size_t size)
+{
+	const char *which;
+
+	if (kernel_cores && *kernel_cores)
+		groups |= OWN_CORES;
+	if (flexsc__own_calls_try(groups, NULL, &which) != FORBIDS)
+		return false;
+	snprintf(why, size, "a seccomp filter forbids %s, which flexsc run calls", which);
+	return true;
 }

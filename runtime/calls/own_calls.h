@@ -7,6 +7,8 @@
 #ifndef FLEXSC_RUNTIME_OWN_CALLS_H
 #define FLEXSC_RUNTIME_OWN_CALLS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Calls that only some processes make. */
@@ -37,5 +39,12 @@ enum verdict {
  */
 enum verdict flexsc__own_calls_try(unsigned int groups, const struct filter *filter,
 				   const char **which);
+
+/*
+ * Do the caller's filters forbid a call of all processes, of these groups, or with these
+ * kernel cores (NULL or "": none)? The reason goes to "why".
+ */
+bool flexsc__own_calls_forbidden(unsigned int groups, const char *kernel_cores, char *why,
+				 size_t size);
 
 #endif /* FLEXSC_RUNTIME_OWN_CALLS_H */
