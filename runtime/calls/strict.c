@@ -128,6 +128,7 @@ static struct watch *watch_begin(void)
 	pthread_mutex_init(&w->held, &attr);
 	pthread_mutexattr_destroy(&attr);
 	REAL(pthread_mutex_lock)(&w->held);
+	flexsc__count_program_watched(true);
 	lock(&watches_lock);
 	w->next = watches;
 	watches = w;
@@ -214,8 +215,10 @@ long flexsc__strict_enter(struct uthread *u, long nr, const uint64_t a[6])
 	if (ret) {
 		u->strict = false;
 		u->alive = true;
-		if (u->watch)
+		if (u->watch) {
 			REAL(pthread_mutex_unlock)(&u->watch->held);
+			flexsc__count_program_watched(false);
+		}
 		u->watch = NULL;
 	}
 	flexsc__enter(u);

@@ -31,6 +31,9 @@ static _Atomic uint64_t last_end;
 #define BY_CALL		(1ULL << 32)
 #define BY_KILL		(1ULL << 33)
 
+/* Watched threads whose end isn't in last_end yet. libc's count may lack them. */
+static _Atomic unsigned int watched;
+
 /* Take the caller off libc's count. True: the count is 0, so the process must end. */
 static bool take_off_count(void)
 {
@@ -39,10 +42,19 @@ static bool take_off_count(void)
 	return threads && atomic_fetch_sub(threads, 1) == 1;
 }
 
+/*
+ * The count is 0. Returns if a watched thread is left: the process ends with that thread.
+ * flexsc__count_program_died() decrements "watched" before it loads the count. Other
+ * callers decrement the count before this function loads "watched". So one caller finds
+ * both at 0, and the status of the thread that has died.
+ */
 static void end_process(void)
 {
-	const uint64_t end = atomic_load(&last_end);
+	uint64_t end;
 
+	if (atomic_load(&watched))
+		return;
+	end = atomic_load(&last_end);
 	if (end & BY_CALL)
 		raw_syscall(SYS_exit_group, (uint32_t)end, 0, 0, 0, 0, 0);
 	if (end & BY_KILL)
@@ -64,6 +76,11 @@ void flexsc__count_program_ends_by_call(uint32_t status)
 		end_process();
 }
 
+void flexsc__count_program_watched(bool begins)
+{
+	atomic_fetch_add(&watched, begins ? 1 : -1U);
+}
+
 void flexsc__count_program_died(bool counts, int status)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
@@ -71,6 +88,7 @@ void flexsc__count_program_died(bool counts, int status)
 	atomic_store(&last_end, WIFEXITED(status) ?
 					BY_CALL | (uint32_t)WEXITSTATUS(status) :
 					BY_KILL);
+	atomic_fetch_sub(&watched, 1);
 	/* If libc has decremented the count to 0, the thread died in exit(3). */
 	if (counts ? take_off_count() : threads && !atomic_load(threads))
 		end_process();
@@ -141,5 +159,6 @@ void flexsc__count_forked(void)
 	atomic_store(&made, 0);
 	atomic_store(&left, 0);
 	atomic_store(&unsettled, 0);
+	atomic_store(&watched, 0);
 	atomic_store(&last_end, 0);
 }

@@ -7,7 +7,8 @@
  * back right before libc takes it off. The count is never less than the number of the
  * program's threads, and the thread that makes it 0 ends the process. A thread of the
  * runtime that begins after the program's last thread has ended makes the count 0. It
- * ends the process with the status of that last thread.
+ * ends the process with the status of that last thread. A last thread in strict mode may
+ * still run then: in that case the process ends with the last thread itself.
  */
 #ifndef FLEXSC_RUNTIME_THREAD_COUNT_H
 #define FLEXSC_RUNTIME_THREAD_COUNT_H
@@ -39,8 +40,14 @@ void flexsc__count_program_ends(void);
 void flexsc__count_program_ends_by_call(uint32_t status);
 
 /*
- * A thread of the program has ended without a notice to libc. status: as in wait(2).
- * counts: libc still counts the thread, so take it off the count.
+ * The runtime begins to watch a thread of the program, or stops although the thread goes
+ * on. The process lasts until a watched thread has died, even if libc no longer counts
+ * that thread.
+ */
+void flexsc__count_program_watched(bool begins);
+/*
+ * A watched thread has died, without a notice to libc. status: as in wait(2). counts:
+ * libc still counts the thread, so take it off the count.
  */
 void flexsc__count_program_died(bool counts, int status);
 

@@ -4,7 +4,9 @@
  * creates for itself neither end it early nor prolong it.
  */
 #define _GNU_SOURCE
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "late.h"
@@ -29,8 +31,7 @@ static int status_of(void (*run)(void))
 		_exit(99);
 	}
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	return status;
 }
 
 static void *compute(void *arg)
@@ -58,7 +59,7 @@ static void call_while_another_ends(void)
 TEST(a_process_lives_on_while_a_thread_is_made)
 {
 	for (int i = 0; i < 3; i++)
-		CHECK_EQ(status_of(call_while_another_ends), 7);
+		CHECK_EQ(status_of(call_while_another_ends), W_EXITCODE(7, 0));
 }
 
 static void *call_disk(void *arg)
@@ -88,4 +89,41 @@ TEST(a_process_ends_while_a_thread_begins)
 {
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(status_of(leave_while_one_begins), 0);
+}
+
+static atomic_bool is_strict;
+
+/*
+ * The last thread returns in strict mode, so the kernel kills it at libc's next call.
+ * libc no longer counts that thread when a thread that the runtime created begins.
+ */
+static void *return_strictly(void *arg)
+{
+	atomic_int *first = arg;
+
+	late_to_begin = LATE;
+	CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0), 0);
+	atomic_store(&is_strict, true);
+	while (atomic_load(first))
+		;
+	return arg;
+}
+
+static void be_killed_while_one_begins(void)
+{
+	static atomic_int first = 1;
+
+	/* The kernel sets "first" to 0 when the calling thread has ended. */
+	raw_syscall(SYS_set_tid_address, PTR(&first), 0, 0, 0, 0, 0);
+	start(return_strictly, &first);
+	while (!atomic_load(&is_strict))
+		sched_yield();
+	pthread_exit(NULL);
+}
+
+TEST(a_process_is_killed_while_a_thread_begins)
+{
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(status_of(be_killed_while_one_begins),
+			 W_EXITCODE(0, SIGKILL));
 }
