@@ -94,7 +94,7 @@ static struct process *process_create(struct mm_struct *mm)
 
 /*
  * Called when the process has no registration any more, so no thread has a
- * slot, and no irq_work can be queued.
+ * slot, and no further irq_work can be queued.
  */
 static void process_destroy(struct process *process)
 {

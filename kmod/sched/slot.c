@@ -12,8 +12,8 @@
  * slot and then looks at "wanted". A full barrier is in between on both sides,
  * so at least one of the two sees the other's store.
  *
- * If a slot that is wanted becomes free, an irq_work gives it to a thread of
- * another registration before that thread runs (process.c). Otherwise the
+ * If a slot that is wanted becomes free, an irq_work gives it to an idle thread
+ * of another registration, and wakes that thread (process.c). Otherwise the
  * thread that has freed it could always be first to take it again. A thread
  * whose slot is wanted stops polling, and executes no more than a limited
  * number of entries.

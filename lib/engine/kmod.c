@@ -115,7 +115,7 @@ static bool kmod_take_deserted(struct kmod *kmod)
 	       __atomic_exchange_n(&kmod->deserted, false, __ATOMIC_ACQUIRE);
 }
 
-/* Does the module have incomplete entries? The eventfd won't report their completion. */
+/* Does the module have incomplete entries? An outer loop isn't notified of their end. */
 static bool kmod_is_silent(const struct flexsc_loop *loop)
 {
 	const struct kmod *kmod = kmod_of(loop);

@@ -209,8 +209,8 @@ static inline void kmod_submit_to_pool(struct kmod *kmod)
 
 /*
  * Handle an entry that may block, and for which the module has no thread left. True:
- * the pool makes the call, when kmod->to_pool is submitted. False: the call was made
- * here, because it can't block or no thread could be created.
+ * the pool makes the call, when kmod->to_pool is submitted. False: the entry has its
+ * result, because the call can't block, or no thread could be created.
  */
 bool flexsc__kmod_give_to_pool(struct flexsc_loop *loop, uint32_t index);
 

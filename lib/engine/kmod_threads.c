@@ -11,12 +11,13 @@
  *			calls: the server makes one call in user mode, as a plain one
  *	IDLE, END	the server ends; the next server that is created joins it, and
  *			reuses its struct
- *	an error	a filter installed later forbids the ioctl; the server ends
+ *	AGAIN, EINTR	a signal, or other work on the way to user mode: serve again
+ *	another error	a filter installed later forbids the ioctl; the server ends
  *
  * The number of servers is limited. An entry that would need one more goes to a pool of
  * the library, which parks calls that wait.
  *
- * The lock protects the list of servers. The servers share their counters.
+ * The lock protects the list of servers.
  */
 #include <errno.h>
 #include <pthread.h>

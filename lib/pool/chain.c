@@ -10,7 +10,7 @@
  *				the call
  *
  * An entry's result is published before the next one of the chain is queued or ended.
- * So the owner collects the results of a chain in order.
+ * So the owner collects the results of a chain in order, except those that it cancels.
  */
 #include <errno.h>
 

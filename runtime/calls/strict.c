@@ -189,7 +189,7 @@ static int try_mode(const void *arg)
 	return 0;
 }
 
-/* Is the kernel certain to refuse the mode? It does where there is a filter. */
+/* Is the kernel certain to refuse the mode, as to a thread with a filter? */
 static bool is_refused(const struct uthread *u, long nr, const uint64_t a[6])
 {
 	const struct call call = { nr, a };

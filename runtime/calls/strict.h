@@ -21,7 +21,8 @@
 
 /*
  * Make u's call, which sets strict mode. u is on its host and inside the runtime. If
- * the kernel refuses the mode, u is as before.
+ * the kernel refuses the mode, u is as before; or, if a filter of another thread came in
+ * between, u stays on its host.
  */
 long flexsc__strict_enter(struct uthread *u, long nr, const uint64_t a[6]);
 

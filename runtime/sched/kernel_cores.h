@@ -6,12 +6,12 @@
  *
  *	carriers	run the program's code
  *	maker, spares	a spare becomes a carrier, and inherits the maker's cores
- *	monitor		may have to send a carrier away from a computing thread, also
- *			while pollers or syscall threads keep the kernel's cores busy
+ *	monitor		has to move computing threads off carriers, also while pollers
+ *			or syscall threads keep the kernel's cores busy
  *
- * Pollers, io_uring's workers and syscall threads run on the list: the library's option
- * kernel_cores. flexsc run itself moves the program's hosts and children to the other
- * cores before the program starts, so they need no rule here.
+ * Pollers, io_uring's workers and syscall threads run on the listed cores: the library's
+ * option kernel_cores. flexsc run moves itself to the other cores before it executes the
+ * program, so the program's hosts and children need no rule here.
  *
  * Called by the thread that starts the runtime's threads: runtime/runtime.c.
  */
