@@ -136,38 +136,74 @@ static void staged_start(struct flexsc_loop *loop, uint32_t index,
 	staged_free(loop, index);
 }
 
-/* May the engine start the call that is chained to this one? */
-static bool staged_can_link(struct flexsc_loop *loop, uint32_t index)
+/* May the engine start the staged call that is chained to a call with this cb? */
+static bool cb_can_lead(const struct flexsc_cb *cb, const struct staged *next)
+{
+	return cb && !cb->callback &&
+	       flexsc__call_info(next->nr)->class != CLASS_SELF;
+}
+
+/*
+ * The number of staged calls that get the same argument as this one, with it. The engine
+ * passes the argument only to calls with entries, so 0 if one of them can't get one.
+ */
+static uint32_t staged_sharers(struct flexsc_loop *loop, uint32_t index)
+{
+	const struct staged *staged = staged_of(loop, index);
+	const struct staged *next = staged_of(loop, staged->chained);
+	uint32_t n = 1;
+
+	while (next->chain & FLEXSC_CHAIN_SAME) {
+		if (!cb_can_lead(staged->cb, next))
+			return 0;
+		staged = next;
+		next = staged_of(loop, staged->chained);
+		n++;
+	}
+	return n;
+}
+
+/* How many calls behind this one may the engine start? More may follow these. */
+static uint32_t staged_can_link(struct flexsc_loop *loop, uint32_t index)
 {
 	const struct call *call = call_of(loop, index);
 
-	return call->chained != NO_STAGED && call->chained != CHAINED_ENTRY &&
-	       call->cb && !call->cb->callback && !loop->waiting &&
-	       loop->posted - loop->completed <= loop->entries.max / 2 &&
-	       flexsc__call_info(staged_of(loop, call->chained)->nr)->class !=
-		       CLASS_SELF;
+	if (call->chained == NO_STAGED || call->chained == CHAINED_ENTRY ||
+	    !cb_can_lead(call->cb, staged_of(loop, call->chained)) ||
+	    loop->waiting ||
+	    loop->posted - loop->completed > loop->entries.max / 2)
+		return 0;
+	return staged_sharers(loop, call->chained);
+}
+
+/* Link the staged call that is chained to this entry. Returns its entry. */
+static uint32_t staged_link_next(struct flexsc_loop *loop, uint32_t index,
+				 uint8_t route)
+{
+	struct call *call = call_of(loop, index);
+	const uint32_t staged = call->chained, next = free_take(loop);
+
+	staged_fill(loop, staged, next);
+	call_of(loop, next)->route = route;
+	call_of(loop, next)->chain = staged_of(loop, staged)->chain;
+	submit_linked(loop, next, staged_of(loop, staged)->cb);
+	staged_free(loop, staged);
+	call->chained = CHAINED_ENTRY;
+	call->chain |= CHAIN_LEADS;
+	entry_of(loop, index)->link = next;
+	return next;
 }
 
 uint32_t flexsc__staged_link(struct flexsc_loop *loop, uint32_t index,
 			     uint8_t route)
 {
-	uint32_t n = 0, next;
+	uint32_t n = 0, more;
 
 	loop_assert_owner(loop);
-	while (staged_can_link(loop, index) && (next = free_take(loop)) != NONE) {
-		struct call *call = call_of(loop, index);
-		uint32_t staged = call->chained;
-
-		staged_fill(loop, staged, next);
-		call_of(loop, next)->route = route;
-		call_of(loop, next)->chain = staged_of(loop, staged)->chain;
-		submit_linked(loop, next, staged_of(loop, staged)->cb);
-		staged_free(loop, staged);
-		call->chained = CHAINED_ENTRY;
-		call->chain |= CHAIN_LEADS;
-		entry_of(loop, index)->link = next;
-		index = next;
-		n++;
+	while ((more = staged_can_link(loop, index)) && free_reserve(loop, more)) {
+		n += more;
+		while (more--)
+			index = staged_link_next(loop, index, route);
 	}
 	return n;
 }
@@ -274,6 +310,22 @@ void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret)
 		staged_attach(loop, index, kind, before);
 	else
 		staged_wait(loop, index);
+}
+
+void flexsc__staged_follow(struct flexsc_loop *loop, uint32_t before,
+			   uint32_t cancelled)
+{
+	uint32_t *link = &call_of(loop, cancelled)->chained, index;
+
+	loop_assert_owner(loop);
+	while ((index = *link) != NO_STAGED &&
+	       !(staged_of(loop, index)->chain & FLEXSC_CHAIN_ALWAYS))
+		link = &staged_of(loop, index)->chained;
+	if (index == NO_STAGED)
+		return;
+	*link = NO_STAGED;
+	chain_result(loop, staged_of(loop, index), -ECANCELED);
+	staged_attach(loop, index, HANDLE_CALL, before);
 }
 
 int64_t flexsc__chain_outcome(unsigned int chain,

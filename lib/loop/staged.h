@@ -69,8 +69,9 @@ int flexsc__staged_post(struct flexsc_loop *loop, struct flexsc_cb *cb,
 /*
  * Give entries to the calls that are chained to this SUBMITTED entry, as far as the
  * engine can start them without the owner. Sets their "route". Returns how many calls
- * got an entry. The calls' predecessors have no callbacks, and at most half of the loop's entries are in use,
- * so that other calls find free ones.
+ * got an entry. The calls' predecessors have no callbacks. Calls that get the same
+ * argument (FLEXSC_CHAIN_SAME) all get entries, or none does. At most half of the loop's
+ * entries are in use, so that other calls find free ones.
  */
 uint32_t flexsc__staged_link(struct flexsc_loop *loop, uint32_t index,
 			     uint8_t route);
@@ -90,6 +91,14 @@ static inline uint8_t chain_inherit(uint8_t chain, uint8_t dropped)
 
 /* Complete a staged call with ret. */
 void flexsc__staged_end(struct flexsc_loop *loop, uint32_t index, int64_t ret);
+
+/*
+ * Called when the last entry of a chain is cancelled, although the entry "before" isn't
+ * complete: the first staged call behind it with FLEXSC_CHAIN_ALWAYS must not start
+ * earlier, so this call follows "before" instead.
+ */
+void flexsc__staged_follow(struct flexsc_loop *loop, uint32_t before,
+			   uint32_t cancelled);
 
 /*
  * Called when a call with a successor has completed with ret: returns the result to

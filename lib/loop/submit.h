@@ -25,6 +25,23 @@ static inline uint32_t free_take(struct flexsc_loop *loop)
 	return index;
 }
 
+/* Are n entries free, so that n calls of free_take() succeed? */
+static inline bool free_reserve(struct flexsc_loop *loop, uint32_t n)
+{
+	uint32_t taken = NONE, index;
+
+	for (; n && (index = free_take(loop)) != NONE; n--) {
+		call_of(loop, index)->next = taken;
+		taken = index;
+	}
+	for (; taken != NONE; taken = index) {
+		index = call_of(loop, taken)->next;
+		call_of(loop, taken)->next = loop->free;
+		loop->free = taken;
+	}
+	return !n;
+}
+
 /* Submit a filled entry that its predecessor's "link" leads to. */
 static inline void submit_linked(struct flexsc_loop *loop, uint32_t index,
 				 struct flexsc_cb *cb)

@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #include "lib/loop/loop.h"
+#include "lib/loop/staged.h"
 #include "lib/loop/stats.h"
 #include "pool.h"
 
@@ -93,6 +94,15 @@ static uint32_t chain_drop(struct pool *pool, uint32_t index, bool *inherits)
 	return index;
 }
 
+static uint32_t last_of(struct pool *pool, uint32_t index)
+{
+	uint32_t next;
+
+	while ((next = successor(pool, index)) != NONE)
+		index = next;
+	return index;
+}
+
 static void chain_start(struct pool *pool, uint32_t index, int64_t ret)
 {
 	struct call *call = call_of(pool->loop, index);
@@ -130,7 +140,7 @@ bool flexsc__chain_go_on(struct pool *pool, uint32_t index, int64_t ret)
 bool flexsc__pool_unchain(struct pool *pool, uint32_t index)
 {
 	struct flexsc_loop *loop = pool->loop;
-	uint32_t before, next;
+	uint32_t before, next, last;
 	bool inherits, chained;
 
 	loop_assert_owner(loop);
@@ -138,6 +148,7 @@ bool flexsc__pool_unchain(struct pool *pool, uint32_t index)
 	before = call_of(loop, index)->place;
 	chained = call_of(loop, index)->where == POOL_CHAINED;
 	if (chained) {
+		last = last_of(pool, index);
 		next = chain_drop(pool, index, &inherits);
 		if (next != NONE && !inherits)
 			chain_pass(pool, next, (uint64_t)-ECANCELED);
@@ -145,6 +156,7 @@ bool flexsc__pool_unchain(struct pool *pool, uint32_t index)
 		if (next == NONE) {
 			call_of(loop, before)->chain &= (uint8_t)~CHAIN_LEADS;
 			call_of(loop, before)->chained = NO_STAGED;
+			flexsc__staged_follow(loop, before, last);
 		} else {
 			call_of(loop, next)->place = before;
 		}

@@ -51,6 +51,34 @@ TEST(a_chain_without_callbacks_is_one_batch)
 	CHECK_EQ(batches_of_a_read(), 3);
 }
 
+/* Also a call in the middle may have a callback, and share its argument. */
+TEST(calls_behind_a_callback_get_the_same_argument)
+{
+	struct call calls[5], *last = &calls[4];
+	unsigned int fds;
+
+	loop = test_loop();
+	fds = count_fds();
+	quiet = true;
+	for (unsigned int with = 0; with < 5; with++) {
+		for (unsigned int i = 0; i < 5; i++)
+			calls[i] = i == with ? (struct call)CALL_INIT : quiet_call();
+		POST(loop, &calls[0], SYS_openat, AT_FDCWD, "/", O_RDONLY | O_CLOEXEC, 0);
+		POST_AFTER(loop, &calls[0], FLEXSC_CHAIN_ARG(0), &calls[1], SYS_fsync, -1);
+		POST_AFTER(loop, &calls[1], SAME | FLEXSC_CHAIN_ALWAYS, &calls[2],
+			   SYS_fsync, -1);
+		POST_AFTER(loop, &calls[2], SAME | FLEXSC_CHAIN_ALWAYS, &calls[3],
+			   SYS_lseek, -1, 0, SEEK_CUR);
+		POST_AFTER(loop, &calls[3], SAME | FLEXSC_CHAIN_ALWAYS, last, SYS_close, -1);
+		CHECK_EQ(flexsc_loop_run(loop), 0);
+		CHECK(calls[0].cb.ret > 0);
+		CHECK_EQ(calls[3].cb.ret, 0);
+		CHECK_EQ(last->cb.ret, 0);
+		CHECK_EQ(calls[with].runs, 1);
+		CHECK_EQ(count_fds(), fds);
+	}
+}
+
 LOOPED(a_long_chain_runs_in_order)
 {
 	static struct call calls[LENGTH];

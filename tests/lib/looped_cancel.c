@@ -108,6 +108,39 @@ LOOPED(a_cancelled_call_can_be_replaced)
 	CHECK_EQ(calls[5].cb.ret, -ECANCELED);
 }
 
+/*
+ * The call behind a cancelled one that starts after any result waits for the rest of the
+ * chain, also if a callback precedes it.
+ */
+LOOPED(a_cancelled_call_lets_nothing_overtake)
+{
+	struct call first = quiet_call(), calls[4];
+	int p[2];
+	char c;
+
+	NEEDS_WAITING_ENGINE();
+	enter_scratch();
+	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
+	POST(loop, &first, SYS_read, p[0], &c, 1);
+	for (unsigned int i = 0; i < 4; i++) {
+		calls[i] = i ? (struct call)CALL_INIT : quiet_call();
+		POST_AFTER(loop, i ? &calls[i - 1] : &first,
+			   i == 3 ? FLEXSC_CHAIN_ALWAYS : 0, &calls[i], SYS_mkdirat,
+			   AT_FDCWD, names[i], 0700);
+	}
+	run_for(loop, 5);
+	CHECK_EQ(flexsc_loop_cancel(loop, &calls[0].cb), 0);
+	CHECK_EQ(await_call(loop, &calls[2]), -ECANCELED);
+	run_for(loop, 5);
+	CHECK(!exists(3));
+	CHECK_EQ(write(p[1], "x", 1), 1);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(first.cb.ret, 1);
+	CHECK_EQ(calls[3].cb.ret, 0);
+	CHECK_EQ(calls[3].runs, 1);
+	CHECK(!exists(0) && !exists(1) && !exists(2) && exists(3));
+}
+
 LOOPED(closing_the_loop_ends_a_chain)
 {
 	struct waiting chain;
