@@ -115,6 +115,12 @@ static bool agrees(const struct run *native)
 	       !is_different(native->call);
 }
 
+static void note(const struct run *native)
+{
+	test_note("%s, %s: %s, natively %s", native->call, native->event,
+		  native[1].seen, native[0].seen);
+}
+
 /*
  * The number of pairs that run at the same time. On a slow machine each pair has
  * longer waits and needs more processor time, so fewer run.
@@ -140,6 +146,9 @@ static void pass(unsigned int number)
 			again = !number || !agrees(&runs[i]);
 		if (!again)
 			continue;
+		/* A pair that hangs may outlast the time limit of a guest. */
+		if (number == PASSES - 1 && !(i & 1))
+			note(&runs[i]);
 		while (running >= at_once(passes[number].jobs))
 			end_one();
 		begin(&runs[i], passes[number].slower);
@@ -148,13 +157,6 @@ static void pass(unsigned int number)
 	while (running)
 		end_one();
 	test_note("%u pairs", n / 2);
-}
-
-static void complain(const struct run *native)
-{
-	differ++;
-	test_note("%s, %s: %s, natively %s", native->call, native->event,
-		  native[1].seen, native[0].seen);
 }
 
 static void add(const char *call, const char *event)
@@ -194,7 +196,9 @@ TEST_LIMIT(waiting_calls_end_as_natively, 200)
 	for (unsigned int number = 0; number < PASSES; number++)
 		pass(number);
 	for (unsigned int i = 0; i < count; i += 2)
-		if (!agrees(&runs[i]))
-			complain(&runs[i]);
+		if (!agrees(&runs[i])) {
+			note(&runs[i]);
+			differ++;
+		}
 	CHECK_EQ(differ, 0);
 }
