@@ -7,6 +7,8 @@
 
 #include "handled.h"
 
+static atomic_bool sent;
+
 static void *block_and_sleep(void *arg)
 {
 	sigset_t now;
@@ -14,7 +16,7 @@ static void *block_and_sleep(void *arg)
 	block(SIG_BLOCK, SIGUSR1);
 	begun = true;
 	/* Sleeps repeatedly, which changes carriers. */
-	for (int i = 0; i < 50; i++)
+	for (int i = 0; i < 50 || !sent; i++)
 		usleep(1000);
 	CHECK_EQ(handled, 0);
 	pthread_sigmask(SIG_BLOCK, NULL, &now);
@@ -35,6 +37,7 @@ TEST(a_blocked_signal_stays_pending)
 	while (!begun)
 		usleep(100);
 	pthread_kill(thread, SIGUSR1);
+	sent = true;
 	join(thread);
 	CHECK_EQ(handled, 1);
 }
