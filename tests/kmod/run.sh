@@ -20,22 +20,43 @@ mkdir -p /runtime
 ln -sf /bin/libflexsc-runtime.so /runtime/
 export LD_LIBRARY_PATH=/bin
 
+# switches ENGINE: print the mode switches, and on kmod check how many they are.
+switches() {
+	sum=0
+	for name in loop_calls plainly exposed on_host natively kernel_waits kernel_wakes; do
+		sum=$((sum + $(counter $name)))
+	done
+	echo "# $1: $sum mode switches for $(counter calls) calls, $(counter posted) posted"
+	case $1 in
+	kmod*)
+		[ $((sum * 4)) -lt "$(counter calls)" ]
+		result $? "$1: less than one mode switch for four calls"
+		;;
+	esac
+}
+
 for engine in kmod uring threads; do
 	flexsc run --engine $engine --carriers 1 --stats kmod-threaded 2>/tmp/counters
 	result $? "$engine: each byte arrives"
 	grep -q "process .* engine $engine\$" /tmp/counters
 	result $? "$engine: the runtime uses the engine"
-	switches=0
-	for name in loop_calls plainly exposed on_host natively kernel_waits kernel_wakes; do
-		switches=$((switches + $(counter $name)))
-	done
-	echo "# $engine: $switches mode switches for $(counter calls) calls," \
-		"$(counter posted) posted"
-	if [ $engine = kmod ]; then
-		[ $((switches * 4)) -lt "$(counter calls)" ]
-		result $? "kmod: less than one mode switch for four calls"
-	fi
+	switches $engine
 done
+
+# The program runs on the other core. flexsc stat has a line for each core that executed
+# calls: "core NUMBER CALLS ...". The module's count may lack some last batches.
+# shellcheck disable=SC2016 # the program's shell expands PPID
+flexsc run --engine kmod --kernel-cores 1 --carriers 1 --stats kmod-threaded exec \
+	'env -u LD_PRELOAD flexsc stat $PPID >/tmp/stat' 2>/tmp/counters
+result $? "kmod with kernel core 1: each byte arrives"
+grep -q "process .* engine kmod\$" /tmp/counters
+result $? "kmod with kernel core 1: the runtime uses the engine"
+cores=$(awk '$1 == "core" { print $2 }' /tmp/stat)
+executed=$(awk '$1 == "core" { print $3 }' /tmp/stat)
+echo "# kmod with kernel core 1: core $cores executed $executed calls"
+[ "$cores" = 1 ] && [ $((executed * 10)) -ge $(($(counter posted) * 9)) ]
+result $? "kmod with kernel core 1: this core executes the posted calls, no other core any"
+switches "kmod with kernel core 1"
 
 # The program installs a filter before its first thread, so the module refuses it.
 flexsc run --engine kmod --stats kmod-threaded filtered 2>/tmp/counters

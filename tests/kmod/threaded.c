@@ -5,6 +5,7 @@
  *
  *	filtered	first install a seccomp filter that ends the process at ioctl(2)
  *	twice		do the same in a forked child afterwards
+ *	exec COMMAND	run the shell command after the last byte, before the threads end
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -36,11 +37,32 @@ static void pass_on(const struct side *side)
 		exit(1);
 }
 
+/* Where the threads wait for the others, and for the command. */
+static pthread_barrier_t passed, ended;
+static const char *command;
+
 static void *run(void *arg)
 {
 	for (int i = 0; i < ROUNDS; i++)
 		pass_on(arg);
+	if (command) {
+		pthread_barrier_wait(&passed);
+		pthread_barrier_wait(&ended);
+	}
 	return NULL;
+}
+
+/* 0, or a number of what failed. */
+static int run_command(void)
+{
+	int status;
+
+	if (!command)
+		return 0;
+	pthread_barrier_wait(&passed);
+	status = system(command);
+	pthread_barrier_wait(&ended);
+	return status ? 7 : 0;
 }
 
 static void begin(struct side *side)
@@ -66,6 +88,7 @@ static int forbid_ioctl(void)
 static int pass_bytes(void)
 {
 	static struct side sides[2 * PAIRS];
+	int failed;
 
 	for (int i = 0; i < PAIRS; i++) {
 		int there[2], back[2];
@@ -79,10 +102,11 @@ static int pass_bytes(void)
 	}
 	for (int i = 0; i < 2 * PAIRS; i++)
 		begin(&sides[i]);
+	failed = run_command();
 	for (int i = 0; i < 2 * PAIRS; i++)
 		if (pthread_join(sides[i].thread, NULL))
 			return 4;
-	return 0;
+	return failed;
 }
 
 /* A process that has carriers creates another one, which needs carriers, too. */
@@ -106,6 +130,11 @@ int main(int argc, char **argv)
 
 	if (!strcmp(mode, "twice"))
 		return pass_bytes_twice() != 0;
+	if (!strcmp(mode, "exec") && argc > 2) {
+		pthread_barrier_init(&passed, NULL, 2 * PAIRS + 1);
+		pthread_barrier_init(&ended, NULL, 2 * PAIRS + 1);
+		command = argv[2];
+	}
 	if (!strcmp(mode, "filtered") && forbid_ioctl())
 		return 5;
 	return pass_bytes();
