@@ -71,9 +71,12 @@ GUEST = (
     "kmod-watched",
     "conformance-chain",
     "conformance-closing",
+    "conformance-failing",
     "conformance-handover",
     "conformance-looped",
+    "conformance-looped_cancel",
     "conformance-multishot",
+    "conformance-opened",
     "conformance-posting",
     "conformance-results_file",
     "conformance-results_other",
@@ -86,6 +89,7 @@ GUEST = (
     "events-delivery",
     "events-many",
     "events-notify",
+    "events-stack",
     "threads-affinity",
     "threads-allocator",
     "threads-apart",
@@ -93,6 +97,7 @@ GUEST = (
     "threads-births",
     "threads-calls",
     "threads-cancel",
+    "threads-cxx",
     "threads-ended",
     "threads-faults",
     "threads-forks",
@@ -125,6 +130,7 @@ GUEST = (
     "threads-signals",
     "threads-sigpipe",
     "threads-sites",
+    "threads-strict",
     "threads-stuck",
     "threads-times",
     "threads-torture",
@@ -153,15 +159,16 @@ FEW_GUEST = (
     "conformance-results_socket",
     "events-delivery",
     "events-notify",
+    "events-stack",
     "threads-masks",
 )
 # Programs that hardly depend on the kernel, so one kernel suffices: each further kernel
 # would cost four guests.
 ONCE = (
     "kmod-(calls|cancelling|cores|fuzz|handled|leaving|policy|rounds|sharing|events|serve|upcall|watchdog|watched)"
-    "|conformance-(chain|closing|handover|looped|multishot|posting|results_socket|stats|table)"
+    "|conformance-(chain|closing|failing|handover|looped|looped_cancel|multishot|opened|posting|results_socket|stats|table)"
     "|pairs|events-(accept|delivery|many)"
-    "|threads-(affinity|allocator|apart|attributes|births|calls|cancel|ended|faults|futex|idle|kinds|large|last|limits)"
+    "|threads-(affinity|allocator|apart|attributes|births|calls|cancel|cxx|ended|faults|futex|idle|kinds|large|last|limits)"
     "|threads-(locks|loops|mtx|priorities|rest|rseq|shadow|shared|signalfd|sites|times|tracing)"
 )
 CROSS_GUEST = (

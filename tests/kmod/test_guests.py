@@ -311,7 +311,7 @@ def test_programs_for_guests_exist() -> None:
     sources = {
         f"{prefix}-{path.stem}": path
         for prefix, folder in FOLDERS.items()
-        for path in (ROOT / "tests" / folder).glob("*.c")
+        for path in (ROOT / "tests" / folder).glob("*.c*")
     }
     wanted = suite.programs_of([*suite.GROUPS, *sanitize.MORE]) | sanitize.LATE
     assert {name for name in wanted - sources.keys() if name not in OTHERS} == set()

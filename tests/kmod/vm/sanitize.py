@@ -74,6 +74,7 @@ LATE = {
         "signal",
         "stats",
         "timer",
+        "vain",
         "wake",
     )
 }
