@@ -344,6 +344,9 @@ int flexsc_ecb_memory_changed(struct flexsc_ecb *ecb, unsigned int event,
 		unsigned int room = n - got < REGIONS ? n - got : REGIONS;
 		int ret = flexsc__pagemap_written(&pagemap, regions, room);
 
+		/* Return the ranges that earlier scans have protected again. */
+		if (ret < 0 && got)
+			break;
 		/* The memory, or a part of it, was mapped anew: it isn't tracked. */
 		if (ret < 0)
 			return ret == -EPERM ? -ENOENT : ret;

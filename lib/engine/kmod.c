@@ -33,6 +33,7 @@
 #define BACKLOG		64	/* default of the option */
 /* Interval of checks for results that the module can't report, in ns. */
 #define LATE_NS		10000000ULL
+#define QUIT_NS		1000000	/* how long to wait for threads to begin entries */
 #define IDLE_MS		2000	/* a syscall thread without work for this long ends */
 
 /*
@@ -281,6 +282,19 @@ static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 	flexsc__kmod_threads_cancel(kmod, index);
 }
 
+/* Is there an entry for the module that no thread has begun? */
+static bool has_unbegun(struct flexsc_loop *loop)
+{
+	for (uint32_t i = 0; i < loop->calls.count; i++) {
+		const __u8 status = entry_status(entry_of(loop, i));
+
+		if (call_of(loop, i)->where == POOL_FOREIGN &&
+		    (status == FLEXSC_SUBMITTED || status == FLEXSC_CANCEL))
+			return true;
+	}
+	return false;
+}
+
 /*
  * The pool makes all calls from now on, also those that the module hasn't begun: these
  * come back because no thread can be created. Calls that syscall threads have begun
@@ -304,9 +318,11 @@ COLD void flexsc__kmod_quit(struct flexsc_loop *loop)
 	 * leaves to it, and the entry would stay in the module.
 	 */
 	command(kmod, FLEXSC_IOC_END, 0);
-	do
+	kmod_tend(loop);
+	while (has_unbegun(loop)) {
+		kmod_enter(kmod, QUIT_NS);
 		kmod_tend(loop);
-	while (is_submitted(kmod) || kmod->again.count);
+	}
 	atomic_store(&kmod->quit, true);
 }
 

@@ -257,8 +257,8 @@ COLD void flexsc__kmod_in_parts(struct flexsc_loop *loop, uint32_t index);
 /* flexsc__call_keep() for such a call. */
 bool flexsc__kmod_keep(struct flexsc_loop *loop, uint32_t index);
 
-/* flexsc__kmod_to_pool() for the remainder of such a call. */
-bool flexsc__kmod_rest_to_pool(struct flexsc_loop *loop, uint32_t index);
+/* Set the route of any call to BY_POOL. */
+void flexsc__kmod_by_pool(struct flexsc_loop *loop, uint32_t index);
 
 /*
  * Called when the kernel has completed the call with ret: report the close of a

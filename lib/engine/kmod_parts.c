@@ -16,11 +16,11 @@
 
 /*
  * How often, and at what interval in ns, a closing thread checks whether an entry is past
- * the lookup. It closes the descriptor after the last check in any case, because the
- * thread that executes the entry may lack a processor.
+ * the lookup. After the last check it closes the descriptor in any case: the entry may be
+ * blocked, and with several cores this isn't visible.
  */
 #define LOOKS_NS	20000
-#define LOOKS		5000U
+#define LOOKS		250U
 
 static bool is_in_parts(struct flexsc_loop *loop, uint32_t index)
 {
@@ -41,7 +41,10 @@ static bool is_executed(struct kmod *kmod, uint32_t index, uint64_t name)
 	return is;
 }
 
-/* Has each thread that executed an entry blocked in it, or gone on to another one? */
+/*
+ * Has each thread that executed an entry blocked in it, or gone on to another one?
+ * "entered": kmod->entered when the entry was found BUSY.
+ */
 static bool all_blocked(const struct kmod *kmod, uint32_t entered)
 {
 	/* With several cores, needs_kick shows that at least one thread has blocked. */
@@ -51,6 +54,10 @@ static bool all_blocked(const struct kmod *kmod, uint32_t entered)
 	return !(entered & 1) || atomic_load(&kmod->entered) != entered;
 }
 
+/*
+ * The first look comes after a moment, because needs_kick may be stale: a thread that was
+ * blocked may have begun another entry.
+ */
 static void await_lookup(struct kmod *kmod, uint32_t index, uint64_t name)
 {
 	static const struct timespec moment = { 0, LOOKS_NS };
@@ -61,10 +68,11 @@ static void await_lookup(struct kmod *kmod, uint32_t index, uint64_t name)
 	/* The owner may be executing the entry: interrupt it, or end its sleep. */
 	if (entered & 1)
 		command(kmod, FLEXSC_IOC_WAKE, 0);
-	for (unsigned int i = 0; i < LOOKS && is_executed(kmod, index, name) &&
-				 !all_blocked(kmod, entered);
-	     i++)
+	for (unsigned int i = 0; i < LOOKS; i++) {
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+		if (!is_executed(kmod, index, name) || all_blocked(kmod, entered))
+			break;
+	}
 }
 
 /* Let the entry use the guard's duplicate. True: it used the program's descriptor. */
@@ -141,15 +149,17 @@ bool flexsc__kmod_keep(struct flexsc_loop *loop, uint32_t index)
 	return all;
 }
 
-bool flexsc__kmod_rest_to_pool(struct flexsc_loop *loop, uint32_t index)
+void flexsc__kmod_by_pool(struct flexsc_loop *loop, uint32_t index)
 {
-	struct kmod *kmod = kmod_of(loop);
-	bool is;
+	struct call *call = call_of(loop, index);
 
-	lock(&kmod->parts);
-	is = flexsc__kmod_to_pool(loop, index);
-	unlock(&kmod->parts);
-	return is;
+	if (call->route != BY_KERNEL_IN_PARTS) {
+		call->route = BY_POOL;
+		return;
+	}
+	lock(&kmod_of(loop)->parts);
+	call->route = BY_POOL;
+	unlock(&kmod_of(loop)->parts);
 }
 
 int64_t flexsc__kmod_finish(struct flexsc_loop *loop, uint32_t index,

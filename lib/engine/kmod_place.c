@@ -197,10 +197,17 @@ COLD void flexsc__kmod_place_again(struct flexsc_loop *loop)
 			kmod_refuse(loop, index, -ECANCELED);
 			continue;
 		}
+		if (atomic_load_explicit(&kmod->quit, memory_order_relaxed)) {
+			count(&loop->stats->by_kmod, -1ULL);
+			if (!flexsc__kmod_to_pool(loop, index))
+				kmod_refuse(loop, index, loop->no_thread);
+			continue;
+		}
 		entry->nargs = (entry->nargs & FLEXSC_NARGS_MASK) |
 			       FLEXSC_MAY_SLEEP | FLEXSC_DEFER;
 		kmod_push(loop, index);
 	}
+	kmod_submit_to_pool(kmod);
 }
 
 void flexsc__kmod_place_all(struct flexsc_loop *loop, bool waits)

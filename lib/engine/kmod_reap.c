@@ -38,7 +38,7 @@ static COLD void submit_again(struct flexsc_loop *loop, uint32_t index)
 		flexsc__kmod_in_parts(loop, index);
 	if (call_of(loop, index)->route == BY_KERNEL_IN_PARTS &&
 	    (sent_by_tcp(loop, index) || !flexsc__kmod_keep(loop, index)) &&
-	    flexsc__kmod_rest_to_pool(loop, index)) {
+	    flexsc__kmod_to_pool(loop, index)) {
 		count(&loop->stats->by_kmod, -1ULL);
 		entry_submit_again(entry_of(loop, index));
 		return;

@@ -461,7 +461,7 @@ bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index)
 		return false;
 	if (call->route == BY_KERNEL_CLOSING)
 		flexsc__closing_end(entry_of(loop, index), -ECANCELED);
-	call->route = BY_POOL;
+	flexsc__kmod_by_pool(loop, index);
 	calls_append(loop, &kmod->to_pool, index);
 	return true;
 }
