@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "memory.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -43,6 +44,7 @@ static bool memory_read(struct memory *memory)
 
 	memory->taken = 0;
 	memory->read = size > 0 ? (uint32_t)size / sizeof(struct uffd_msg) : 0;
+	memory->news = memory->read == FAULTS;
 	return memory->read;
 }
 
@@ -51,6 +53,7 @@ static void memory_describe(struct flexsc_ecb_event *event,
 {
 	const uint64_t flags = fault->arg.pagefault.flags;
 
+	event->ready = POLLIN;
 	event->payload[0] = fault->arg.pagefault.address;
 	event->payload[1] = (flags & UFFD_PAGEFAULT_FLAG_WP) ? FLEXSC_MEMORY_PROTECTED :
 							     FLEXSC_MEMORY_MISSING;
@@ -62,17 +65,19 @@ static void memory_describe(struct flexsc_ecb_event *event,
 /*
  * Hand out one fault, and put the slot on its list again if more were read, or may be
  * waiting. A read that wasn't full has emptied the userfaultfd, and a later fault is a
- * new event.
+ * new event. If read faults are still left then, both become one event, whose bits show
+ * the new one.
  */
 bool flexsc__memory_take(struct flexsc_ecb *ecb, struct flexsc_ecb_event *event)
 {
 	struct memory *memory = ecb->sources[event->event].own;
 
+	memory->news |= event->ready;
 	if (memory->taken == memory->read && !memory_read(memory))
 		return false;
 	memory_describe(event, &memory->faults[memory->taken]);
 	memory->taken++;
-	if (memory->taken < memory->read || memory->read == FAULTS)
+	if (memory->taken < memory->read || memory->news)
 		flexsc__source_again(ecb, event->event);
 	return true;
 }

@@ -24,6 +24,7 @@ struct memory {
 	int fd;			/* the userfaultfd */
 	uint32_t what;		/* FLEXSC_MEMORY_* */
 	uint32_t read, taken;	/* faults read from fd, and handed out */
+	uint32_t news;		/* not 0: faults may have happened since the read */
 	struct uffd_msg faults[126];	/* fills a page: one read for many faults */
 };
 

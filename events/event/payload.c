@@ -56,6 +56,7 @@ static bool payload_signal(struct flexsc_ecb *ecb,
 
 	if (read(event->fd, &info, sizeof(info)) != sizeof(info))
 		return false;
+	event->ready = POLLIN;
 	event->payload[0] = info.ssi_signo | (uint64_t)info.ssi_code << 32;
 	event->payload[1] = info.ssi_pid | (uint64_t)info.ssi_uid << 32;
 	event->payload[2] = info.ssi_ptr;

@@ -58,7 +58,7 @@ void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 void flexsc__source_again(struct flexsc_ecb *ecb, uint32_t index)
 {
 	RULE(ecb->control->critical);
-	source_push(ecb, index, POLLIN);
+	source_push(ecb, index, 0);
 }
 
 void flexsc__source_flush(struct flexsc_ecb *ecb)

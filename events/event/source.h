@@ -13,7 +13,10 @@ struct flexsc_ecb;
  */
 void flexsc__source_raise(struct flexsc_ecb *ecb, uint32_t index,
 			  uint32_t bits);
-/* Put the slot on its list again, because its source has more data than was taken. */
+/*
+ * Put the slot on its list again, because its source has more data than was taken. Sets
+ * no bits: those that the slot gets until it is taken are of new events.
+ */
 void flexsc__source_again(struct flexsc_ecb *ecb, uint32_t index);
 /* Deliver held events that may be delivered now. Owner only, in a critical section. */
 void flexsc__source_flush(struct flexsc_ecb *ecb);

@@ -222,6 +222,36 @@ ECB_TEST(faults_of_several_threads_are_events)
 		CHECK_EQ(result_of(threads[i]), i == 3 ? 'm' : 0);
 }
 
+/* A fault that happens while faults of one read are still handed out. */
+ECB_TEST(a_fault_beside_read_ones_is_an_event)
+{
+	pthread_t threads[4];
+	unsigned int index;
+	char *area;
+
+	need(FLEXSC_MEMORY_MISSING);
+	area = map_pages(4);
+	for (size_t last = 1; last < 3; last++) {
+		index = watch_memory(area, 4, FLEXSC_MEMORY_MISSING, 0);
+		for (size_t i = 0; i < 3; i++)
+			threads[i] = test_thread(read_byte, area + i * page);
+		await_faults(3);
+		for (size_t i = 0; i < last; i++)
+			test_next(ecb, ALL);
+		threads[3] = test_thread(read_byte, area + 3 * page);
+		await_faults(1);
+		for (size_t i = last; i < 4; i++)
+			test_next(ecb, ALL);
+		test_none(ecb, ALL);
+		fill(index, area, 'x');
+		CHECK_EQ(flexsc_ecb_memory_fill(ecb, index, area, 4 * page, NULL), 0);
+		for (size_t i = 0; i < 4; i++)
+			CHECK_EQ(result_of(threads[i]), i ? 0 : 'x');
+		CHECK_EQ(flexsc_ecb_forget(ecb, index), 0);
+		CHECK_EQ(madvise(area, 4 * page, MADV_DONTNEED), 0);
+	}
+}
+
 /* More faults than one read returns. */
 ECB_TEST(no_fault_is_lost)
 {
