@@ -588,7 +588,10 @@ def qemu(step: Step) -> None:
     if not step.all:
         guests(step, "suite.py", "--source=release", *FEW_GUEST)
         return
-    guests(step, "suite.py", f"--once={ONCE}", *GUEST)
+    guests(step, "suite.py", "--source=release", *GUEST)
+    others = [name for name in GUEST if not re.match(ONCE, name)]
+    for source in ("backports", "newest"):
+        guests(step, "suite.py", f"--source={source}", *others)
     guests(step, "runs.py")
 
 

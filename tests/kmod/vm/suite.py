@@ -504,7 +504,6 @@ def main() -> int:
     add("--source", choices=SOURCES, default="", help="only its kernels")
     add("--machine", choices=DEBIAN, default=platform.machine())
     add("--libraries", type=Path, action="append", default=[], help="of that machine")
-    add("--once", default="$", help="on the first kernel only: programs so named")
     add("program", nargs="*", help="only these")
     given = parser.parse_args()
     unknown = set(given.program) - programs_of(GROUPS)
@@ -525,10 +524,7 @@ def main() -> int:
             print(f"FAILED: no such kernel: {', '.join(given.kernel)}")
             total.failed += 1
         for kernel, target in prepared:
-            found = try_on(kernel, target, given, work, wanted)
-            total.add(found)
-            if found.passed:
-                wanted = {name for name in wanted if not re.match(given.once, name)}
+            total.add(try_on(kernel, target, given, work, wanted))
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     if not total.passed and not total.failed:
         return NO_KERNEL
