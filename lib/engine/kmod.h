@@ -192,7 +192,8 @@ void flexsc__kmod_threads_forked(struct kmod *kmod);
 
 /*
  * Create the pool. In flexsc run before any call: later, its first thread might have to
- * wait for malloc(), and so for a call. Ignores a failure.
+ * wait for malloc(), and so for a call. Ignores a failure. Not if the address space is
+ * limited: libc reserves 64 MB of it for each carrier that creates a thread.
  */
 void flexsc__kmod_begin_pool(struct flexsc_loop *loop);
 /*

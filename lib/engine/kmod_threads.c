@@ -23,6 +23,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 
 #include "lib/pool/cancelpoint.h"
 #include "lib/pool/attempt.h"
@@ -449,7 +450,10 @@ static int64_t execute_here(struct flexsc_loop *loop,
 
 void flexsc__kmod_begin_pool(struct flexsc_loop *loop)
 {
-	flexsc__pool_create(loop, pool_share(loop));
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur == RLIM_INFINITY)
+		flexsc__pool_create(loop, pool_share(loop));
 }
 
 bool flexsc__kmod_to_pool(struct flexsc_loop *loop, uint32_t index)

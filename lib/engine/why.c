@@ -24,8 +24,8 @@ int flexsc__kmod_why(int err, char *why, size_t size)
 		       "flexsc";
 		break;
 	case -EPERM:
-		text = "a seccomp filter is active, and the module would "
-		       "bypass it";
+		text = "a seccomp filter is active, so the module would leave "
+		       "each call to the program";
 		break;
 	case -EPROTONOSUPPORT:
 	case -E2BIG:
