@@ -15,8 +15,8 @@
 #include "kmod.h"
 
 /*
- * How often, and at what interval in ns, a closing thread checks whether an entry is past
- * the lookup. After the last check it closes the descriptor in any case: the entry may be
+ * How often, and at what interval in ns, a closing thread checks whether entries are past
+ * the lookup. After the last check it closes the descriptor in any case: entries may be
  * blocked, and with several cores this isn't visible.
  */
 #define LOOKS_NS	20000
@@ -58,7 +58,8 @@ static bool all_blocked(const struct kmod *kmod, uint32_t entered)
  * The first look comes after a moment, because needs_kick may be stale: a thread that was
  * blocked may have begun another entry.
  */
-static void await_lookup(struct kmod *kmod, uint32_t index, uint64_t name)
+static void await_lookup(struct kmod *kmod, uint32_t index, uint64_t name,
+			 unsigned int *looks)
 {
 	static const struct timespec moment = { 0, LOOKS_NS };
 	const uint32_t entered = atomic_load(&kmod->entered);
@@ -68,7 +69,7 @@ static void await_lookup(struct kmod *kmod, uint32_t index, uint64_t name)
 	/* The owner may be executing the entry: interrupt it, or end its sleep. */
 	if (entered & 1)
 		command(kmod, FLEXSC_IOC_WAKE, 0);
-	for (unsigned int i = 0; i < LOOKS; i++) {
+	for (; *looks; --*looks) {
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 		if (!is_executed(kmod, index, name) || all_blocked(kmod, entered))
 			break;
@@ -101,14 +102,15 @@ static void closing(struct guard_watcher *watcher, uint32_t fd,
 					    offsetof(struct kmod, watcher));
 	const uint32_t n = __atomic_load_n(&kmod->loop->calls.count,
 					   __ATOMIC_RELAXED);
-	uint64_t name;
+	unsigned int looks = LOOKS;
+	uint64_t name = 0;
 
 	(void)fd;
 	(void)guard;
 	for (uint32_t i = 0; i < n; i++)
 		if (call_is_guarded(call_of(kmod->loop, i)) &&
 		    renew(kmod, i, &name))
-			await_lookup(kmod, i, name);
+			await_lookup(kmod, i, name, &looks);
 }
 
 static void closed(struct guard_watcher *watcher, uint32_t fd)
