@@ -31,9 +31,17 @@ static void handle(struct flexsc_ecb *ecb, void *arg)
 		bed->handled++;
 }
 
+static bool has_stack;		/* the handler has a stack of its own */
+
 static void make_bed(struct bed *bed)
 {
-	*bed = (struct bed){ .ecb = test_ecb() };
+	static char stack[1 << 16] __attribute__((aligned(64)));
+
+	*bed = (struct bed){
+		.ecb = has_stack ? NEW_ECB(.stack = stack,
+					   .stack_size = sizeof(stack)) :
+				   test_ecb(),
+	};
 	CHECK_EQ(flexsc_ecb_handler(bed->ecb, handle, bed), 0);
 	bed->user = flexsc_ecb_user(bed->ecb, 1, NULL);
 	bed->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -262,6 +270,38 @@ TEST(a_fault_takes_one_call_and_its_share_of_a_read)
 	CHECK_EQ(calls_of(wait_for_pages, complete_faults), FAULTS + 1);
 }
 
+static void write_to_pages(struct bed *bed)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	bed->memory = mmap(NULL, FAULTS * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bed->fault = flexsc_ecb_memory(bed->ecb, bed->memory, FAULTS * page,
+				       FLEXSC_MEMORY_CHANGES, 0, NULL);
+	CHECK(bed->fault >= 0);
+	for (size_t i = 0; i < FAULTS; i += 2)
+		bed->memory[i * page] = 'w';
+}
+
+static void take_changes(struct bed *bed)
+{
+	struct flexsc_ecb_range ranges[FAULTS];
+
+	CHECK_EQ(flexsc_ecb_memory_changed(bed->ecb, (unsigned int)bed->fault,
+					   ranges, FAULTS), FAULTS / 2);
+}
+
+TEST(changed_pages_take_one_call)
+{
+	char why[192];
+
+	if (flexsc_ecb_memory_probe(FLEXSC_MEMORY_CHANGES, why, sizeof(why)))
+		SKIP("%s", why);
+	if (SANITIZED)
+		SKIP("sanitizers make additional system calls");
+	CHECK_EQ(calls_of(write_to_pages, take_changes), 1);
+}
+
 TEST(stores_and_loads_are_no_calls)
 {
 	if (SANITIZED)
@@ -291,5 +331,7 @@ TEST(calls_of_the_other_functions)
 	 * signal's return. The module's upcall makes no call, but under a tracer the
 	 * module uses a signal.
 	 */
+	CHECK_EQ(calls_of(notify_all, preempt_by_write), kmod ? 2 : 4);
+	has_stack = true;
 	CHECK_EQ(calls_of(notify_all, preempt_by_write), kmod ? 2 : 4);
 }
