@@ -83,6 +83,7 @@ static long kmod_enter_once(struct kmod *kmod)
 			     FLEXSC_WAIT_SEEK, 0, 0, 0);
 	if (result == -EACCES)
 		result = kmod_enter_asked(kmod);
+	/* Publishes that this call has ended; pairs with all_blocked() (kmod_parts.c). */
 	atomic_store_explicit(&kmod->entered, entered + 2, memory_order_release);
 	return result;
 }
@@ -285,7 +286,7 @@ static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 /* Is there an entry for the module that no thread has begun? */
 static bool has_unbegun(struct flexsc_loop *loop)
 {
-	for (uint32_t i = 0; i < loop->calls.count; i++) {
+	for (uint32_t i = 0; i < loop->entries.count; i++) {
 		const __u8 status = entry_status(entry_of(loop, i));
 
 		if (call_of(loop, i)->where == POOL_FOREIGN &&

@@ -79,17 +79,12 @@ static void await_lookup(struct kmod *kmod, uint32_t index, uint64_t name,
 /* Let the entry use the guard's duplicate. True: it used the program's descriptor. */
 static bool renew(struct kmod *kmod, uint32_t index, uint64_t *name)
 {
-	struct flexsc_entry *entry = entry_of(kmod->loop, index);
 	bool changes = false;
 
 	lock(&kmod->parts);
 	if (is_in_parts(kmod->loop, index)) {
-		uint64_t before[] = { entry->args[0], entry->args[1] };
-
 		*name = call_of(kmod->loop, index)->name;
-		flexsc__call_renew(kmod->loop, index);
-		changes = entry->args[0] != before[0] ||
-			  entry->args[1] != before[1];
+		changes = flexsc__call_renew(kmod->loop, index);
 	}
 	unlock(&kmod->parts);
 	return changes;
@@ -100,7 +95,7 @@ static void closing(struct guard_watcher *watcher, uint32_t fd,
 {
 	struct kmod *kmod = (struct kmod *)((char *)watcher -
 					    offsetof(struct kmod, watcher));
-	const uint32_t n = __atomic_load_n(&kmod->loop->calls.count,
+	const uint32_t n = __atomic_load_n(&kmod->loop->entries.count,
 					   __ATOMIC_RELAXED);
 	unsigned int looks = LOOKS;
 	uint64_t name = 0;

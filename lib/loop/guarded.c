@@ -124,16 +124,23 @@ bool flexsc__call_keep(struct flexsc_loop *loop, uint32_t index)
 	return all;
 }
 
-void flexsc__call_renew(struct flexsc_loop *loop, uint32_t index)
+bool flexsc__call_renew(struct flexsc_loop *loop, uint32_t index)
 {
 	struct flexsc_entry *entry = entry_of(loop, index);
 	const struct call *call = call_of(loop, index);
 	struct named named = names_of(entry);
+	bool changes = false;
 
-	while (call->guarded && next_named(&named))
-		if (has_guard(call, named.guard))
-			set_argument(entry, named.arg,
-				     guard_fd(call->by_entry.guards[named.guard]));
+	while (call->guarded && next_named(&named)) {
+		int fd;
+
+		if (!has_guard(call, named.guard))
+			continue;
+		fd = guard_fd(call->by_entry.guards[named.guard]);
+		changes |= (int)entry->args[named.arg] != fd;
+		set_argument(entry, named.arg, fd);
+	}
+	return changes;
 }
 
 void flexsc__call_unguard(struct flexsc_loop *loop, uint32_t index)

@@ -41,9 +41,9 @@ bool flexsc__call_join(struct flexsc_loop *loop, uint32_t index, uint32_t fd,
 bool flexsc__call_keep(struct flexsc_loop *loop, uint32_t index);
 /*
  * Called before the call enters the kernel: set its arguments to the descriptors that
- * refer to its files now.
+ * refer to its files now. True: an argument has changed.
  */
-void flexsc__call_renew(struct flexsc_loop *loop, uint32_t index);
+bool flexsc__call_renew(struct flexsc_loop *loop, uint32_t index);
 /* Called when the call is complete: end its guards. */
 void flexsc__call_unguard(struct flexsc_loop *loop, uint32_t index);
 
