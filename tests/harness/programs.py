@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import shutil
 import signal
@@ -29,6 +30,7 @@ from fixtures import PATIENCE, busy, command, eventually
 
 # Seconds that a program may take to start: the machine's disk may stand still.
 BEGIN = 40.0
+PORTS = range(10000, 32768)
 
 WAYS = ("native", "uring-1", "uring-4", "threads-1", "threads-4")
 CARRIED = WAYS[1:]
@@ -68,10 +70,16 @@ def launcher(way: str) -> list[str]:
 
 
 def free_port(kind: int = socket.SOCK_STREAM) -> int:
-    """Return a free port, for programs that can't report the port that they chose."""
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a free port, for programs that can't report the port that they chose.
+
+    The kernel gives no client a port of PORTS. Otherwise a client could get the port
+    before the program binds it.
+    """
+    for port in random.sample(PORTS, 100):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, kind) as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no free port")
 
 
 def answers(port: int) -> bool:
