@@ -340,7 +340,10 @@ static COLD int ring_identify(struct ring *ring, uint32_t identity)
 	return 0;
 }
 
-/* Before a poller sees the requests: let them execute with the owner's identity. */
+/*
+ * Before a poller sees the requests, if there are any: let them execute with the owner's
+ * identity.
+ */
 static int ring_sign(struct ring *ring)
 {
 	/* I2 */
@@ -348,7 +351,8 @@ static int ring_sign(struct ring *ring)
 		atomic_load_explicit(&identities, memory_order_acquire);
 	int err = 0;
 
-	if (unlikely(identity != ring->identity))
+	if (unlikely(identity != ring->identity) &&
+	    *ring->uring.sq.ktail != ring->tail)
 		err = ring_identify(ring, identity);
 	if (ring->personality)
 		for (uint32_t i = *ring->uring.sq.ktail; i != ring->tail; i++)

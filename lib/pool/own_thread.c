@@ -108,10 +108,7 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
  */
 int flexsc__own_thread_later(struct own_birth *birth)
 {
-	if (birth->joins)
-		flexsc__own_join(*birth->thread);
-	return flexsc__own_thread(birth->thread, birth->run, birth->arg,
-				  birth->cores);
+	return own_birth_make(birth);
 }
 
 void flexsc__own_join(pthread_t thread)

@@ -26,6 +26,18 @@ struct own_birth {
 	void (*failed)(void *arg);
 };
 
+/* Join a thread that has ended, or is about to. */
+void flexsc__own_join(pthread_t thread);
+
+/* Create the thread now. Returns 0 or -errno. */
+static inline int own_birth_make(const struct own_birth *birth)
+{
+	if (birth->joins)
+		flexsc__own_join(*birth->thread);
+	return flexsc__own_thread(birth->thread, birth->run, birth->arg,
+				  birth->cores);
+}
+
 /*
  * Create a thread without waiting for a lock that one of the program's threads may
  * hold. Returns OWN_MADE, OWN_LATER or -errno. After OWN_LATER, another thread creates
@@ -33,8 +45,5 @@ struct own_birth {
  */
 enum { OWN_MADE = 0, OWN_LATER = 1 };
 int flexsc__own_thread_later(struct own_birth *birth);
-
-/* Join a thread that has ended, or is about to. */
-void flexsc__own_join(pthread_t thread);
 
 #endif /* FLEXSC_OWN_THREAD_H */

@@ -43,19 +43,11 @@ static struct own_birth *queue_take(void)
 	return birth;
 }
 
-static int make(struct own_birth *birth)
-{
-	if (birth->joins)
-		flexsc__own_join(*birth->thread);
-	return flexsc__own_thread(birth->thread, birth->run, birth->arg,
-				  birth->cores);
-}
-
 /* Replaces the function in lib/pool/own_thread.c. */
 int flexsc__own_thread_later(struct own_birth *birth)
 {
 	if (!queue_append(birth))
-		return make(birth);
+		return own_birth_make(birth);
 	flexsc__maker_wake();
 	return OWN_LATER;
 }
@@ -88,7 +80,7 @@ void flexsc__maker_make(void)
 	struct own_birth *birth;
 
 	while ((birth = queue_take()))
-		if (make(birth))
+		if (own_birth_make(birth))
 			birth->failed(birth->arg);
 }
 

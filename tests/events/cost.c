@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * System calls of the owner: which functions make none, and how many the others
- * make. The parent traces the child and counts them, between two marks.
+ * make.
  */
 #include "events.h"
 
 #include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
 
-/* A call that is used for nothing else here. */
-#define MARK	SYS_getpgid
+#include "tests/harness/traced.h"
 
 struct bed {
 	struct flexsc_ecb *ecb;
@@ -49,63 +46,21 @@ static void make_bed(struct bed *bed)
 	test_pair(bed->pair);
 }
 
-/* Returns the number of the call that the child has just begun. */
-static long number_of(int pid)
-{
-	struct __ptrace_syscall_info info;
-
-	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) <= 0 ||
-	    info.op != PTRACE_SYSCALL_INFO_ENTRY)
-		return -1;
-	return (long)info.entry.nr;
-}
-
-/* Counts the child's system calls between its marks. */
-static unsigned int count_calls(int pid)
-{
-	unsigned int calls = 0, marks = 0;
-	int status, signo = 0;
-
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK(WIFSTOPPED(status));
-	CHECK_EQ(ptrace(PTRACE_SETOPTIONS, pid, NULL,
-			PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL), 0);
-	for (;;) {
-		CHECK_EQ(ptrace(PTRACE_SYSCALL, pid, NULL, signo), 0);
-		CHECK_EQ(waitpid(pid, &status, 0), pid);
-		if (!WIFSTOPPED(status))
-			break;
-		signo = WSTOPSIG(status);
-		if (signo != (SIGTRAP | 0x80))
-			continue;
-		signo = 0;
-		if (number_of(pid) == MARK)
-			marks++;
-		else if (number_of(pid) >= 0 && marks == 1)
-			calls++;
-	}
-	CHECK_EQ(status, 0);
-	CHECK_EQ(marks, 2);
-	return calls;
-}
-
 /* Returns how many system calls an action takes. Its preparation doesn't count. */
 static unsigned int calls_of(void (*prepare)(struct bed *bed),
 			     void (*act)(struct bed *bed))
 {
 	struct bed bed;
-	int pid = test_fork();
+	const int pid = traced_fork();
 
 	if (pid)
-		return count_calls(pid);
+		return traced_calls(pid, ALL_CALLS);
 	make_bed(&bed);
 	if (prepare)
 		prepare(&bed);
-	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-	raise(SIGSTOP);
-	syscall(MARK, 0);
+	traced_begin();
 	act(&bed);
-	syscall(MARK, 0);
+	traced_end();
 	test_leave();
 }
 
@@ -226,6 +181,14 @@ static unsigned int waiting_faults(int fd)
 	return pending;
 }
 
+static void need_memory(unsigned int which)
+{
+	char why[192];
+
+	if (flexsc_ecb_memory_probe(which, why, sizeof(why)))
+		SKIP("%s", why);
+}
+
 /* FAULTS threads wait for pages. The memory has the lowest free descriptor. */
 static void wait_for_pages(struct bed *bed)
 {
@@ -260,12 +223,7 @@ static void complete_faults(struct bed *bed)
 
 TEST(a_fault_takes_one_call_and_its_share_of_a_read)
 {
-	char why[192];
-
-	if (flexsc_ecb_memory_probe(FLEXSC_MEMORY_MISSING, why, sizeof(why)))
-		SKIP("%s", why);
-	if (SANITIZED)
-		SKIP("sanitizers make additional system calls");
+	need_memory(FLEXSC_MEMORY_MISSING);
 	CHECK_EQ(flexsc_ecb_destroy(test_ecb()), 0);
 	CHECK_EQ(calls_of(wait_for_pages, complete_faults), FAULTS + 1);
 }
@@ -293,19 +251,12 @@ static void take_changes(struct bed *bed)
 
 TEST(changed_pages_take_one_call)
 {
-	char why[192];
-
-	if (flexsc_ecb_memory_probe(FLEXSC_MEMORY_CHANGES, why, sizeof(why)))
-		SKIP("%s", why);
-	if (SANITIZED)
-		SKIP("sanitizers make additional system calls");
+	need_memory(FLEXSC_MEMORY_CHANGES);
 	CHECK_EQ(calls_of(write_to_pages, take_changes), 1);
 }
 
 TEST(stores_and_loads_are_no_calls)
 {
-	if (SANITIZED)
-		SKIP("sanitizers make additional system calls");
 	CHECK_EQ(calls_of(NULL, take_posts), 0);
 	CHECK_EQ(calls_of(NULL, nest_sections), 0);
 	CHECK_EQ(calls_of(notify_all, nest_sections), 0);
@@ -321,8 +272,6 @@ TEST(calls_of_the_other_functions)
 	bool kmod = test_is_kmod(ecb);
 
 	CHECK_EQ(flexsc_ecb_destroy(ecb), 0);
-	if (SANITIZED)
-		SKIP("sanitizers make additional system calls");
 	CHECK_EQ(calls_of(NULL, watch_one), 1);
 	CHECK_EQ(calls_of(NULL, forget_one), 1);
 	CHECK_EQ(calls_of(NULL, close_one), kmod ? 2 : 1);

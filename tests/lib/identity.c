@@ -3,6 +3,7 @@
  * The identity with which pollers make calls: requests have the credentials that the
  * owner has at their submission, after flexsc_identity_changed().
  */
+#include "tests/harness/traced.h"
 #include "tests/lib/two_cores.h"
 
 /* Opens a file that only root may open. */
@@ -72,4 +73,74 @@ TEST(a_ring_that_cannot_change_its_identity_is_given_up)
 	forbid(&call, 1, EPERM);
 	CHECK_EQ(open_shadow(loops[0]), -EACCES);
 	CHECK(!strcmp(flexsc_loop_engine(loops[0]), "threads"));
+}
+
+/* What a change costs. */
+
+#define CHANGES	10U
+
+static void announce(void)
+{
+	for (unsigned int i = 0; i < CHANGES; i++)
+		CHECK_EQ(flexsc_identity_changed(), 0);
+}
+
+static void announce_and_call(void)
+{
+	announce();
+	works(loops[0]);
+}
+
+static void call(void)
+{
+	works(loops[0]);
+}
+
+/* Nothing is submitted: the loop sleeps, and wakes up by its timer. */
+static void announce_and_wait(void)
+{
+	struct call timer = CALL_INIT;
+
+	announce();
+	CHECK_EQ(flexsc_loop_timer(loops[0], &timer.cb, MS), 0);
+	CHECK_EQ(await_call(loops[0], &timer), 0);
+}
+
+/* Returns how many calls "act" makes with loops of this list, after "prepare". */
+static unsigned int calls_of(const char *list, void (*prepare)(void),
+			     void (*act)(void), long nr)
+{
+	const int pid = traced_fork();
+
+	if (pid)
+		return traced_calls(pid, nr);
+	for (unsigned int i = 0; i < LOOPS; i++) {
+		loops[i] = NEW_LOOP(.kernel_cores = list);
+		works(loops[i]);
+	}
+	if (prepare)
+		prepare();
+	traced_begin();
+	act();
+	traced_end();
+	test_leave();
+}
+
+/*
+ * A ring registers the present identity when it submits the next requests, once for all
+ * changes before, and then releases the previous one.
+ */
+TEST(a_change_takes_two_calls_per_ring_that_goes_on)
+{
+	const long nr = SYS_io_uring_register;
+
+	use_two_cores();
+	make_loops(other_list);
+	end_loops(0);
+	CHECK_EQ(calls_of(other_list, NULL, announce, ALL_CALLS), 0);
+	CHECK_EQ(calls_of(other_list, NULL, announce_and_call, nr), 1);
+	CHECK_EQ(calls_of(other_list, announce_and_call, announce_and_call, nr), 2);
+	CHECK_EQ(calls_of(other_list, announce_and_call, call, nr), 0);
+	CHECK_EQ(calls_of(other_list, NULL, announce_and_wait, nr), 0);
+	CHECK_EQ(calls_of(NULL, NULL, announce_and_call, nr), 0);
 }

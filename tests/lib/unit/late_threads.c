@@ -29,18 +29,10 @@ void flexsc__own_join(pthread_t thread)
 	pthread_join(thread, NULL);
 }
 
-static int make(struct own_birth *birth)
-{
-	if (birth->joins)
-		flexsc__own_join(*birth->thread);
-	return flexsc__own_thread(birth->thread, birth->run, birth->arg,
-				  birth->cores);
-}
-
 int flexsc__own_thread_later(struct own_birth *birth)
 {
 	if (!later)
-		return make(birth);
+		return own_birth_make(birth);
 	pthread_mutex_lock(&mutex);
 	birth->next = births;
 	births = birth;
@@ -58,7 +50,7 @@ static void make_requested(void)
 	pthread_mutex_unlock(&mutex);
 	for (; birth; birth = next) {
 		next = birth->next;
-		CHECK_EQ(make(birth), 0);
+		CHECK_EQ(own_birth_make(birth), 0);
 	}
 }
 
