@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -25,10 +27,12 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def python(program: str, *words: object) -> subprocess.CompletedProcess[str]:
+def python(
+    program: str, *words: object, before: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     """Run a Python program, with a time limit."""
     return subprocess.run(
-        [sys.executable, "-X", "dev", "-c", program, *map(str, words)],
+        [*before, sys.executable, "-X", "dev", "-c", program, *map(str, words)],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -72,35 +76,65 @@ def test_options_are_looked_at() -> None:
     asyncio.run(main())
 
 
-# A kernel thread opens the file with the user that it was informed of.
+# With kernel_cores and uring, a kernel thread opens the file with the user that it was
+# informed of.
 CHANGES_USER = """
 import asyncio, os, sys, flexsc
 own, other = sorted(os.sched_getaffinity(0))[:2]
 os.sched_setaffinity(0, {own})
 async def opens():
     try:
-        async with flexsc.open(sys.argv[1]):
+        async with flexsc.open(sys.argv[2]):
             return True
     except PermissionError:
         return False
 async def main():
-    flexsc.Loop(engine="uring", kernel_cores=str(other))
+    flexsc.Loop(engine=sys.argv[1], kernel_cores=str(other))
     assert await opens()
-    os.setresuid(65534, 65534, 65534)
-    flexsc.identity_changed()
-    assert not await opens()
+    for user in (65534, 0, 65534):
+        os.seteuid(user)
+        for _ in range(10):
+            flexsc.identity_changed()
+        for _ in range(3):
+            assert await opens() == (user == 0)
 asyncio.run(main())
 """
+needs_two_cores = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
+)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root privileges")
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-@pytest.mark.parametrize("engine", ["uring"], indirect=True)
-def test_calls_have_the_changed_user(engine: str, tmp_path: Path) -> None:
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    if os.geteuid() != 0:
+        pytest.skip("needs root privileges")
     path = tmp_path / "private"
     path.touch(0o600)
-    done = python(CHANGES_USER, path)
+    return path
+
+
+@needs_two_cores
+def test_calls_have_the_changed_user(engine: str, private: Path) -> None:
+    done = python(CHANGES_USER, engine, private)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_two_cores
+@pytest.mark.parametrize("engine", ["uring"], indirect=True)
+def test_a_changed_user_is_registered_once(engine: str, private: Path) -> None:
+    """Three changes take three calls, and the last two release their predecessor."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is missing: install strace")
+    listed = private.with_name("strace")
+    words = [strace, "-f", "-e", "trace=io_uring_register", "-o", str(listed)]
+    done = python(CHANGES_USER, engine, private, before=words)
+    if not listed.exists() or "PTRACE" in done.stderr:
+        pytest.skip("strace isn't allowed to trace here")
+    assert done.returncode == 0, done.stderr
+    text = listed.read_text()
+    assert text.count("IORING_REGISTER_PERSONALITY") == 3, text
+    assert text.count("IORING_UNREGISTER_PERSONALITY") == 2, text
 
 
 def test_without_an_event_loop_there_is_an_error() -> None:
