@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CRATES = ROOT / "bindings" / "rust"
 VERSION = (ROOT / "VERSION").read_text().strip()
 BUILD = Path(command()).resolve().parents[1]
-LIMIT = 180  # seconds, for compiling on a machine with other load
+LIMIT = 600  # seconds, for compiling on a machine with other load
 
 Cargo = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -333,7 +333,8 @@ TEST(work_returns_and_throws)
 	loop.run();
 }
 
-static task<> work_late(loop &loop, unsigned int &late)
+/* The work that has begun lasts until the others are late. */
+static task<> work_late(loop &loop, std::atomic<unsigned int> &late)
 {
 	bool begun = false;
 	int code = 0;
@@ -341,7 +342,8 @@ static task<> work_late(loop &loop, unsigned int &late)
 	try {
 		co_await loop.work([&] {
 			begun = true;
-			sleep_ms(100);
+			while (late < 2)
+				sleep_ms(1);
 		}).within(10ms);
 	} catch (const std::system_error &error) {
 		code = error.code().value();
@@ -353,7 +355,7 @@ static task<> work_late(loop &loop, unsigned int &late)
 
 TEST(work_that_waits_for_a_thread_may_be_late)
 {
-	unsigned int late = 0;
+	std::atomic<unsigned int> late = 0;
 	loop loop({ .max_threads = 2 });
 
 	NEEDS_WAITING_ENGINE();
@@ -383,35 +385,40 @@ TEST(signals)
 }
 
 static task<> await_events(event &event, const unsigned int &written,
-			   unsigned int rounds, std::atomic<unsigned int> &seen)
+			   const std::atomic<bool> &over,
+			   std::atomic<unsigned int> &seen)
 {
-	/* One wait may consume several set()s. */
-	while (seen != rounds) {
+	/* One wait may consume several set()s. The last set() comes after "over". */
+	do {
 		CHECK_EQ((co_await event).ret, 0);
 		seen = __atomic_load_n(&written, __ATOMIC_RELAXED);
-	}
+	} while (!over);
 }
 
 TEST(events_by_another_thread)
 {
 	constexpr unsigned int rounds = MANY(20000);
 	std::atomic<unsigned int> seen = 0;
+	std::atomic<bool> over = false;
 	unsigned int written = 0;
 	loop loop;
 	event event(loop);
 
-	loop.spawn(await_events(event, written, rounds, seen));
+	loop.spawn(await_events(event, written, over, seen));
 	std::jthread thread([&] {
-		for (unsigned int i = 1; i <= rounds; i++) {
+		for (unsigned int i = 1; turns_left(i - 1, rounds); i++) {
 			__atomic_store_n(&written, i, __ATOMIC_RELAXED);
 			event.set();
 			/* Sometimes await the event before it is set. */
 			while (i % 16 == 0 && seen < i)
 				std::this_thread::yield();
 		}
+		over = true;
+		event.set();
 	});
 	loop.run();
-	CHECK_EQ(seen, rounds);
+	thread.join();
+	CHECK_EQ(seen, written);
 }
 
 static task<> event_rules(loop &loop, event &event)

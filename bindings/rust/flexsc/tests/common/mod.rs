@@ -25,7 +25,7 @@ extern "C" {
 pub const ASYNCHRONOUS: &[&str] = &["uring", "threads"];
 pub const ALL: &[&str] = &["uring", "threads", "sync"];
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Ends the process when its tests take too long, because one of them waits for ever.
 fn watch() {
