@@ -201,19 +201,11 @@ ECB_TEST(without_descriptors_connections_wait)
 	test_none(ecb, ALL);
 }
 
-struct allowing {
-	const struct flexsc_event_control *control;
-	struct rlimit limit;
-};
-
-static void *allow_later(void *arg)
+static void *allow_later(void *limit)
 {
-	const struct allowing *allowing = arg;
-
-	while (!__atomic_load_n(&allowing->control->waiting, __ATOMIC_RELAXED))
-		sleep_ms(1);
+	await_wait(ecb);
 	sleep_ms(100);
-	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &allowing->limit), 0);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, limit), 0);
 	return NULL;
 }
 
@@ -221,19 +213,18 @@ static void *allow_later(void *arg)
 ECB_TEST(a_sleeping_owner_checks_for_descriptors)
 {
 	struct sockaddr_in address;
-	struct allowing allowing = { .control = flexsc_ecb_control(ecb) };
-	struct rlimit least;
+	struct rlimit limit, least;
 	pthread_t thread;
 	int fd = listener(&address, 16), client = connected(&address);
 
-	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &allowing.limit), 0);
-	least = allowing.limit;
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	least = limit;
 	least.rlim_cur = (rlim_t)client + 1;
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
 	CHECK(flexsc_ecb_autoaccept(ecb, fd, 1, &plain, NULL) >= 0);
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_OVERFLOW);
 	test_none(ecb, ALL);
-	thread = test_thread(allow_later, &allowing);
+	thread = test_thread(allow_later, &limit);
 	CHECK_EQ(flexsc_ecb_wait(ecb, ALL, FLEXSC_FOREVER), 1);
 	CHECK_EQ(test_next(ecb, ALL).type, FLEXSC_EVT_IPACCEPT);
 	pthread_join(thread, NULL);

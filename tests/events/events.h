@@ -90,6 +90,15 @@ static inline void compute_until(const volatile unsigned int *counter,
 		now_ns();
 }
 
+/* Waits until the owner is about to sleep in flexsc_ecb_wait(). Any thread. */
+static inline void await_wait(struct flexsc_ecb *ecb)
+{
+	const struct flexsc_event_control *control = flexsc_ecb_control(ecb);
+
+	while (!__atomic_load_n(&control->waiting, __ATOMIC_RELAXED))
+		sleep_ms(1);
+}
+
 /* Checks that no event arrives within some time. */
 static inline void test_none(struct flexsc_ecb *ecb, uint32_t groups)
 {

@@ -276,6 +276,21 @@ NOTIFIED_TEST(events_that_the_handler_leaves_stay_pending)
 	CHECK_EQ(event.event, high);
 }
 
+/* Posts an event when the owner waits. */
+static void *post_in_wait(void *event)
+{
+	await_wait(ecb);
+	/* A post just before the sleep counts, too. */
+	sleep_ms(20);
+	post_event((int)(intptr_t)event);
+	return NULL;
+}
+
+static pthread_t later_in_wait(int event)
+{
+	return test_thread(post_in_wait, (void *)(intptr_t)event);
+}
+
 NOTIFIED_TEST(an_event_that_ends_a_wait_does_not_notify)
 {
 	pthread_t thread;
@@ -287,13 +302,13 @@ NOTIFIED_TEST(an_event_that_ends_a_wait_does_not_notify)
 	 * An event that ends the wait doesn't call the handler. Events of other
 	 * groups do.
 	 */
-	thread = later(20, post_event, user);
+	thread = later_in_wait(user);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 3600 * SECOND), 1);
 	CHECK_EQ(seen.calls, 0);
 	pthread_join(thread, NULL);
-	thread = later(20, post_event, user);
-	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, 100 * MS), 0);
-	CHECK(seen.calls);
+	thread = later_in_wait(user);
+	while (!seen.calls)
+		CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 2, 100 * MS), 0);
 	pthread_join(thread, NULL);
 }
 
@@ -358,8 +373,9 @@ NOTIFIED_TEST(a_wait_leaves_the_others_notified)
 	user = flexsc_ecb_user(ecb, 3, NULL);
 	for (unsigned int i = 1; i <= 5; i++) {
 		/* A notification for another group arrives during the wait. */
-		thread = later(20, post_event, user);
-		CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 5, 50 * MS), 0);
+		thread = later_in_wait(user);
+		while (seen.events < 2 * i - 1)
+			CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 5, 50 * MS), 0);
 		pthread_join(thread, NULL);
 		CHECK_EQ(seen.events, 2 * i - 1);
 		/* Without a call of the library, the event preempts. */
