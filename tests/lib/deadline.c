@@ -56,15 +56,21 @@ WAITING_TEST(a_deadline_of_zero_removes_the_deadline)
 /* The old deadline belongs to the earlier post, although the cb is the same. */
 WAITING_TEST(a_deadline_ends_with_its_call)
 {
+	unsigned int ms = 150;
 	struct reader r;
 
 	reader_open(&r);
+	/* On a busy machine the call may be late. The byte remains then. */
+	do {
+		reader_post(&r);
+		CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, ms * MS), 0);
+		if (ms == 150)
+			reader_feed(&r);
+		ms *= 2;
+	} while (await_call(loop, &r.call) == -ETIME);
+	CHECK_EQ(r.call.cb.ret, 1);
 	reader_post(&r);
-	CHECK_EQ(flexsc_loop_deadline(loop, &r.call.cb, 300 * MS), 0);
-	reader_feed(&r);
-	CHECK_EQ(await_call(loop, &r.call), 1);
-	reader_post(&r);
-	run_for(loop, 400);
+	run_for(loop, ms);
 	CHECK_EQ(r.call.runs, 0);
 	reader_feed(&r);
 	CHECK_EQ(await_call(loop, &r.call), 1);

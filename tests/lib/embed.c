@@ -374,7 +374,7 @@ LOOP_TEST_LIMIT(an_outer_loop_misses_nothing_of_many, 60)
 	play(PLAYERS, PLAYERS / 2);
 }
 
-static atomic_uint asked;
+static atomic_uint asked, wakes;
 
 static void ask_again(struct flexsc_cb *cb)
 {
@@ -386,8 +386,9 @@ static void ask_again(struct flexsc_cb *cb)
 static void *wake_when_asked(void *arg)
 {
 	static struct flexsc_cb cb = { .callback = ask_again };
+	unsigned int i;
 
-	for (unsigned int i = 0; i < 10 * TURNS; i++) {
+	for (i = 0; turns_left(i, 10 * TURNS); i++) {
 		for (unsigned int n = 0; asked == i; n++)
 			if (n % 1024 == 1023)
 				sched_yield();
@@ -395,6 +396,8 @@ static void *wake_when_asked(void *arg)
 			;
 		CHECK_EQ(flexsc_loop_wake(loop, &cb), 0);
 	}
+	wakes = i;
+	CHECK_EQ(flexsc_loop_wake(loop, NULL), 0);
 	return arg;
 }
 
@@ -405,6 +408,8 @@ LOOP_TEST_LIMIT(an_outer_loop_misses_no_wake_up_while_falling_asleep, 60)
 	embed();
 	thread = test_thread(wake_when_asked, NULL);
 	asked++;
-	turn_until(10 * TURNS);
+	while (!wakes || done < wakes)
+		turn();
 	pthread_join(thread, NULL);
+	CHECK_EQ(done, wakes);
 }

@@ -394,15 +394,24 @@ WAITING_TEST(a_descriptor_that_is_not_closed_keeps_its_name)
 #define PIECE		(65536U + 4096U)	/* more than a pipe holds */
 
 static int raced[2][2];	/* pipes; one's descriptor is replaced by the other's */
-static atomic_uint begins;	/* the round that has begun */
+static atomic_uint begins;	/* the round that has begun, or RACES_END */
+
+#define RACES_END	UINT32_MAX
+
+static bool begins_round(unsigned int round)
+{
+	unsigned int now;
+
+	while ((now = atomic_load(&begins)) != round && now != RACES_END)
+		sched_yield();
+	return now == round;
+}
 
 static void *replace_in_time(void *arg)
 {
 	struct flexsc_loop *loop = NEW_LOOP(.engine = "sync");
 
-	for (unsigned int round = 1; round <= MANY(RACES); round++) {
-		while (atomic_load(&begins) != round)
-			sched_yield();
+	for (unsigned int round = 1; begins_round(round); round++) {
 		for (volatile unsigned int i = 0; i < round * 7919 % 20011; i++)
 			;
 		CHECK_EQ(DO(loop, SYS_dup3, raced[1][1], raced[0][1], O_CLOEXEC),
@@ -462,7 +471,7 @@ WAITING_TEST_LIMIT(a_write_that_races_a_close_has_one_file, 40)
 	CHECK_EQ(ftruncate(zeros, 65536), 0);
 	CHECK_EQ(pthread_barrier_init(&barrier, NULL, 2), 0);
 	closer = test_thread(replace_in_time, NULL);
-	for (unsigned int round = 0; round < MANY(RACES); round++) {
+	for (unsigned int round = 0; turns_left(round, MANY(RACES)); round++) {
 		for (unsigned int i = 0; i < 2; i++) {
 			CHECK_EQ(pipe2(raced[i], O_CLOEXEC), 0);
 			CHECK_EQ(fcntl(raced[i][0], F_SETFL, O_NONBLOCK), 0);
@@ -472,6 +481,7 @@ WAITING_TEST_LIMIT(a_write_that_races_a_close_has_one_file, 40)
 		for (unsigned int i = 0; i < 4; i++)
 			CHECK_EQ(close(raced[i / 2][i % 2]), 0);
 	}
+	atomic_store(&begins, RACES_END);
 	CHECK_EQ(pthread_join(closer, NULL), 0);
 	CHECK_EQ(close(zeros), 0);
 }

@@ -311,6 +311,7 @@ static uint64_t sleeps(void)
 LOOP_TEST(a_loop_without_work_uses_no_processor_time)
 {
 	struct call reader = CALL_INIT;
+	unsigned int looks = 8;
 	uint64_t before, slept;
 	char c;
 	int p[2];
@@ -321,14 +322,19 @@ LOOP_TEST(a_loop_without_work_uses_no_processor_time)
 		POST(loop, &reader, SYS_read, p[0], &c, 1);
 	}
 	run_for(loop, 100);
-	/* First with the owner asleep in the loop, then with the owner outside it. */
-	before = cpu_ns();
-	slept = sleeps();
-	run_for(loop, 700);
-	sleep_ms(700);
-	/* No thread wakes periodically, except a sanitizer's. */
-	CHECK(sleeps() - slept < (SANITIZED ? 60 : 20));
-	CHECK(cpu_ns() - before < 40 * MS * (SANITIZED ? 4 : 1));
+	/*
+	 * First with the owner asleep in the loop, then with the owner outside it. No
+	 * thread wakes periodically, except a sanitizer's. On a busy machine, threads
+	 * of the work before may still be ending at the first look.
+	 */
+	do {
+		CHECK(looks--);
+		before = cpu_ns();
+		slept = sleeps();
+		run_for(loop, 700);
+		sleep_ms(700);
+	} while (sleeps() - slept >= (SANITIZED ? 60 : 20) ||
+		 cpu_ns() - before >= 40 * MS * (SANITIZED ? 4 : 1));
 	test_end_loop();
 }
 
@@ -367,22 +373,24 @@ WAITING_TEST(threads_grow_on_demand_and_shrink_again)
 	CHECK(falls_to(count_tasks, 1 + TSAN_TASKS));
 }
 
-static atomic_bool core_free;
+static atomic_bool core_held, core_free;
 
 /* Keeps all threads of ordinary priority away from a core. */
 static void *hold_core(void *core)
 {
 	const struct sched_param first = { .sched_priority = 1 };
+	const char *why = NULL;
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET((int)(intptr_t)core, &set);
 	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof(set), &set), 0);
 	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &first))
-		return "no real-time priority here";
-	while (!atomic_load(&core_free))
+		why = "no real-time priority here";
+	atomic_store(&core_held, true);
+	while (!why && !atomic_load(&core_free))
 		;
-	return NULL;
+	return (void *)(uintptr_t)why;
 }
 
 /*
@@ -397,6 +405,7 @@ TEST(threads_without_a_processor_do_not_multiply)
 	cpu_set_t mine;
 	void *why;
 	unsigned int most;
+	uint64_t since;
 	const int core = first_core();
 	char name[16];
 
@@ -417,18 +426,22 @@ TEST(threads_without_a_processor_do_not_multiply)
 	CHECK(run_until(loop, &done, 1, 10000));
 	done = 0;
 	holder = test_thread(hold_core, (void *)(intptr_t)core);
-	sleep_ms(20);
+	while (!atomic_load(&core_held))
+		sleep_ms(1);
+	since = now_ns();
 	for (unsigned int i = 0; i < 32; i++) {
 		calls[i].cb.callback = count_call;
 		POST(loop, &calls[i], SYS_futex, &word, 0, 0, NULL);
 	}
 	run_for(loop, 100);
 	most = (unsigned int)stats_of(loop).threads;
+	since = now_ns() - since;
 	atomic_store(&core_free, true);
 	CHECK_EQ(pthread_join(holder, &why), 0);
 	if (why)
 		SKIP("%s", (const char *)why);
-	CHECK(most <= 3);
+	/* Ordinary threads get a small part of each second. */
+	CHECK(most <= 3 || since > 900 * MS);
 	wake_futexes(&word, 32);
 }
 

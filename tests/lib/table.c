@@ -127,7 +127,7 @@ static void be_harmless(void)
 	become_nobody();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGALRM, SIG_DFL);
-	alarm((SANITIZED ? 20 : 5) * test_slower());
+	alarm((SANITIZED ? 120 : 30) * test_slower());
 }
 
 static int64_t plain(unsigned int nr, const uint64_t a[6])
@@ -172,7 +172,7 @@ static void run_on_loop(unsigned int nr, const uint64_t a[6],
 	if (outcome->posted)
 		run_for(loop, 20);
 	else
-		run_until(loop, &call.runs, 1, 4000);
+		run_until(loop, &call.runs, 1, 25000);
 	outcome->ran = (int)call.runs;
 	outcome->ret = call.cb.ret;
 	if (compare == OWN)
@@ -250,7 +250,7 @@ static bool is_refused(const struct call_info *row)
 	return row->class == CLASS_NEVER;
 }
 
-TEST_LIMIT(every_row_gives_the_plain_calls_result, 60)
+TEST_LIMIT(every_row_gives_the_plain_calls_result, 120)
 {
 	unsigned int tried = 0, wrong = 0;
 

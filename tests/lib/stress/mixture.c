@@ -15,6 +15,9 @@
 
 #define LOOPS_MAX	8
 #define ROUND_NS	(300 * MS)
+/* Of each worker. */
+#define LEAST_POSTED	400
+#define LEAST_WAKES	40
 
 static struct worker workers[LOOPS_MAX];
 static unsigned int loops;
@@ -194,7 +197,9 @@ static void *work(void *arg)
 {
 	struct worker *worker = arg;
 
-	while (now_ns() < end_time)
+	/* On a busy machine, the time may end before much has happened. */
+	while (now_ns() < end_time || worker->posted < LEAST_POSTED ||
+	       worker->wakes_ran < LEAST_WAKES)
 		round_of(worker);
 	atomic_fetch_sub(&working, 1);
 	return NULL;
@@ -292,7 +297,7 @@ TEST(a_random_mixture_loses_nothing)
 	}
 	test_note("%llu callbacks, %llu wake-ups, %u rounds",
 		  (unsigned long long)posted, (unsigned long long)wakes, rounds);
-	CHECK(posted > 1000 && wakes > 100 && rounds >= loops);
+	CHECK(rounds >= loops);
 	CHECK_EQ(count_fds(), fds);
 	CHECK(falls_to(count_tasks, 1 + TSAN_TASKS));
 }
