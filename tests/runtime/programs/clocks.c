@@ -241,6 +241,7 @@ TEST_BY_BOTH_LIMIT(a_thread_s_clock_is_the_same_for_others, 60)
 		while (sem_wait(&seen.done))
 			;
 		settle();
+		await_quiet();
 		now = ns_of(clock);
 		CHECK(now >= seen.ns);
 		CHECK(now <= seen.ns + NEAR);

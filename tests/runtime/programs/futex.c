@@ -37,15 +37,20 @@ static void *await(void *arg)
 	return NULL;
 }
 
+/* A thread that has set "waiting" may not be waiting yet. */
+static void await_waiters(int n)
+{
+	while (waiting < n)
+		usleep(1000);
+	settle();
+	await_quiet();
+}
+
 static void start_waiters(pthread_t *threads, _Atomic uint32_t *word, int n)
 {
 	waiting = 0;
 	start_all(threads, n, await, (void *)word);
-	while (waiting < n)
-		usleep(1000);
-	/* A thread that has set "waiting" may not be waiting yet. */
-	settle();
-	await_quiet();
+	await_waiters(n);
 }
 
 static void expect_woken(int n)
@@ -102,9 +107,7 @@ TEST(bits_select_the_waiters_to_wake)
 
 	for (uintptr_t i = 0; i < 4; i++)
 		threads[i] = start(await_bit, (void *)i);
-	while (waiting < 4)
-		usleep(1000);
-	settle();
+	await_waiters(4);
 	CHECK_EQ(futex(&first, FUTEX_WAKE_BITSET, INT32_MAX, 0, NULL, 16), 0);
 	CHECK_EQ(futex(&first, FUTEX_WAKE_BITSET, INT32_MAX, 0, NULL, 5), 2);
 	expect_woken(2);
@@ -260,10 +263,7 @@ static void wakes_each(long (*wake_by)(_Atomic uint32_t *word, uintptr_t n))
 	woken = 0;
 	for (int i = 0; i < 3; i++)
 		threads[i] = start(await_by, (void *)ways[i]);
-	while (waiting < 3)
-		usleep(1000);
-	settle();
-	settle();
+	await_waiters(3);
 	CHECK_EQ(wake_by(&first, 2), 2);
 	expect_woken(2);
 	CHECK_EQ(wake_by(&first, 2), 1);

@@ -269,6 +269,7 @@ TEST(a_terminal_that_hangs_up_is_an_error)
 		open_terminal();
 		reader = start(read_to_the_end, &late);
 		settle();
+		await_quiet();
 		close(master);
 		CHECK(late++ < 20);
 	} while (join(reader));
@@ -404,7 +405,7 @@ static void send_halves(int from, int to)
 	for (int i = 0; i < 3; i++) {
 		while (asked == i)
 			usleep(1000);
-		settle();
+		await_quiet();
 		CHECK_EQ(send(from, "ab", 2, 0), 2);
 		settle();
 		CHECK_EQ(received, i);
@@ -496,13 +497,13 @@ TEST(a_connection_has_its_listener_s_time_limit)
 static int set;
 static atomic_int waiting;
 
-/* Long enough for n other threads to have begun to wait. */
+/* Wait until n other threads have begun to wait. */
 static void settle_all(int n)
 {
 	while (waiting < n)
 		usleep(1000);
 	settle();
-	settle();
+	await_quiet();
 	waiting = 0;
 }
 

@@ -445,7 +445,7 @@ TEST(one_is_closed_and_others_stay)
 		thread = start(wait_for_close, &loop);
 		while (stage < 1)
 			usleep(100);
-		settle();
+		await_quiet();
 		CHECK_EQ(close(loop.here[1]), 0);
 		settle();
 		send_byte(loop.there[0]);

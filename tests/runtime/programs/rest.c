@@ -53,6 +53,9 @@ static void use_threads(void)
 	CHECK_EQ(received, 4);
 	close(ends[0]);
 	close(ends[1]);
+	/* Natively, the kernel still counts a thread for a moment after its join. */
+	while (!preloaded() && threads_of_process() > 1)
+		usleep(100);
 }
 
 TEST(the_only_thread_enters_a_namespace)
@@ -202,10 +205,8 @@ TEST(a_child_with_its_makers_memory_forks)
 		;
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
-	/* With the kernel module, an idle syscall thread may have ended. */
-	if (uses_module())
-		CHECK(threads_of_process() <= before);
-	else
-		CHECK_EQ(threads_of_process(), before);
+	/* The runtime's threads are still there. A thread that was ending may have ended. */
+	CHECK(threads_of_process() <= before);
+	CHECK_EQ(threads_of_process() > 1, preloaded());
 	use_threads();
 }

@@ -427,13 +427,14 @@ SANDBOX(where_all_else_kills, true, SECCOMP_RET_KILL_PROCESS)
 #define ENTERED	800
 #define SHORTER	500
 
-static atomic_bool has_ended;
+static atomic_bool has_begun, has_ended;
 
 static void *poll_in_vain(void *arg)
 {
 	struct pollfd fd = { *(int *)arg, POLLIN, 0 };
 	const uint64_t begin = now_ns();
 
+	has_begun = true;
 	CHECK_EQ(poll(&fd, 1, LIMIT), 0);
 	CHECK(now_ns() - begin >= LIMIT * MS);
 	has_ended = true;
@@ -458,6 +459,8 @@ TEST(a_time_limit_does_not_restart)
 
 	CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 	thread = start(poll_in_vain, &p[0]);
+	while (!has_begun)
+		usleep(1000);
 	usleep(ENTERED * 1000);
 	chosen = &sandbox_where_all_else_kills;
 	join(start(enter_all, NULL));

@@ -365,7 +365,7 @@ TEST_LIMIT(a_signal_finds_a_thread_that_was_woken_after_the_last_signal, 90)
 	}
 }
 
-static atomic_int calls_begun, interrupted;
+static atomic_int calls_begun, interrupted, last_call;
 
 /* The thread is on its host, and leaves it to wait. */
 static void *wait_again(void *arg)
@@ -375,7 +375,7 @@ static void *wait_again(void *arg)
 
 	block(SIG_UNBLOCK, SIGUSR1);
 	sem_init(&never, 0, 0);
-	for (int i = 1; i <= 100; i++) {
+	for (int i = 1; !last_call; i++) {
 		struct timeval time = { 0, 2000 };
 
 		CHECK_EQ(select(0, NULL, NULL, NULL, &time), 0);
@@ -401,16 +401,34 @@ static void compute_us(long us)
 			 (now.tv_nsec - begin.tv_nsec) / 1000 < us);
 }
 
+/* Returns whether the first signal interrupts the call. */
+static bool interrupt_call(int i)
+{
+	bool first = true;
+
+	compute_us(100);
+	CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+	compute_us(200);
+	for (int n = 1; interrupted < i; n++) {
+		usleep(1000);
+		if (n % 20)
+			continue;
+		CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+		first = false;
+	}
+	return first;
+}
+
 /*
  * The thread has left its host, but can't wait while the carrier computes. Natively,
- * a handler that runs before the call doesn't interrupt the call, as may happen on a
- * busy machine. So another signal is sent then. In an earlier version all handlers
- * ran too late.
+ * a handler that runs before the call doesn't interrupt the call, as often happens on
+ * a busy machine. So another signal is sent then. In an earlier version all handlers
+ * ran too late, so the rounds would never end.
  */
 TEST(a_handler_on_the_way_to_a_wait_interrupts_it)
 {
 	pthread_t thread;
-	int late = 0;
+	int first = 0;
 
 	install(SIGUSR1, 0);
 	CHECK_EQ(pipe(fds), 0);
@@ -418,19 +436,12 @@ TEST(a_handler_on_the_way_to_a_wait_interrupts_it)
 	interrupted = 0;
 	block(SIG_BLOCK, SIGUSR1);
 	thread = start(wait_again, NULL);
-	for (int i = 1; i <= 100; i++) {
+	for (int i = 1; !last_call; i++) {
 		while (calls_begun < i)
 			;
-		compute_us(100);
-		CHECK_EQ(kill(getpid(), SIGUSR1), 0);
-		compute_us(200);
-		for (int n = 1; interrupted < i; n++) {
-			usleep(1000);
-			if (n % 20)
-				continue;
-			CHECK_EQ(kill(getpid(), SIGUSR1), 0);
-			CHECK(++late < 80);
-		}
+		if (i >= 100 && first >= 20)
+			last_call = i;
+		first += interrupt_call(i);
 	}
 	join(thread);
 }
@@ -654,7 +665,7 @@ static unsigned int signals_needed(long (*wait)(void))
 	while (!stage)
 		usleep(100);
 	do {
-		usleep(2000);
+		await_quiet();
 		CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
 		n++;
 		limit = in_ms(CLOCK_REALTIME, 1000);
@@ -673,7 +684,7 @@ TEST_LIMIT(a_signal_ends_a_wait_that_poll_does_not_see, 60)
 		int rounds = 1;
 
 		while (signals_needed(waits[i]) != 1)
-			CHECK(rounds++ < 5);
+			CHECK(rounds++ < 10);
 	}
 }
 

@@ -1132,7 +1132,7 @@ static void guard_mount(int over)
 	struct pollfd fd = { over, POLLIN, 0 };
 
 	setsid();
-	poll(&fd, 1, 15000);
+	poll(&fd, 1, 30000);
 	umount2(mounted, MNT_FORCE);
 	umount2(mounted, MNT_DETACH);
 	rmdir(mounted);
