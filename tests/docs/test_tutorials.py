@@ -10,11 +10,9 @@ Each stub checks what it can.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from fixtures import PATIENCE, command
-from programs import SYSTEM_PATH, free_port, installed
+from programs import SYSTEM_PATH, end_group, free_port, installed, unreaped_end
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -135,24 +133,23 @@ class Reader:
             "ETC": str(self.etc),
             "SEEN": str(self.seen),
         }
-        process = subprocess.Popen(
-            ["sh", "-c", script],
-            cwd=self.folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        log = self.folder / "log"
+        with log.open("w") as out:
+            process = subprocess.Popen(
+                ["sh", "-c", script],
+                cwd=self.folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
         try:
-            said, _ = process.communicate(timeout=3 * PATIENCE)
+            status = unreaped_end(process, 6 * PATIENCE)
         finally:
-            if process.returncode != 0:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        assert process.returncode == 0, said
+            end_group(process)
+        said = log.read_text(errors="replace")
+        assert status == 0, said
         # Temporary files and the system's configuration are as before.
         assert list((self.folder / "tmp").iterdir()) == []
         left = [*self.etc.glob("nginx/*/*"), *(self.etc / "systemd/system").iterdir()]

@@ -260,7 +260,10 @@ def cores_of(pid: int) -> list[tuple[str, set[int]]]:
     """Return the name of each thread of a process, and the cores that it may use."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        status = (task / "status").read_text()
+        try:
+            status = (task / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread has ended meanwhile
         name = re.search(r"^Name:\s*(.*)$", status, re.MULTILINE)
         cores = re.search(r"^Cpus_allowed_list:\s*(.*)$", status, re.MULTILINE)
         assert name and cores

@@ -22,14 +22,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import AnyStr, TypeVar
 
 import pytest
 
 from fixtures import PATIENCE, busy, command, eventually
 
 # Seconds that a program may take to start: the machine's disk may stand still.
-BEGIN = 40.0
+BEGIN = 90.0
+# Seconds that clients may take together.
+TOGETHER = 2 * PATIENCE
 PORTS = range(10000, 32768)
 
 WAYS = ("native", "uring-1", "uring-4", "threads-1", "threads-4")
@@ -94,6 +96,10 @@ def answers(port: int) -> bool:
 class Program:
     """A program that runs until stop() or end(). Its output goes to a file.
 
+    Only end() reaps the program. Until then no other process, and no other group, can
+    get its ID. So the tests send signals by send() instead of Popen.send_signal(), and
+    use status() and wait() instead of poll() and wait() of Popen.
+
     If a constructor fails, started() doesn't get the program, and can't end it. So
     the constructor of a subclass only calls wait_until(), which ends the program if
     the wait fails.
@@ -121,13 +127,24 @@ class Program:
     def output(self) -> str:
         return self.log.read_text(errors="replace")
 
+    def status(self) -> int | None:
+        """Return the status as Popen.poll() does, but don't reap the program."""
+        return unreaped_status(self.process)
+
+    def send(self, signo: int) -> None:
+        os.kill(self.process.pid, signo)
+
+    def wait(self, limit: float = PATIENCE) -> int:
+        """Wait for the program's end, but don't reap it. Return the status."""
+        return unreaped_end(self.process, limit)
+
     def wait_until(self, ready: Callable[[], bool], limit: float = BEGIN) -> None:
         """Wait until the program is ready. If the wait fails, end the program, and
         raise an error with the end of its output.
         """
         try:
-            done = eventually(lambda: self.process.poll() is not None or ready(), limit)
-            status = self.process.poll()
+            done = eventually(lambda: self.status() is not None or ready(), limit)
+            status = self.status()
             if status is not None or not done:
                 where = "" if status is not None else describe_waits(self.process.pid)
                 why = f"exit status {status}" if done else f"timed out after {limit} s"
@@ -151,22 +168,50 @@ class Program:
             assert (
                 not found
             ), f"{found} still compute although idle:\n{self.output()[-3000:]}"
-        self.process.send_signal(signo)
-        return self.process.wait(limit)
+        self.send(signo)
+        return self.wait(limit)
 
     def end(self) -> None:
-        """Kill the program and all processes that it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        """Kill the program and all processes that it started, and reap it."""
+        end_group(self.process)
+
+
+def unreaped_status(process: subprocess.Popen[AnyStr]) -> int | None:
+    """Return the status of a child that has ended, and leave it a zombie."""
+    which = os.WEXITED | os.WNOWAIT | os.WNOHANG
+    found = os.waitid(os.P_PID, process.pid, which)
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
+def unreaped_end(process: subprocess.Popen[AnyStr], limit: float) -> int:
+    """Wait for the end of a child, and leave it a zombie. Return the status."""
+    eventually(lambda: unreaped_status(process) is not None, limit)
+    status = unreaped_status(process)
+    if status is None:
+        raise subprocess.TimeoutExpired(process.args, limit)
+    return status
+
+
+def end_group(process: subprocess.Popen[AnyStr]) -> None:
+    """Kill the group that a child leads, and reap the child.
+
+    After it is reaped, its ID may be that of an innocent group.
+    """
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
 
 
 def describe_waits(pid: int) -> str:
     """Describe where each thread of the process waits, according to the kernel and to
     the runtime, and the pressure on the machine's disk.
     """
-    lines = [Path("/proc/pressure/io").read_text()]
-    for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
+    lines = []
+    with contextlib.suppress(OSError):
+        lines.append(Path("/proc/pressure/io").read_text())
+    for task in sorted(Path(f"/proc/{pid}/task").glob("*")):
         with contextlib.suppress(OSError):
             state = (task / "stat").read_text().rpartition(")")[2].split()[0]
             call = (task / "syscall").read_text().strip()
@@ -194,8 +239,9 @@ def rings(pid: int) -> int:
 def children(pid: int) -> list[int]:
     """Return the children of all threads of a process."""
     found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):  # the thread has ended meanwhile
+            found += map(int, (task / "children").read_text().split())
     return found
 
 
@@ -203,8 +249,7 @@ def family(pid: int) -> list[int]:
     """Return a process and its descendants."""
     found = [pid]
     for member in found:
-        with contextlib.suppress(OSError):
-            found += children(member)
+        found += children(member)
     return found
 
 
@@ -221,8 +266,11 @@ def started(program: AnyProgram) -> Iterator[AnyProgram]:
 
 def traced(pid: int) -> bool:
     """Is every thread of the process traced?"""
-    states = Path(f"/proc/{pid}/task").glob("*/status")
-    return all("TracerPid:\t0\n" not in state.read_text() for state in states)
+    for state in Path(f"/proc/{pid}/task").glob("*/status"):
+        with contextlib.suppress(OSError):  # the thread has ended meanwhile
+            if "TracerPid:\t0\n" in state.read_text():
+                return False
+    return True
 
 
 def calls_made(pid: int, work: Callable[[], None], output: Path) -> Counter[str]:
@@ -248,15 +296,18 @@ def carried_by(way: str, pids: Iterable[int]) -> bool:
     if way == "native":
         return True
     engine, _, carriers = way.partition("-")
-    for pid in pids:
-        if "libflexsc-runtime" not in Path(f"/proc/{pid}/maps").read_text():
-            return False
-        if engine != "threads" and rings(pid) < int(carriers):
-            return False
+    try:
+        for pid in pids:
+            if "libflexsc-runtime" not in Path(f"/proc/{pid}/maps").read_text():
+                return False
+            if engine != "threads" and rings(pid) < int(carriers):
+                return False
+    except OSError:
+        return False  # the process has ended
     return True
 
 
-def at_once(n: int, work: Callable[[int], None], limit: float = 15.0) -> None:
+def at_once(n: int, work: Callable[[int], None], limit: float = TOGETHER) -> None:
     """Run work(0) to work(n - 1), each in a thread, and raise the first error."""
     errors: list[BaseException] = []
 

@@ -466,8 +466,8 @@ def test_first_bytes_are_received_as_by_nginx(shared: Path) -> None:
                 stock, module
             )
         for server in servers:
-            server.process.send_signal(signal.SIGQUIT)
-            assert server.process.wait(PATIENCE) == 0
+            server.send(signal.SIGQUIT)
+            assert server.wait() == 0
 
 
 def different(theirs: list[object], ours: list[object]) -> str:

@@ -14,6 +14,7 @@ import ctypes
 import itertools
 import os
 import resource
+import select
 import signal
 import subprocess
 import tempfile
@@ -105,12 +106,18 @@ def end_orphans(tag: str) -> None:
 
 
 def ends(process: subprocess.Popen[bytes], output: IO[bytes], limit: float) -> bool:
+    """Wait for the end, and don't reap the process. Otherwise its group's ID could be
+    that of an innocent group when the runner kills it.
+    """
     end = time.monotonic() + limit
-    while time.monotonic() < end and os.fstat(output.fileno()).st_size < LOUD:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(TICK)
-            return True
-    return False
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        while time.monotonic() < end and os.fstat(output.fileno()).st_size < LOUD:
+            if select.select([descriptor], [], [], TICK)[0]:
+                return True
+        return False
+    finally:
+        os.close(descriptor)
 
 
 class Runner:
@@ -136,8 +143,7 @@ class Runner:
             try:
                 ended = ends(process, output, command.limit)
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
                 status = process.wait()
                 end_orphans(tag)
             output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL))
