@@ -460,24 +460,30 @@ print("ready", flush=True)
 """
 
 
+def seen(program: Program, carriers: int = 1) -> Report:
+    done = flexsc("stat", str(program.process.pid))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\nloop of thread ") == carriers
+    return Report(done.stdout.partition("\nloop of")[0] + "\n")
+
+
 @pytest.mark.parametrize("way", CARRIED)
 def test_stat_shows_a_live_process(way: str, tmp_path: Path) -> None:
     with started(Program(way, python(WAITS), tmp_path / "log")) as program:
         program.wait_until(lambda: "ready" in program.output())
 
-        def seen() -> Report:
-            done = flexsc("stat", str(program.process.pid))
-            assert (done.returncode, done.stderr) == (0, "")
-            carriers = int(way.partition("-")[2])
-            assert done.stdout.count("\nloop of thread ") == carriers
-            return Report(done.stdout.partition("\nloop of")[0] + "\n")
-
+        carriers = int(way.partition("-")[2])
         # The readers wait forever, and the thread that talks makes calls forever.
-        assert eventually(lambda: seen()["alive"] == 7 and seen()["posted"] > 100)
-        report = seen()
+        assert eventually(
+            lambda: seen(program, carriers)["alive"] == 7
+            and seen(program, carriers)["posted"] > 100
+        )
+        report = seen(program, carriers)
         assert report["threads"] == 8
         assert f"process {program.process.pid}:" in report.head
-        assert eventually(lambda: seen()["posted"] > report["posted"] + 100)
+        assert eventually(
+            lambda: seen(program, carriers)["posted"] > report["posted"] + 100
+        )
         done = flexsc("stat", "--prometheus", str(program.process.pid))
         assert (done.returncode, done.stderr) == (0, "")
         found = samples(done.stdout)
@@ -508,6 +514,8 @@ def test_top_shows_live_processes(tmp_path: Path) -> None:
         started(Program("uring-1", sleeps, tmp_path / "idle")),
     ):
         busy.wait_until(lambda: "ready" in busy.output())
+        # The thread of THREADED ends a moment after its join.
+        assert eventually(lambda: seen(busy)["alive"] == 7)
         done = flexsc("top", "-b", "-n", "2")
         assert (done.returncode, done.stderr) == (0, "")
         first, second = done.stdout.split("\n\n")
@@ -540,7 +548,9 @@ def test_top_ends_at_a_key_and_restores_the_terminal() -> None:
         with subprocess.Popen(
             [command(), "top"], stdin=slave, stdout=slave, stderr=slave
         ) as top:
-            assert b"flexsc top" in os.read(master, 4096)
+            shown = b""
+            while b"flexsc top" not in shown:
+                shown += os.read(master, 4096)
             os.write(master, b"q")
             assert top.wait(PATIENCE) == 0
         assert termios.tcgetattr(slave) == before

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import busy
+from fixtures import PATIENCE, busy
 from programs import CARRIED, Program, at_once, compiled, started
 
 # A thread for each connection, each of which waits in another kind of call.
@@ -109,7 +109,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def visit(port: int, i: int, kept: list[socket.socket]) -> None:
     """One peer: it stays, or leaves in one of several ways."""
-    peer = socket.create_connection(("127.0.0.1", port), 10)
+    peer = socket.create_connection(("127.0.0.1", port), PATIENCE)
     keep = i % 2 == 0
     with contextlib.suppress(ConnectionError, BlockingIOError, TimeoutError):
         for _ in range(i % 3):

@@ -17,7 +17,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -73,14 +73,17 @@ class Pool:
         causes = {f"for {name}": n for name, n in report.causes.items()}
         return Counter(report.counters) + Counter(causes)
 
-    def switches(self, kind: str = "") -> Counter[str]:
-        """Count switches by kernel thread; "nonvoluntary_": only preemptions by the
-        kernel.
+    def switches(self, kind: str) -> Counter[str]:
+        """Count switches by kernel thread: the "voluntary" ones, or as "nonvoluntary"
+        the preemptions by the kernel.
         """
         found: Counter[str] = Counter()
         for status in Path(f"/proc/{self.process.pid}/task").glob("*/status"):
-            counts = re.findall(rf"{kind}ctxt_switches:\t(\d+)", status.read_text())
-            found[status.parent.name] = sum(map(int, counts))
+            with suppress(OSError):  # the thread has ended meanwhile
+                counts = re.findall(
+                    rf"^{kind}_ctxt_switches:\t(\d+)", status.read_text(), re.MULTILINE
+                )
+                found[status.parent.name] = sum(map(int, counts))
         return found
 
     def resident(self) -> int:
@@ -117,8 +120,8 @@ def counted(
 ) -> Counter[str]:
     """Count during this many turns, and stop the program this often meanwhile."""
     with begun(way, [pools, kind, str(turns)]) as pool:
-        switches, before = pool.switches(), pool.counted()
-        preemptions = pool.switches("nonvoluntary_")
+        switches, before = pool.switches("voluntary"), pool.counted()
+        preemptions = pool.switches("nonvoluntary")
         pool.go()
         for _ in range(stops):
             pool.process.send_signal(signal.SIGSTOP)
@@ -130,8 +133,8 @@ def counted(
         after.subtract(before)
         # Counter subtraction drops negative values, which belong to threads that have
         # ended.
-        after["kernel_switches"] = (pool.switches() - switches).total()
-        after["preemptions"] = (pool.switches("nonvoluntary_") - preemptions).total()
+        after["kernel_switches"] = (pool.switches("voluntary") - switches).total()
+        after["preemptions"] = (pool.switches("nonvoluntary") - preemptions).total()
     return after
 
 
