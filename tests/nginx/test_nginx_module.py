@@ -128,7 +128,7 @@ http {{
 		' $connection_requests $sent_http_content_range $request $http_from';
 	charset_map koi8-r utf-8 {{ C0 D18E; }}
 	limit_conn_zone $server_port zone=at_once:1m;
-	limit_req_zone $request_uri zone=often:1m rate=1r/m;
+	limit_req_zone $server_port$request_uri zone=often:1m rate=1r/m;
 	access_log {root}/access test;
 	client_body_temp_path {root}/t1;
 	proxy_temp_path {root}/t2;
@@ -293,9 +293,12 @@ class Nginx(Program):
 
     def end(self) -> None:
         for path in self.root.glob("pid*"):
-            # A daemon has left the program's process group.
+            # A daemon has left the program's process group. A killed one leaves the
+            # file, and its ID may be that of another process.
             with contextlib.suppress(OSError, ValueError):
-                os.kill(int(path.read_text()), signal.SIGTERM)
+                pid = int(path.read_text())
+                if str(self.root).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGTERM)
         super().end()
         self.backend.close()
 
@@ -400,7 +403,7 @@ def timeless(answer: bytes, port: int) -> bytes:
     boundary = re.search(rb"\r\nContent-Type: multipart.*boundary=(\d+)", answer)
     if boundary:
         answer = answer.replace(boundary[1], b"BOUNDARY")
-    return answer.replace(str(port).encode(), b"PORT")
+    return answer.replace(b":%d/" % port, b":PORT/")
 
 
 @contextlib.contextmanager
@@ -753,7 +756,6 @@ def test_a_client_that_reads_nothing_times_out(nginx: Nginx) -> None:
         stuck = [Connection(nginx.port, receive_buffer=4096) for _ in range(CLIENTS)]
         for connection in stuck:
             stack.enter_context(connection)
-            connection.send(asks)
 
         def count() -> int:
             ports = {connection.socket.getsockname()[1] for connection in stuck}
@@ -764,7 +766,10 @@ def test_a_client_that_reads_nothing_times_out(nginx: Nginx) -> None:
                 for here, there in peers
             )
 
-        assert count()
+        with stopped(nginx.worker()):
+            for connection in stuck:
+                connection.send(asks)
+            assert eventually(lambda: count() == CLIENTS)
         assert eventually(lambda: count() == 0)
     assert "open socket" not in nginx.errors()
 
@@ -1072,8 +1077,8 @@ def test_another_binary_under_load(nginx: Nginx, shared: Path) -> None:
 def test_an_end_under_load(own: Nginx, signo: signal.Signals) -> None:
     with loaded(own) as load:
         load.ending = True
-        own.process.send_signal(signo)
-        assert own.process.wait(LONG) == 0
+        own.send(signo)
+        assert own.wait(LONG) == 0
         load.over = True
     assert "exited on signal" not in own.errors()
     assert "open socket" not in own.errors()
@@ -1211,7 +1216,7 @@ def test_an_answer_is_not_lost_by_surplus_bytes(
 ) -> None:
     """The client sends surplus bytes while its connection is being closed."""
     one: Nginx = request.getfixturevalue(server)
-    late = "inject=close:delay_enter=500000"
+    late = "inject=close:delay_enter=2000000"
     with one.connect() as connection, traced(one, "-e", "trace=close", "-e", late):
         connection.send(asked("/pushed/small", "GET", "Connection: close"))
         assert eventually(lambda: is_closing_a_socket(one.worker()))
@@ -1335,8 +1340,13 @@ def test_calls_execute_on_the_kernel_cores(apart: Nginx) -> None:
     there = [name for name, cores in found if cores == {CORES[-1]}]
     assert len(there) == 1 and there[0].startswith("iou-sqp-"), found
     assert os.sched_getaffinity(apart.worker()) == set(CORES[:-1])
-    stats = apart.stats()
-    assert stats["by_uring"] == stats["posted"] >= 3 * CLIENTS - 6
+
+    def counted() -> bool:
+        """The worker may still be closing connections."""
+        stats = apart.stats()
+        return stats["by_uring"] == stats["posted"] >= 3 * CLIENTS - 6
+
+    assert eventually(counted), apart.stats()
 
 
 def test_a_worker_with_kernel_cores_makes_no_posted_call(apart: Nginx) -> None:
@@ -1350,7 +1360,11 @@ def test_a_worker_with_kernel_cores_makes_no_posted_call(apart: Nginx) -> None:
 
 
 def test_an_idle_worker_sleeps(nginx: Nginx) -> None:
-    """The worker has no requests."""
-    before = nginx.stats()["mode_switches"]
-    time.sleep(0.3)
-    assert nginx.stats()["mode_switches"] == before
+    """The worker has no requests, but may still be closing earlier connections."""
+
+    def sleeps() -> bool:
+        before = nginx.stats()["mode_switches"]
+        time.sleep(0.3)
+        return nginx.stats()["mode_switches"] == before
+
+    assert eventually(sleeps)
