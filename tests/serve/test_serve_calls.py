@@ -15,7 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import Client, Server, Start, command, eventually, request
+from fixtures import (
+    PATIENCE,
+    Client,
+    Server,
+    Start,
+    command,
+    eventually,
+    request,
+    state,
+)
 
 CLIENTS = 128
 ROUNDS = 5
@@ -32,7 +41,7 @@ def stats(server: Server) -> dict[str, int]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=10,
+        timeout=PATIENCE,
     )
     return {
         name: int(value)
@@ -44,6 +53,7 @@ def ask_all(server: Server, clients: list[Client], target: str) -> None:
     """Send all requests before the server reads any of them: they form one batch."""
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
+        assert eventually(lambda: state(server.process.pid)[0] in "tT")
         for client in clients:
             client.send(request(target))
     finally:
@@ -151,7 +161,7 @@ def test_mode_switches_agree_with_strace(
             assert eventually(lambda: differ() < 0.01)
     finally:
         tracer.terminate()
-        tracer.wait(10)
+        tracer.wait(PATIENCE)
 
 
 def calls(listed: Path) -> int:

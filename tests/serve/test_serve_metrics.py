@@ -135,14 +135,13 @@ def test_bad_requests_for_metrics(start: Start) -> None:
 
 def test_a_stuck_client_of_the_metrics_is_dropped(start: Start) -> None:
     server = start("--metrics", "0")
+    begun = time.monotonic()
     with Client(place(server)) as silent:
-        begun = time.monotonic()
         assert scrape(server)
         assert time.monotonic() - begun > 1
         assert silent.closed()
     # A client that is being served doesn't delay the server's end.
     with Client(place(server)), Client(place(server)):
-        begun = time.monotonic()
         assert server.stop() == 0
     with pytest.raises(OSError):
         scrape(server)

@@ -34,7 +34,8 @@ from fixtures import (
     request,
 )
 
-BUSY_S = 30  # for hundreds of clients: one after the other would take minutes
+BUSY_S = 120  # for hundreds of clients: one after the other would take longer
+SOON_S = 20  # for the cache, which checks each file once a second
 HELLO = bytes(range(256)) * 4
 
 
@@ -56,8 +57,8 @@ def test_a_slow_request_times_out(start: Start) -> None:
 
 
 def test_an_idle_client_is_dropped_silently(start: Start) -> None:
-    server = start("--timeout", "1")
-    with server.client() as fresh, server.client() as used:
+    server = start("--timeout", "3")
+    with server.client() as used, server.client() as fresh:
         used.ask("/hello.txt")
         assert fresh.closed()
         assert used.closed()
@@ -69,7 +70,7 @@ def test_a_stuck_client_is_dropped(start: Start) -> None:
     before = server.descriptors()
     with server.client(receive_buffer=4096) as client:
         client.send(request("/big"))
-        assert eventually(lambda: server.descriptors() > before)
+        client.socket.recv(1000)
         assert eventually(lambda: server.descriptors() == before)
 
 
@@ -97,7 +98,7 @@ def test_clients_may_vanish(start: Start) -> None:
 
 
 def test_sigterm_lets_a_transfer_finish(start: Start, tree: Path) -> None:
-    server = start()
+    server = start("--grace", f"{PATIENCE:.0f}")
     with server.client(receive_buffer=65536) as client, server.client() as idle:
         idle.ask("/hello.txt")
         client.send(request("/big"))
@@ -110,15 +111,25 @@ def test_sigterm_lets_a_transfer_finish(start: Start, tree: Path) -> None:
     assert server.wait() == 0
 
 
+def refuses(server: Server) -> bool:
+    """Does the server accept no client? One that it has to drop may have connected."""
+    try:
+        server.get("/hello.txt")
+    except (OSError, EOFError):
+        return True
+    return False
+
+
 def test_no_client_is_accepted_after_sigterm(start: Start) -> None:
-    server = start()
+    server = start("--grace", f"{PATIENCE:.0f}")
     with server.client(receive_buffer=4096) as client:
         client.send(request("/big"))
         client.socket.recv(1000)
         server.process.terminate()
-        time.sleep(0.2)
+        assert eventually(lambda: refuses(server))
         with pytest.raises(OSError):
             server.get("/hello.txt")
+        assert server.process.poll() is None
 
 
 def test_the_grace_ends(start: Start) -> None:
@@ -133,14 +144,17 @@ def test_the_grace_ends(start: Start) -> None:
 
 
 def test_a_second_signal_ends_at_once(start: Start) -> None:
-    server = start("--grace", "60")
+    server = start("--grace", f"{3 * PATIENCE:.0f}")
     with server.client(receive_buffer=4096) as client:
         client.send(request("/big"))
         client.socket.recv(1000)
         server.process.terminate()
-        time.sleep(0.2)
+        # Two signals at once would count as one.
+        assert eventually(lambda: refuses(server))
         assert server.process.poll() is None
+        begin = time.monotonic()
         assert server.stop(PATIENCE) == 0
+        assert time.monotonic() - begin < PATIENCE
 
 
 # Shortages
@@ -175,12 +189,13 @@ def test_few_descriptors_from_the_start(start: Start) -> None:
     assert "64 descriptors" in server.messages[0]
     clients = [server.client() for _ in range(40)]
     for client in clients:
-        client.send(request("/hello.txt"))
+        with contextlib.suppress(ConnectionError):
+            client.send(request("/hello.txt"))
     answered = [client for client in clients if answers(client)]
     assert len(answered) >= 8
     for client in clients:
         client.socket.close()
-    assert server.get("/hello.txt").body == HELLO
+    assert eventually(lambda: answers_now(server))
 
 
 def answers(client: Client) -> bool:
@@ -210,8 +225,8 @@ def test_too_many_clients_get_503(start: Start) -> None:
 def test_silent_clients_make_room(start: Start) -> None:
     """A client that has connected and sends nothing counts as idle after a second."""
     server = start("--max-connections", "2")
+    begun = time.monotonic()
     with server.client() as one, server.client() as two:
-        begun = time.monotonic()
         assert eventually(lambda: answers_now(server))
         assert time.monotonic() - begun > 0.5
         assert answers_now(server)
@@ -457,9 +472,9 @@ def test_the_cache_notices_changes(start: Start, tmp_path: Path) -> None:
             assert client.ask("/file").body == b"old"
         (root / "new").write_text("newer")
         (root / "new").rename(root / "file")
-        assert eventually(lambda: client.ask("/file").body == b"newer", 3)
+        assert eventually(lambda: client.ask("/file").body == b"newer", SOON_S)
         (root / "file").unlink()
-        assert eventually(lambda: client.ask("/file").status == 404, 3)
+        assert eventually(lambda: client.ask("/file").status == 404, SOON_S)
 
 
 def test_a_kept_file_that_shrinks_breaks_off(start: Start, tmp_path: Path) -> None:
@@ -482,7 +497,7 @@ def test_a_kept_file_that_shrinks_breaks_off(start: Start, tmp_path: Path) -> No
         assert server.get("/other").body == b"other"
         return False
 
-    assert eventually(is_whole_again, 3)
+    assert eventually(is_whole_again, SOON_S)
     assert server.stop() == 0
 
 
@@ -563,7 +578,7 @@ def test_wrong_command_lines(options: tuple[str, ...], status: int, word: str) -
         [command(), "serve", *options],
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=PATIENCE,
         check=False,
     )
     assert run.returncode == status
@@ -577,7 +592,7 @@ def test_a_used_port_is_reported(server: Server, tree: Path) -> None:
         [command(), "serve", str(tree), "-p", str(server.port)],
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=PATIENCE,
         check=False,
     )
     assert run.returncode == 1
@@ -589,7 +604,7 @@ def test_help_fits_on_a_screen() -> None:
         [command(), "serve", "--help"],
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=PATIENCE,
         check=True,
     )
     lines = run.stdout.splitlines()
@@ -605,7 +620,7 @@ def test_curl_resumes_a_download(server: Server, tree: Path, tmp_path: Path) -> 
     part.write_bytes(whole[:1_000_000])
     subprocess.run(
         ["curl", "-sf", "-C", "-", "-o", part, f"http://127.0.0.1:{server.port}/big"],
-        timeout=20,
+        timeout=PATIENCE,
         check=True,
     )
     assert part.read_bytes() == whole
