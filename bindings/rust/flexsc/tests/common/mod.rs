@@ -77,11 +77,17 @@ pub struct Folder(PathBuf);
 impl Folder {
     pub fn new() -> Folder {
         static LAST: AtomicUsize = AtomicUsize::new(0);
-        let number = LAST.fetch_add(1, Ordering::Relaxed);
-        let name = format!("flexsc-rust-{}-{number}", process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).unwrap();
-        Folder(path)
+        loop {
+            let number = LAST.fetch_add(1, Ordering::Relaxed);
+            let name = format!("flexsc-rust-{}-{number}", process::id());
+            let path = std::env::temp_dir().join(name);
+            match fs::create_dir(&path) {
+                Ok(()) => return Folder(path),
+                // A process that was killed has left it, and had the same number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("{}: {error}", path.display()),
+            }
+        }
     }
 
     pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
