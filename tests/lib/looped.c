@@ -298,6 +298,37 @@ LOOPED(a_close_is_harmless_after_a_failed_open)
 	CHECK(fcntl(0, F_GETFD) >= 0);
 }
 
+/*
+ * Seeks twice from position 1000, by what a failed openat() leaves. The first seek starts
+ * only if "flags" let it. Returns the last position.
+ */
+static int64_t seek_by_failure(unsigned int flags, int64_t first)
+{
+	const unsigned int offset = FLEXSC_CHAIN_ARG(1);
+	struct call calls[3] = { quiet_call(), quiet_call(), CALL_INIT };
+	int fd = (int)PLAIN(SYS_memfd_create, "failed", 0);
+
+	CHECK_EQ(lseek(fd, 1000, SEEK_SET), 1000);
+	POST(loop, &calls[0], SYS_openat, AT_FDCWD, "/none", O_RDONLY, 0);
+	POST_AFTER(loop, &calls[0], offset | flags, &calls[1], SYS_lseek, fd, 1,
+		   SEEK_CUR);
+	POST_AFTER(loop, &calls[1],
+		   offset | FLEXSC_CHAIN_SAME | FLEXSC_CHAIN_ALWAYS, &calls[2],
+		   SYS_lseek, fd, 1, SEEK_CUR);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(calls[0].cb.ret, -ENOENT);
+	CHECK_EQ(calls[1].cb.ret, first);
+	CHECK_EQ(close(fd), 0);
+	return calls[2].cb.ret;
+}
+
+LOOPED(the_same_argument_can_be_a_failure)
+{
+	CHECK_EQ(seek_by_failure(0, -ECANCELED), 1000 - ECANCELED);
+	CHECK_EQ(seek_by_failure(FLEXSC_CHAIN_ALWAYS, 1000 - ENOENT),
+		 1000 - 2 * ENOENT);
+}
+
 LOOPED(a_value_that_does_not_exist_is_refused)
 {
 	struct call first = quiet_call(), next = quiet_call(), last = CALL_INIT;
