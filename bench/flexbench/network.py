@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ from .samples import BenchError
 LO, VETH, RPS, NAPI, SLOW = "lo", "veth", "rps", "napi", "100mbit"
 KINDS = [LO, VETH, RPS, NAPI, SLOW]
 TIMEOUT = 10
+PORTS = range(10000, 32768)
 
 SERVER, CLIENT, CLIENTS = "10.213.0.1", "10.213.0.2", "10.213.1"
 NET = "10.213.0.0/16"
@@ -94,10 +96,16 @@ class Network:
     settings: dict[str, str] = field(default_factory=dict)
 
     def free_port(self) -> int:
-        """A TCP port that is free on the server's side."""
-        with visit(self.server), socket.socket() as probe:
-            probe.bind((self.address, 0))
-            return int(probe.getsockname()[1])
+        """A TCP port that is free on the server's side.
+
+        The kernel gives no client a port of PORTS. Otherwise a client could get the port
+        before the server binds it.
+        """
+        for port in random.sample(PORTS, 100):
+            with suppress(OSError), visit(self.server), socket.socket() as probe:
+                probe.bind((self.address, port))
+                return port
+        raise BenchError(f"no free port on {self.address}")
 
 
 def execute(*command: str) -> None:

@@ -54,7 +54,7 @@ def test_each_header_compiles_alone_and_without_warnings(
                 *INCLUDES,
                 source,
             ],
-            timeout=PATIENCE,
+            timeout=6 * PATIENCE,
             check=True,
         )
 

@@ -45,7 +45,7 @@ def program(step: int) -> str:
 @contextlib.contextmanager
 def server(step: int, folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Compile the program of a step, and start it on a free port."""
-    text = program(step).replace("10000000000", "2000000000")
+    text = program(step).replace("10000000000", "5000000000")
     (folder / "server.c").write_text(text)
     script = "".join(blocks("sh")).replace("$PWD/build", str(BUILD))
     for old, new in {

@@ -258,4 +258,6 @@ def test_strace_sees_no_call_for_a_hand_over(
         calls = calls_made(pool.process.pid, pool.turn, tmp_path / kind)
     # The program waits for a byte before and after.
     assert calls["io_uring_enter"] > 0, calls
-    assert calls["futex"] + calls["write"] + calls["io_uring_enter"] < OWN, calls
+    # Under strace the passes may take seconds, and the monitor works all the time.
+    seen = calls["futex"] + calls["write"] + calls["io_uring_enter"]
+    assert seen < PASSES / 4, calls

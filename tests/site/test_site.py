@@ -25,7 +25,8 @@ BUILD = Path(command()).resolve().parents[1]
 @pytest.fixture(scope="module")
 def site() -> Path:
     tools = Path(sys.prefix)
-    subprocess.run([ROOT / "scripts/docs", BUILD, tools], timeout=PATIENCE, check=True)
+    words = [ROOT / "scripts/docs", BUILD, tools]
+    subprocess.run(words, timeout=6 * PATIENCE, check=True)
     return BUILD / "site"
 
 
@@ -89,7 +90,7 @@ def test_a_browser_shows_the_site(url: str, text: str, site: Path) -> None:
     address = f"{site.resolve().as_uri()}/{url}"
     shown = subprocess.run(
         [browser, "--headless", "--no-sandbox", *options, "--dump-dom", address],
-        timeout=PATIENCE,
+        timeout=3 * PATIENCE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -14,7 +14,7 @@ T = TypeVar("T")
 Main = Callable[[], Coroutine[Any, Any, T]]
 Run = Callable[[Main[Any]], Any]
 ENGINES = ("uring", "threads", "sync")
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 async def bounded(main: Main[T], engine: str) -> T:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import flexsc
 import pytest
-from conftest import Run
+from conftest import PATIENCE, Run
 
 
 def test_what_is_written_is_read(run: Run, tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_close_ends_a_read_that_waits(run: Run, waits: None) -> None:
             assert not reader.done()
             await file.close()
             with pytest.raises(OSError) as raised:
-                await asyncio.wait_for(asyncio.shield(reader), 10)
+                await asyncio.wait_for(asyncio.shield(reader), PATIENCE)
             assert raised.value.errno == errno.ECANCELED
         finally:
             os.close(read)

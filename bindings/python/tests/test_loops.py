@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Sequence
 from importlib import metadata
@@ -354,14 +353,14 @@ async def main():
     flexsc.Loop(engine=sys.argv[1])
     pipe = await flexsc.open(sys.argv[2], "rb+")
     me = os.getpid()
-    threading.Timer(0.2, lambda: os.kill(me, signal.SIGINT)).start()
     busy = time.monotonic() + 0.4
     try:
+        threading.Timer(0.2, lambda: os.kill(me, signal.SIGINT)).start()
         if sys.argv[3] == "waits":
             await pipe.read(1)
         while time.monotonic() < busy:
             await asyncio.gather(*(flexsc.stat("/") for _ in range(100)))
-        await asyncio.sleep(10)
+        await asyncio.sleep(100)
     finally:
         await pipe.close()
         await asyncio.gather(*(flexsc.stat("/") for _ in range(100)))
@@ -456,10 +455,9 @@ def test_the_exit_doesn_t_wait_for_calls(
     engine: str, waits: None, tmp_path: Path, where: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    begin = time.monotonic()
+    # The calls would last forever.
     done = python(EXIT, engine, tmp_path / "pipe", where)
     assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
-    assert time.monotonic() - begin < PATIENCE / 2
 
 
 def test_uvloop_runs_it_as_well(engine: str, tmp_path: Path) -> None:
