@@ -12,7 +12,6 @@
 
 #include "runtime/base/interpose.h"
 #include "runtime/calls/life.h"
-#include "runtime/calls/strict.h"
 #include "runtime/sched/anchored.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/stacks.h"
@@ -41,7 +40,6 @@ static struct birth *uthread_birth_on(void *stack)
 
 static void uthread_end(void *arg)
 {
-	flexsc__strict_returns(arg);
 	flexsc__life_end(arg);
 }
 

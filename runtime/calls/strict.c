@@ -2,6 +2,7 @@
 #include "strict.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ struct watch {
 	 */
 	_Atomic int status;
 	atomic_bool returns;
+	unsigned int rounds;	/* of destructors; the watched thread's */
 	bool is_over;		/* protected by watches_lock */
 };
 
@@ -39,6 +41,41 @@ static struct watch *watches;
 /* The watcher runs while there are watches. The next one joins its predecessor. */
 static enum { WATCHER_NONE, WATCHER_RUNS, WATCHER_ENDED } watcher_state;
 static pthread_t watcher;
+
+/*
+ * Thread-specific data of watched threads. libc runs destructors in rounds, and
+ * decrements its count only after the last round. The kernel may end a thread in any of
+ * the program's destructors. So this data lasts until the last round, whose destructor
+ * sets watch.returns. Only a destructor of the same round, of a key that the program
+ * made later, and libc's freeing of memory come after that and before the decrement.
+ */
+static pthread_key_t round_key;
+static bool has_round_key;	/* protected by watches_lock */
+
+static void round_ends(void *data)
+{
+	struct watch *w = flexsc__self.strict ? flexsc__self.watch : NULL;
+
+	if (!w)
+		return;
+	if (++w->rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
+		pthread_setspecific(round_key, data);
+	else
+		atomic_store(&w->returns, true);
+}
+
+/* Let round_ends() run for the calling thread. False: no memory, or no key is left. */
+static bool count_rounds(void)
+{
+	bool has;
+
+	lock(&watches_lock);
+	if (!has_round_key)
+		has_round_key = !pthread_key_create(&round_key, round_ends);
+	has = has_round_key;
+	unlock(&watches_lock);
+	return has && !pthread_setspecific(round_key, &round_key);
+}
 
 /* With the lock held: NULL unless the watch's thread has ended. */
 static struct watch *watch_end(struct watch *w, int result)
@@ -113,10 +150,10 @@ static void start_watcher(void)
 				WATCHER_NONE : WATCHER_RUNS;
 }
 
-/* Begin to watch the calling thread. NULL: no memory. */
+/* Begin to watch the calling thread. NULL: no memory, or no key is left. */
 static struct watch *watch_begin(void)
 {
-	struct watch *w = calloc(1, sizeof(*w));
+	struct watch *w = count_rounds() ? calloc(1, sizeof(*w)) : NULL;
 	pthread_mutexattr_t attr;
 
 	if (!w)
@@ -231,12 +268,6 @@ long flexsc__strict_call(struct uthread *u, long nr, const uint64_t a[6])
 	if (u->watch && flexsc__call_info((unsigned int)nr)->user == USER_EXIT)
 		atomic_store(&u->watch->status, W_EXITCODE((int)a[0] & 0xff, 0));
 	return flexsc__perform_plainly(nr, a);
-}
-
-void flexsc__strict_returns(struct uthread *u)
-{
-	if (u->strict && u->watch)
-		atomic_store(&u->watch->returns, true);
 }
 
 void flexsc__strict_forked(void)

@@ -29,9 +29,6 @@ long flexsc__strict_enter(struct uthread *u, long nr, const uint64_t a[6]);
 /* Make a call of the calling thread, which is in strict mode. */
 long flexsc__strict_call(struct uthread *u, long nr, const uint64_t a[6]);
 
-/* The calling thread returns to libc, which takes the thread off its count. */
-void flexsc__strict_returns(struct uthread *u);
-
 /*
  * Decrement libc's count for the threads that have ended in strict mode, so that they
  * count as ended before the caller. Not for threads in strict mode.

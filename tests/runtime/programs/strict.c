@@ -4,6 +4,7 @@
  * and exit, and the kernel ends it, and no other thread, at any other call.
  */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <linux/seccomp.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -380,6 +381,111 @@ static void returns_last(void)
 TEST(a_process_ends_when_its_last_thread_returns)
 {
 	CHECK_EQ(status_of(returns_last, true), W_EXITCODE(0, SIGKILL));
+}
+
+/* The thread ends in a destructor of its data, in this round of destructors. */
+static pthread_key_t key;
+static int last_round, rounds;
+static bool is_killed;
+
+static void end_in_last_round(void *data)
+{
+	if (++rounds < last_round)
+		pthread_setspecific(key, data);
+	else if (is_killed)
+		syscall(SYS_getppid);
+	else
+		leave(5);
+}
+
+static void *destroy_last(void *arg)
+{
+	CHECK_EQ(pthread_setspecific(key, &key), 0);
+	enter();
+	echo_once();
+	return arg;
+}
+
+static void destroys_last(void)
+{
+	CHECK_EQ(pthread_key_create(&key, end_in_last_round), 0);
+	main_ends_first(destroy_last);
+}
+
+TEST(a_process_ends_when_its_last_thread_is_killed_in_a_destructor)
+{
+	is_killed = true;
+	for (last_round = 1; last_round <= PTHREAD_DESTRUCTOR_ITERATIONS; last_round++)
+		CHECK_EQ(status_of(destroys_last, true), W_EXITCODE(0, SIGKILL));
+}
+
+TEST(a_process_ends_when_its_last_thread_exits_in_a_destructor)
+{
+	for (last_round = 1; last_round <= PTHREAD_DESTRUCTOR_ITERATIONS; last_round++)
+		CHECK_EQ(status_of(destroys_last, true), W_EXITCODE(5, 0));
+}
+
+/* All rounds are over when the kernel ends the thread, which libc doesn't count then. */
+static void destroys_all(void)
+{
+	last_round = PTHREAD_DESTRUCTOR_ITERATIONS + 1;
+	destroys_last();
+}
+
+TEST(a_process_ends_when_its_last_thread_returns_after_destructors)
+{
+	CHECK_EQ(status_of(destroys_all, true), W_EXITCODE(0, SIGKILL));
+}
+
+/* Of two threads, the first returns after destructors: the count includes the second. */
+static void *destroy_first(void *arg)
+{
+	CHECK_EQ(pthread_setspecific(key, &key), 0);
+	enter();
+	return arg;
+}
+
+static void *outlast(void *arg)
+{
+	echo_once();
+	settle();
+	echo_once();
+	leave(8);
+	return arg;
+}
+
+static void destroys_first(void)
+{
+	CHECK_EQ(pthread_key_create(&key, end_in_last_round), 0);
+	start(outlast, NULL);
+	join(start(destroy_first, NULL));
+	pthread_exit(NULL);
+}
+
+static int status_beside_destructors(void)
+{
+	int pid, status;
+
+	begin();
+	pid = test_fork();
+	if (!pid) {
+		destroys_first();
+		_exit(99);
+	}
+	await_first_end(pid);
+	exchange('x');
+	exchange('y');
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	close(here);
+	close(there);
+	return status;
+}
+
+TEST(a_process_outlives_a_thread_with_destructors)
+{
+	is_killed = true;
+	for (last_round = 1; last_round <= PTHREAD_DESTRUCTOR_ITERATIONS + 1; last_round++)
+		CHECK_EQ(status_beside_destructors(), W_EXITCODE(8, 0));
 }
 
 static void *outlive(void *arg)
