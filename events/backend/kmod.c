@@ -281,13 +281,15 @@ static void kecb_close(struct flexsc_ecb *ecb)
 	kecb_discard(ecb);
 }
 
-static int kecb_make(struct flexsc_ecb *ecb, struct kecb *kecb)
+static int kecb_make(struct flexsc_ecb *ecb, struct kecb *kecb, enum kmod_step *step)
 {
 	int device = open(KMOD_DEVICE, O_RDWR | O_CLOEXEC);
 	int err;
 
+	*step = KMOD_OPEN;
 	if (device < 0)
 		return -errno;
+	*step = KMOD_REGISTER;
 	err = kecb_map(ecb, kecb, device);
 	close(device);
 	return err;
@@ -295,6 +297,7 @@ static int kecb_make(struct flexsc_ecb *ecb, struct kecb *kecb)
 
 static int kecb_open(struct flexsc_ecb *ecb)
 {
+	enum kmod_step step;
 	struct kecb *kecb;
 	int err;
 
@@ -312,7 +315,7 @@ static int kecb_open(struct flexsc_ecb *ecb)
 	kecb->fd = -1;
 	kecb->ecb = ecb;
 	ecb->own = kecb;
-	err = kecb_make(ecb, kecb);
+	err = kecb_make(ecb, kecb, &step);
 	if (!err)
 		err = kecb_prepare(ecb);
 	if (!err)
@@ -323,7 +326,7 @@ static int kecb_open(struct flexsc_ecb *ecb)
 	if (kecb->fd >= 0)
 		flexsc__private_fd_close(kecb->fd);
 	free(kecb);
-	return flexsc__kmod_why(err, ecb->why, sizeof(ecb->why));
+	return flexsc__kmod_why(step, err, ecb->why, sizeof(ecb->why));
 }
 
 /*

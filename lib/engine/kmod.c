@@ -336,21 +336,15 @@ static int set_policy(struct kmod *kmod)
 		.backlog = options->backlog ? options->backlog : BACKLOG,
 		.idle_ms = IDLE_MS,
 	};
-	struct cores cores;
-	int err;
+	const struct cores *cores = &kmod->loop->listed;
 
 	if (options->kernel_cores) {
-		err = flexsc__cores_list(options->kernel_cores, &cores);
-		if (err)
-			return err;
 		kmod->pinned = true;
-		CPU_ZERO(&kmod->cores);
-		for (unsigned int i = 0; i < cores.count; i++) {
-			CPU_SET(cores.core[i], &kmod->cores);
-			if (policy.cores == FLEXSC_CORES_MAX)
-				continue;
-			kmod->listed[policy.cores].core = cores.core[i];
-			policy.core[policy.cores++] = cores.core[i];
+		kmod->cores = kmod->loop->kernel_cores;
+		for (unsigned int i = 0; i < cores->count && i < FLEXSC_CORES_MAX; i++) {
+			kmod->listed[i].core = cores->core[i];
+			policy.core[i] = cores->core[i];
+			policy.cores++;
 		}
 		kmod->listed_count = policy.cores;
 	}
@@ -370,23 +364,34 @@ static int try_ioctl(const void *fd)
 	return 0;
 }
 
-/* Open the device. A seccomp filter may end a process that then calls ioctl(). */
-static int open_device(void)
+/* Would a seccomp filter end the process at an ioctl()? */
+static bool is_killed(int fd)
 {
-	int fd = flexsc__private_fd(open(KMOD_DEVICE, O_RDWR | O_CLOEXEC));
+	return flexsc__is_filtered() && flexsc__trial(try_ioctl, &fd) == TRIAL_KILLED;
+}
 
-	if (fd < 0)
+/* If it fails, *step is the step that failed. */
+static int take_steps(struct kmod *kmod, enum kmod_step *step)
+{
+	int err;
+
+	*step = KMOD_OPEN;
+	kmod->fd = flexsc__private_fd(open(KMOD_DEVICE, O_RDWR | O_CLOEXEC));
+	if (kmod->fd < 0)
 		return -errno;
-	if (!flexsc__is_filtered() || flexsc__trial(try_ioctl, &fd) != TRIAL_KILLED)
-		return fd;
-	flexsc__private_fd_close(fd);
-	return -EPERM;
+	*step = KMOD_REGISTER;
+	err = is_killed(kmod->fd) ? -EPERM : flexsc__kmod_area_map(kmod);
+	if (err)
+		return err;
+	*step = KMOD_POLICY;
+	return set_policy(kmod);
 }
 
 static int kmod_open(struct flexsc_loop *loop)
 {
 	struct kmod *kmod = calloc(1, sizeof(*kmod));
 	const struct arena was = loop->entries;
+	enum kmod_step step;
 	int err;
 
 	if (!kmod)
@@ -394,10 +399,7 @@ static int kmod_open(struct flexsc_loop *loop)
 	kmod->loop = loop;
 	kmod->max = flexsc__kmod_threads_max(loop);
 	kmod->signo = flexsc__cancel_signal();
-	kmod->fd = open_device();
-	err = kmod->fd < 0 ? kmod->fd : flexsc__kmod_area_map(kmod);
-	if (!err)
-		err = set_policy(kmod);
+	err = take_steps(kmod, &step);
 	if (!err) {
 		loop->stats->max_threads = kmod->max;
 		loop->engine_data = kmod;
@@ -418,7 +420,7 @@ static int kmod_open(struct flexsc_loop *loop)
 	 * short to restore them, no engine can work: return the original error.
 	 */
 	return loop->entries.count ?
-		       flexsc__kmod_why(err, loop->why, sizeof(loop->why)) :
+		       flexsc__kmod_why(step, err, loop->why, sizeof(loop->why)) :
 		       err;
 }
 

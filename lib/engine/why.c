@@ -8,38 +8,70 @@
 
 #include "uring_kills.h"
 
-int flexsc__kmod_why(int err, char *why, size_t size)
-{
-	const char *text;
+#define VERSIONS	"the kernel module and libflexsc have different versions: install " \
+			"the same of both"
 
+static const char *unopened_device(int err)
+{
 	switch (err) {
 	case -ENOENT:
+		return KMOD_DEVICE " doesn't exist: load the kernel module flexsc";
 	case -ENXIO:
 	case -ENODEV:
-		text = KMOD_DEVICE
-			" doesn't exist: load the kernel module flexsc";
-		break;
+		return KMOD_DEVICE " belongs to no module: load the kernel module flexsc";
 	case -EACCES:
-		text = KMOD_DEVICE ": permission denied; join its group, "
-		       "flexsc";
-		break;
+		return KMOD_DEVICE ": permission denied; join its group, flexsc";
 	case -EPERM:
-		text = "a seccomp filter is active, so the module would leave "
-		       "each call to the program";
-		break;
-	case -EPROTONOSUPPORT:
-	case -E2BIG:
-	case -ENOTTY:
-	case -ENOTCONN:
-		text = "the kernel module and libflexsc have different versions";
-		break;
-	case -ENOMEM:
-		text = "not enough memory may be locked: raise RLIMIT_MEMLOCK "
-		       "or set fewer entries";
-		break;
+		return KMOD_DEVICE " is forbidden to this cgroup, as in a container: allow "
+				   "the device there";
 	default:
-		return err;
+		return NULL;
 	}
+}
+
+static const char *refused_registration(int err)
+{
+	switch (err) {
+	case -EPERM:
+		return "a seccomp filter is active, so the module would leave each call to "
+		       "the program: use another engine";
+	/* The library has checked the program's options. */
+	case -EINVAL:
+	case -E2BIG:
+	case -ENOTCONN:
+	case -ENOTTY:
+	case -EPROTONOSUPPORT:
+		return VERSIONS;
+	case -ENOMEM:
+		return "not enough memory may be locked: raise RLIMIT_MEMLOCK or set fewer "
+		       "entries";
+	default:
+		return NULL;
+	}
+}
+
+static const char *refused_policy(int err)
+{
+	switch (err) {
+	case -ENODEV:
+		return "a core of kernel_cores is offline: bring it online or remove it from "
+		       "the list";
+	case -EINVAL:
+	case -ENOTTY:
+		return VERSIONS;
+	default:
+		return NULL;
+	}
+}
+
+int flexsc__kmod_why(enum kmod_step step, int err, char *why, size_t size)
+{
+	const char *text = step == KMOD_OPEN	   ? unopened_device(err) :
+			   step == KMOD_REGISTER ? refused_registration(err) :
+						   refused_policy(err);
+
+	if (!text)
+		return err;
 	snprintf(why, size, "%s", text);
 	return -EOPNOTSUPP;
 }

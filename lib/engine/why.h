@@ -11,11 +11,18 @@
 
 #define KMOD_DEVICE	"/dev/flexsc"
 
+/* The step that failed: an error has another cause in each. */
+enum kmod_step {
+	KMOD_OPEN,
+	KMOD_REGISTER,	/* of a loop or an event control block, and its memory */
+	KMOD_POLICY,
+};
+
 /*
  * If err means that the module can't be used here, explains why and returns
  * -EOPNOTSUPP. Returns other errors unchanged.
  */
-int flexsc__kmod_why(int err, char *why, size_t size);
+int flexsc__kmod_why(enum kmod_step step, int err, char *why, size_t size);
 
 /* Explains why io_uring_setup() failed with err. */
 void flexsc__uring_why(int err, char *why, size_t size);
