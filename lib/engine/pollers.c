@@ -54,10 +54,8 @@ int flexsc__pollers_choose(const struct cores *cores, const cpu_set_t *mine,
 static bool is_stale(int err)
 {
 	switch (err) {
-	case -EBADF:	/* the program has closed the descriptor, */
-	case -EINVAL:	/* and opened another file with its number, */
-	case -EPERM:	/* or the ring of another process */
-	case -ENXIO:	/* the poller is ending */
+	case -ENXIO:	/* the program has closed the descriptor, or the poller ends */
+	case -EINVAL:	/* another file has its number */
 		return true;
 	default:
 		return false;
@@ -68,10 +66,16 @@ int flexsc__pollers_set_up(unsigned int core, unsigned int requests,
 			   struct io_uring *ring,
 			   struct io_uring_params *params)
 {
-	const struct io_uring_params wanted = *params;
+	struct io_uring_params wanted = *params;
 	int err;
 
 	lock_assert_held(&table.lock);
+	/*
+	 * Name the core also for a ring that joins: if its number belongs to a ring of
+	 * another process, the kernel starts a poller instead of returning an error.
+	 */
+	wanted.flags |= IORING_SETUP_SQ_AFF;
+	wanted.sq_thread_cpu = core;
 	for (const struct polled_ring *s = table.polled[core]; s; s = s->next) {
 		*params = wanted;
 		params->flags |= IORING_SETUP_ATTACH_WQ;
@@ -81,8 +85,6 @@ int flexsc__pollers_set_up(unsigned int core, unsigned int requests,
 			return err;
 	}
 	*params = wanted;
-	params->flags |= IORING_SETUP_SQ_AFF;
-	params->sq_thread_cpu = core;
 	return io_uring_queue_init_params(requests, ring, params);
 }
 

@@ -203,6 +203,42 @@ TEST(a_lost_descriptor_keeps_no_loop_from_polling)
 	CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 2);
 }
 
+/* Let the ring of another process have the numbers of all other rings' descriptors. */
+static void confuse_rings(int foreign)
+{
+	char path[40], name[40];
+
+	for (int fd = 0; fd < 4096; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (fd == foreign || readlink(path, name, sizeof(name)) < 0 ||
+		    strncmp(name, "anon_inode:[io_uring]", 21) != 0)
+			continue;
+		CHECK_EQ(dup2(foreign, fd), fd);
+	}
+}
+
+/* Then the kernel starts a poller without a notice, where the list permits it. */
+TEST(a_confused_descriptor_leaves_pollers_on_the_listed_cores)
+{
+	struct io_uring_params params = { .flags = IORING_SETUP_SQPOLL };
+	int foreign;
+
+	use_two_cores();
+	make_loops(other_list);
+	end_loops(0);
+	foreign = (int)syscall(SYS_io_uring_setup, 1, &params);
+	CHECK(foreign >= 0);
+	IN_CHILD {
+		make_loops(other_list);
+		confuse_rings(foreign);
+		loop = NEW_LOOP(.kernel_cores = other_list);
+		CHECK(is_polled(loop));
+		works(loop);
+		CHECK_EQ(count_kernel_threads("iou-sqp-", other_list), 2);
+	}
+	close(foreign);
+}
+
 TEST(without_a_thread_calls_execute_without_a_poller)
 {
 	struct rlimit own, none;
