@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "engine.h"
@@ -46,7 +45,7 @@ static const char *read_text(const char *path, char *text, size_t size)
 	return text;
 }
 
-static int tracer(void)
+static int tracer_pid(void)
 {
 	char text[2048];
 	const char *line = strstr(read_text("/proc/thread-self/status", text,
@@ -60,7 +59,7 @@ static int tracer(void)
  * Is the tracepoint enabled ("1"), or partly so ("X")? Only root can read the file; for
  * other users the answer is no.
  */
-static bool tracepoint(const char *path)
+static bool is_enabled(const char *path)
 {
 	char text[4];
 
@@ -68,28 +67,30 @@ static bool tracepoint(const char *path)
 }
 
 /*
- * Name the tracer or filter in loop->why. User mode can't distinguish auditing from a
- * tracepoint, so the text names both.
+ * Find the tracer or tracepoint. User mode can't distinguish auditing from a tracepoint
+ * whose file it can't read, so the text names both.
  */
-static void say_why(struct flexsc_loop *loop)
+static const char *find_watcher(char *text, size_t size)
 {
-	const char *why = "auditing or a tracepoint watches this thread's "
-			  "system calls";
-	int saved = errno, pid = tracer();
-	char text[64];
+	const int saved = errno, pid = tracer_pid();
+	const char *watcher = "auditing or a tracepoint watches";
 
 	if (pid) {
-		snprintf(text, sizeof(text), "process %d traces this thread", pid);
-		why = text;
-	} else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2) {
-		why = "this thread has a seccomp filter";
-	} else if (tracepoint(TRACEPOINTS "raw_syscalls/enable") ||
-		   tracepoint(TRACEPOINTS "syscalls/enable")) {
-		why = "a tracepoint on system calls is enabled";
+		snprintf(text, size, "process %d traces", pid);
+		watcher = text;
+	} else if (is_enabled(TRACEPOINTS "raw_syscalls/enable") ||
+		   is_enabled(TRACEPOINTS "syscalls/enable")) {
+		watcher = "a tracepoint watches";
 	}
-	snprintf(loop->why, sizeof(loop->why),
-		 "calls would bounce: %s; threads make them instead", why);
 	errno = saved;
+	return watcher;
+}
+
+static void set_why(struct flexsc_loop *loop, const char *watcher)
+{
+	snprintf(loop->why, sizeof(loop->why),
+		 "calls would bounce: %s this thread's system calls; threads make them "
+		 "instead", watcher);
 }
 
 static void bounce_spare(struct flexsc_loop *loop)
@@ -99,13 +100,15 @@ static void bounce_spare(struct flexsc_loop *loop)
 	bouncing->spares = true;
 	bouncing->spared = 0;
 	bouncing->since = time_monotonic();
-	if (!loop->why[0])
-		say_why(loop);
 }
 
+/* The module has just accepted the owner, which therefore has no filter. */
 void flexsc__kmod_spare_first(struct flexsc_loop *loop)
 {
+	char text[64];
+
 	bounce_spare(loop);
+	set_why(loop, find_watcher(text, sizeof(text)));
 }
 
 /*
@@ -129,6 +132,13 @@ void flexsc__kmod_note_bounces(struct flexsc_loop *loop, uint32_t n)
 		loop->why[0] = '\0';
 	} else if (bouncing->row >= BOUNCED_MOST) {
 		bounce_spare(loop);
+		/*
+		 * Make no call to find out more: a filter may be the reason, and end the
+		 * process at that call.
+		 */
+		if (!loop->why[0])
+			set_why(loop, "a tracer, a seccomp filter, auditing or a "
+				      "tracepoint watches");
 	}
 }
 

@@ -4,6 +4,8 @@
  * makes its calls without the module: if they would bounce. Runs in a guest, as
  * root.
  */
+#include <linux/seccomp.h>
+
 #include "raw.h"
 #include "system.h"
 
@@ -24,8 +26,10 @@ static void make_calls(int batches)
 {
 	static struct call calls[BATCH];
 	static char bytes[BATCH];
-	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	static int fd = -1;
 
+	if (fd < 0)
+		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	CHECK(fd >= 0);
 	for (int i = 0; i < batches; i++) {
 		for (int k = 0; k < BATCH; k++) {
@@ -38,7 +42,6 @@ static void make_calls(int batches)
 			CHECK_EQ(bytes[k], 0);
 		}
 	}
-	close(fd);
 }
 
 static void watch(bool on)
@@ -106,7 +109,7 @@ TEST(a_loop_spares_the_kernel_while_its_calls_bounce)
 	watch(true);
 	make_calls(100);
 	watch(false);
-	CHECK(strstr(flexsc_loop_why(loop), "would bounce: a tracepoint"));
+	CHECK(strstr(flexsc_loop_why(loop), "would bounce: a tracer, a seccomp filter, "));
 	CHECK(by_kmod() <= 20 * BATCH + 5 * BATCH);
 	CHECK(raw_shown(NULL, " bounced ") >= 16);
 	/* The tracepoint is off by now. */
@@ -116,4 +119,21 @@ TEST(a_loop_spares_the_kernel_while_its_calls_bounce)
 	CHECK_EQ(by_kmod() - before, 20 * BATCH);
 	CHECK(!flexsc_loop_why(loop));
 	test_end_loop();
+}
+
+/* The loop finds out what watches its calls without a call that the filter forbids. */
+TEST(a_loop_spares_the_kernel_under_a_filter_that_kills)
+{
+	static const int forbidden[] = { SYS_openat, SYS_prctl };
+
+	loop = NEW_LOOP(.engine = "kmod");
+	make_calls(20);
+	CHECK_EQ(filter_install(forbidden, 2, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW,
+				0), 0);
+	make_calls(100);
+	CHECK(strstr(flexsc_loop_why(loop), "a seccomp filter"));
+	CHECK(by_kmod() <= 20 * BATCH + 5 * BATCH);
+	test_end_loop();
+	/* The harness would open files. */
+	test_leave();
 }
