@@ -181,7 +181,7 @@ TEST(a_signal_preempts)
 
 TEST(a_child_preempts)
 {
-	int pid = fork();
+	int pid = test_fork();
 
 	if (!pid)
 		for (;;)

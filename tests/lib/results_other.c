@@ -178,6 +178,8 @@ TRIAL(kill_signals_processes)
 {
 	int pid = fork(), status = 0;
 
+	/* kill(-1) would signal all processes. */
+	CHECK(pid >= 0);
 	if (pid == 0)
 		for (;;)
 			pause();

@@ -186,6 +186,7 @@ observe(void (*run)(unsigned int, const uint64_t *, enum compare),
 	const char *name, unsigned int nr, const uint64_t args[6],
 	enum compare compare)
 {
+	siginfo_t info;
 	int pid, status;
 
 	*outcome = (struct outcome){ .posted = 1 };
@@ -195,8 +196,10 @@ observe(void (*run)(unsigned int, const uint64_t *, enum compare),
 		run(nr, args, compare);
 		test_leave();
 	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	/* Until it is reaped, the child keeps its number for its group. */
+	CHECK_EQ(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	kill(-pid, SIGKILL);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	if (status)
 		test_fail(__FILE__, __LINE__, "%s (%u): wait status %#x", name,
 			  nr, (unsigned int)status);

@@ -287,6 +287,7 @@ static void *fork_and_close(void *arg)
 
 	MUST(!pipe2(p, O_CLOEXEC));
 	stays = fork();
+	MUST(stays >= 0);
 	if (!stays) {
 		for (int i = 0; i < 2; i++) {
 			struct file *file = i ? &pair->second : &pair->file;

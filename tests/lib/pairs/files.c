@@ -207,6 +207,8 @@ static pid_t make_child(void)
 {
 	pid_t pid = fork();
 
+	/* kill(-1) would signal all processes. */
+	MUST(pid >= 0);
 	if (!pid)
 		for (;;)
 			pause();

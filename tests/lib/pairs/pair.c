@@ -447,6 +447,7 @@ static void report(bool early)
 
 static void clean_up(void)
 {
+	siginfo_t info;
 	char path[96];
 
 	snprintf(path, sizeof(path), "%s/x", pair.path);
@@ -457,7 +458,8 @@ static void clean_up(void)
 		msgctl(pair.id, IPC_RMID, NULL);
 	if (pair.file.kind == SEMAPHORE)
 		semctl(pair.id, 0, IPC_RMID);
-	if (pair.pid)
+	/* The call may have reaped the child, whose number is free then. */
+	if (pair.pid && !waitid(P_PID, (id_t)pair.pid, &info, WEXITED | WNOHANG | WNOWAIT))
 		kill(pair.pid, SIGKILL);
 }
 

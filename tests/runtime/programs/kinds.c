@@ -328,9 +328,10 @@ static int status_in_background(void *(*run)(void *))
 	}
 	setpgid(child, child);
 	CHECK_EQ(waitpid(child, &status, WUNTRACED), child);
-	kill(child, SIGKILL);
-	if (WIFSTOPPED(status))
+	if (WIFSTOPPED(status)) {
+		CHECK_EQ(kill(child, SIGKILL), 0);
 		CHECK_EQ(waitpid(child, NULL, 0), child);
+	}
 	return status;
 }
 

@@ -98,7 +98,7 @@ TEST(a_thread_that_waits_for_a_killed_process_is_notified)
 	int pid, notified = 0, errs[3];
 
 	map_shared(true);
-	pid = fork();
+	pid = test_fork();
 	if (!pid) {
 		pthread_mutex_lock(&shared->mutex);
 		shared->held = 1;
