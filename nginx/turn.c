@@ -153,15 +153,16 @@ static ngx_int_t process_events(ngx_cycle_t *cycle, ngx_msec_t timer,
 }
 
 /*
- * Move the worker to the cores that the list lacks. False: worker_cpu_affinity allows it
- * no other core.
+ * Move the worker to the cores that the list lacks; "before" gets those that it had.
+ * False: worker_cpu_affinity allows it no other core.
  */
-static bool leave(const char *kernel_cores, ngx_log_t *log)
+static bool leave(const char *kernel_cores, cpu_set_t *before, ngx_log_t *log)
 {
 	char why[120];
 	cpu_set_t rest;
 
-	if (!flexsc__cores_split(kernel_cores, &rest, why, sizeof(why)) &&
+	if (!sched_getaffinity(0, sizeof(*before), before) &&
+	    !flexsc__cores_split(kernel_cores, &rest, why, sizeof(why)) &&
 	    !sched_setaffinity(0, sizeof(rest), &rest))
 		return true;
 	ngx_log_error(NGX_LOG_WARN, log, 0, "flexsc_kernel_cores %s has no effect "
@@ -175,13 +176,17 @@ static struct flexsc_loop *make_loop(const char *kernel_cores, ngx_log_t *log)
 	struct flexsc_options options = FLEXSC_OPTIONS_INIT;
 	struct flexsc_loop *loop;
 	char why[256] = "";
+	cpu_set_t before;
 	int err;
 
 	options.engine = "uring";
-	if (kernel_cores && leave(kernel_cores, log))
+	if (kernel_cores && leave(kernel_cores, &before, log))
 		options.kernel_cores = kernel_cores;
 	err = flexsc_loop_create(&loop, &options);
 	turn.apart = options.kernel_cores && !err && !flexsc_loop_why(loop);
+	/* Without a poller, the worker makes its calls itself, and may use all its cores. */
+	if (options.kernel_cores && !turn.apart)
+		sched_setaffinity(0, sizeof(before), &before);
 	if (!err && options.kernel_cores && !turn.apart)
 		ngx_log_error(NGX_LOG_WARN, log, 0, "flexsc_kernel_cores %s: %s",
 			      kernel_cores, flexsc_loop_why(loop));

@@ -39,6 +39,7 @@ from programs import (
 
 CLIENTS = 8
 CORES = sorted(os.sched_getaffinity(0))
+KERNEL_CORES = f"flexsc_kernel_cores {CORES[-1]};"
 SYS_CLOSE = 3
 LONG = 3 * PATIENCE  # seconds for a process to start or end beside many clients
 SMALL = bytes(range(256)) * 4
@@ -511,9 +512,8 @@ def apart(shared: Path, nginx: Nginx) -> Iterator[Nginx]:
     """An nginx whose calls execute on another core than its worker."""
     if len(CORES) < 2:
         pytest.skip("needs two cores")
-    more = f"flexsc_kernel_cores {CORES[-1]};"
-    folder = shared / "apart"
-    with started(Nginx(folder, shared, load=True, keep=4, more=more)) as server:
+    one = Nginx(shared / "apart", shared, load=True, keep=4, more=KERNEL_CORES)
+    with started(one) as server:
         yield server
 
 
@@ -523,7 +523,7 @@ def either(request: pytest.FixtureRequest) -> Nginx:
     return server
 
 
-@pytest.fixture(params=["", f"flexsc_kernel_cores {CORES[-1]};"], ids=["own", "apart"])
+@pytest.fixture(params=["", KERNEL_CORES], ids=["own", "apart"])
 def own(shared: Path, nginx: Nginx, request: pytest.FixtureRequest) -> Iterator[Nginx]:
     """An nginx that the test may end."""
     if request.param and len(CORES) < 2:
@@ -1084,15 +1084,39 @@ def test_an_end_under_load(own: Nginx, signo: signal.Signals) -> None:
     assert "open socket" not in own.errors()
 
 
+def refused(shared: Path, error: str, more: str = "") -> Nginx:
+    """Start an nginx to which the kernel refuses rings."""
+    before = (installed("strace", "strace"), "-f", "-qq", "-o", "/dev/null")
+    before += ("-e", "trace=io_uring_setup", "-e", f"inject=io_uring_setup:{error}")
+    folder = Path(tempfile.mkdtemp(dir=shared))
+    folder.chmod(0o755)
+    return Nginx(folder / "own", shared, load=True, before=before, more=more)
+
+
 def test_without_io_uring_nginx_works(nginx: Nginx, shared: Path) -> None:
-    strace = installed("strace", "strace")
-    before = (strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=io_uring_setup")
-    inject = (*before, "-e", "inject=io_uring_setup:error=EPERM")
-    with started(Nginx(shared / "none", shared, load=True, before=inject)) as server:
+    with started(refused(shared, "error=EPERM")) as server:
         assert "runs without io_uring" in server.errors()
         with server.connect() as connection:
             connection.send(request("/small"))
             assert connection.answer().endswith(SMALL)
+
+
+# The worker's first ring has a poller.
+REFUSED = {
+    "error=EPERM": "runs without io_uring",
+    "error=EPERM:when=1": "no kernel thread polls",
+}
+
+
+@pytest.mark.parametrize("error", REFUSED)
+def test_a_worker_without_a_poller_uses_all_its_cores(
+    nginx: Nginx, shared: Path, error: str
+) -> None:
+    if len(CORES) < 2:
+        pytest.skip("needs two cores")
+    with started(refused(shared, error, KERNEL_CORES)) as server:
+        assert REFUSED[error] in server.errors()
+        assert os.sched_getaffinity(server.worker()) == set(CORES)
 
 
 @contextlib.contextmanager
