@@ -109,7 +109,7 @@ static void forked(void)
 	flexsc__runtime.state = RUNTIME_NOT;
 	started = 0;
 	flexsc__dormant_end();
-	flexsc__count_forked();
+	flexsc__count_begin();
 	for (struct uthread *other = flexsc__uthreads_first(); other;
 	     other = other->all_next)
 		other->guard = NULL;
@@ -423,6 +423,7 @@ static bool start(void)
 		return false;
 	}
 	context_probe();
+	flexsc__count_begin();
 	flexsc__stacks_init();
 	flexsc__ufutex_init();
 	stack = flexsc__stack_get(&flexsc__small);

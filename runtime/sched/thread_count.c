@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "thread_count.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/syscall.h"
 #include "runtime/base/interpose.h"
+#include "anchored.h"
+#include "state.h"
 
 /*
  * made: threads of the runtime that were created; grows after libc has counted the
@@ -19,8 +24,27 @@
  */
 static _Atomic unsigned int made, left, unsettled;
 
-/* Interval of checks whether "unsettled" is 0, in ns. */
+/* Interval of checks whether "unsettled" is 0, or the mutex below is free, in ns. */
 #define LOOK_NS		20000
+
+/*
+ * Robust. A thread of the runtime that ends locks this mutex before it joins libc's
+ * count, and never unlocks it: the kernel does, after libc has decremented the count.
+ * Otherwise, libc's decrement could be the last one, and libc would end the process with
+ * status 0. Other threads hold the mutex while they change the count, or find it at 0.
+ * Not covered: a strict thread that libc takes off the count meanwhile, as the last one.
+ *
+ * Emulators such as qemu-x86_64 unlock no robust mutex, so there none is used.
+ */
+static pthread_mutex_t changes;
+static bool has_robust;
+
+/*
+ * How long a thread of the program waits for the mutex, in ns. The thread that ends may
+ * need a lock of libc's, and a handler may have interrupted the program's thread while it
+ * held that lock.
+ */
+#define CHANGES_NS	2000000000U
 
 /*
  * If the program's thread that ended most recently called exit(2) directly: its status,
@@ -64,6 +88,44 @@ static void end_process(void)
 	exit(EXIT_SUCCESS);
 }
 
+static bool changes_taken(int err)
+{
+	if (err == EOWNERDEAD)
+		pthread_mutex_consistent(&changes);
+	return !err || err == EOWNERDEAD;
+}
+
+/*
+ * For threads of the program, which a filter may forbid any call: a wait without calls
+ * then. False: it took too long.
+ */
+static bool changes_lock_soon(void)
+{
+	const uint64_t until = time_monotonic() + CHANGES_NS;
+	const struct timespec moment = { 0, LOOK_NS };
+	int err;
+
+	if (!has_robust)
+		return false;
+	while ((err = REAL(pthread_mutex_trylock)(&changes)) == EBUSY &&
+	       time_monotonic() < until)
+		if (!filter_is_near(&flexsc__self))
+			raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
+	return changes_taken(err);
+}
+
+static void changes_lock(void)
+{
+	if (has_robust)
+		changes_taken(REAL(pthread_mutex_lock)(&changes));
+}
+
+static void changes_unlock(void)
+{
+	if (has_robust)
+		REAL(pthread_mutex_unlock)(&changes);
+}
+
 void flexsc__count_program_ends(void)
 {
 	atomic_store(&last_end, 0);
@@ -72,6 +134,8 @@ void flexsc__count_program_ends(void)
 void flexsc__count_program_ends_by_call(uint32_t status)
 {
 	atomic_store(&last_end, BY_CALL | status);
+	/* The caller ends now, so the kernel unlocks the mutex. */
+	changes_lock_soon();
 	if (take_off_count())
 		end_process();
 }
@@ -84,6 +148,7 @@ void flexsc__count_program_watched(bool begins)
 void flexsc__count_program_died(bool counts, int status)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
+	const bool locked = changes_lock_soon();
 
 	atomic_store(&last_end, WIFEXITED(status) ?
 					BY_CALL | (uint32_t)WEXITSTATUS(status) :
@@ -92,24 +157,29 @@ void flexsc__count_program_died(bool counts, int status)
 	/* If libc has decremented the count to 0, the thread died in exit(3). */
 	if (counts ? take_off_count() : threads && !atomic_load(threads))
 		end_process();
+	if (locked)
+		changes_unlock();
 }
 
 void flexsc__count_leave(void)
 {
 	bool last;
 
+	changes_lock();
 	atomic_fetch_add(&unsettled, 1);
 	atomic_fetch_add(&left, 1);
 	last = take_off_count();
 	atomic_fetch_sub(&unsettled, 1);
 	if (last)
 		end_process();
+	changes_unlock();
 }
 
 void flexsc__count_join(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
 
+	changes_lock();
 	if (threads)
 		atomic_fetch_add(threads, 1);
 }
@@ -154,8 +224,29 @@ void flexsc__count_made(bool succeeded)
 	atomic_fetch_sub(&unsettled, 1);
 }
 
-void flexsc__count_forked(void)
+/* A filter may forbid the call below. Emulators have no filters. */
+static bool kernel_has_robust(void)
 {
+	void *head = NULL;
+	size_t size;
+
+	return !flexsc__runtime.sends ||
+	       (!raw_syscall(SYS_get_robust_list, 0, PTR(&head), PTR(&size), 0, 0, 0) &&
+		head);
+}
+
+void flexsc__count_begin(void)
+{
+	static bool tried;
+	pthread_mutexattr_t attr;
+
+	if (!tried)
+		has_robust = kernel_has_robust();
+	tried = true;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&changes, &attr);
+	pthread_mutexattr_destroy(&attr);
 	atomic_store(&made, 0);
 	atomic_store(&left, 0);
 	atomic_store(&unsettled, 0);

@@ -16,7 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A thread of the runtime leaves libc's count, and joins it again before its end. */
+/* Called before the first thread of the runtime, also in a forked child, which has none. */
+void flexsc__count_begin(void);
+
+/* A thread of the runtime leaves libc's count, and joins it again right before its end. */
 void flexsc__count_leave(void);
 void flexsc__count_join(void);
 
@@ -35,7 +38,7 @@ bool flexsc__count_others(void);
 void flexsc__count_program_ends(void);
 /*
  * The calling thread of the program ends by syscall(SYS_exit), which libc doesn't see:
- * take the thread off the count. Returns unless it was the last one.
+ * take the thread off the count. Returns unless it was the last one. Call exit(2) then.
  */
 void flexsc__count_program_ends_by_call(uint32_t status);
 
@@ -50,8 +53,5 @@ void flexsc__count_program_watched(bool begins);
  * libc still counts the thread, so take it off the count.
  */
 void flexsc__count_program_died(bool counts, int status);
-
-/* Called in a forked child, which has no threads of the runtime. */
-void flexsc__count_forked(void);
 
 #endif /* FLEXSC_RUNTIME_THREAD_COUNT_H */

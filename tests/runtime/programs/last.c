@@ -91,6 +91,20 @@ TEST(a_process_ends_while_a_thread_begins)
 		CHECK_EQ(status_of(leave_while_one_begins), 0);
 }
 
+static void enter_strict_mode(void)
+{
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0))
+		_exit(1);
+	syscall(SYS_exit, 0);
+}
+
+/* qemu's user mode has no strict mode. */
+static void need_strict_mode(void)
+{
+	if (status_of(enter_strict_mode))
+		SKIP("needs seccomp's strict mode");
+}
+
 static atomic_bool is_strict;
 
 /*
@@ -123,7 +137,38 @@ static void be_killed_while_one_begins(void)
 
 TEST(a_process_is_killed_while_a_thread_begins)
 {
+	need_strict_mode();
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(status_of(be_killed_while_one_begins),
 			 W_EXITCODE(0, SIGKILL));
+}
+
+static void *leave_strictly(void *arg)
+{
+	CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0), 0);
+	syscall(SYS_exit, 0);
+	return arg;
+}
+
+/*
+ * The runtime's thread that notices the end of a thread in strict mode ends itself after
+ * that. libc still counts it when the program's last thread calls exit(2).
+ */
+static void leave_while_one_ends(void)
+{
+	pthread_t thread;
+
+	late_to_end = LATE;
+	thread = start(leave_strictly, NULL);
+	join(thread);
+	while (preloaded() && !late_ends)
+		sched_yield();
+	syscall(SYS_exit, 5);
+}
+
+TEST(a_process_ends_by_its_last_exit_while_a_thread_ends)
+{
+	need_strict_mode();
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(status_of(leave_while_one_ends), W_EXITCODE(5, 0));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library between FlexSC-Threads and libc that delays the creation of threads:
- * last.c.
+ * A library between FlexSC-Threads and libc that delays the creation and the ends of
+ * threads: last.c.
  */
 #define _GNU_SOURCE
 #include "late.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-atomic_uint late_to_make, late_to_begin;
+atomic_uint late_to_make, late_to_begin, late_to_end;
+atomic_uint late_ends;
 
 typedef int make_fn(pthread_t *thread, const pthread_attr_t *attr,
 		    void *(*start)(void *), void *arg);
@@ -25,10 +26,14 @@ struct beginning {
 static void *begin_late(void *arg)
 {
 	struct beginning beginning = *(struct beginning *)arg;
+	void *ret;
 
 	free(arg);
 	usleep(late_to_begin);
-	return beginning.start(beginning.arg);
+	ret = beginning.start(beginning.arg);
+	late_ends++;
+	usleep(late_to_end);
+	return ret;
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
@@ -38,7 +43,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	struct beginning *beginning;
 
 	usleep(late_to_make);
-	if (!late_to_begin)
+	if (!late_to_begin && !late_to_end)
 		return make(thread, attr, start, arg);
 	beginning = malloc(sizeof(*beginning));
 	if (!beginning)

@@ -4,7 +4,12 @@
 
 #include <stdatomic.h>
 
-/* Microseconds by which the creation of a thread, and its start, are delayed. */
-extern atomic_uint late_to_make, late_to_begin;
+/*
+ * Microseconds by which the creation of a thread, its start, and libc's part of its end
+ * are delayed.
+ */
+extern atomic_uint late_to_make, late_to_begin, late_to_end;
+/* How many threads have returned to libc since late_to_begin or late_to_end was set. */
+extern atomic_uint late_ends;
 
 #endif /* FLEXSC_TESTS_LATE_H */
