@@ -19,7 +19,7 @@ from flexbench.samples import BenchError
 from flexstudy import ports
 from programs import installed
 
-TIMEOUT = 60
+TIMEOUT = 180
 # Time limit for single-stepping, on a machine that others use.
 SLOW = 600
 needs_run = pytest.mark.skipif(

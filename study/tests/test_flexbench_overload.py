@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fixtures import PATIENCE, eventually
 from flexbench import network, quiet, tools
 from flexbench.machine import Cores
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings
@@ -92,10 +93,8 @@ def test_each_side_receives_in_a_thread_of_its_own() -> None:
             for core in os.sched_getaffinity(thread)
         }
         assert cores == {0, 1}
-    until = time.monotonic() + 10  # a namespace is removed some time after its name
-    while network.receivers() - before and time.monotonic() < until:
-        time.sleep(0.05)
-    assert network.receivers() <= before
+    # A namespace is removed some time after its name.
+    assert eventually(lambda: network.receivers() <= before)
 
 
 def test_a_server_on_several_cores_receives_on_each() -> None:
@@ -186,13 +185,12 @@ def test_somebody_else_s_process_is_noticed() -> None:
     one = f'taskset -c 0 "{sys.executable}" -c "{LOOP}"'
     start = f"{one} >/dev/null 2>&1 & echo $!"
     done = subprocess.run(
-        ["sh", "-c", start], capture_output=True, check=True, timeout=10
+        ["sh", "-c", start], capture_output=True, check=True, timeout=PATIENCE
     )
     pid = int(done.stdout)
     try:
         others = quiet.Others([0])
-        time.sleep(1)
-        assert others.percent() > quiet.LIMIT_PERCENT
+        assert eventually(lambda: others.percent() > quiet.LIMIT_PERCENT)
     finally:
         os.kill(pid, signal.SIGKILL)
 

@@ -195,7 +195,11 @@ def test_after_an_overload_it_serves_as_before(
 )
 def test_the_server_refuses_in_one_line(args: list[str], reason: str) -> None:
     done = subprocess.run(
-        [program(), *args], capture_output=True, text=True, timeout=10, check=False
+        [program(), *args],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode != 0
     assert reason in done.stderr

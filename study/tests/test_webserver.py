@@ -338,12 +338,14 @@ def counters(web: Web, path: Path) -> dict[str, int]:
 def test_all_make_the_same_calls(start: Start, tmp_path: Path, driver: Driver) -> None:
     stats = tmp_path / "stats"
     web = start(driver, "--stats", str(stats))
+    before = web.descriptors() + driver.own
     with web.client() as client:
         for _ in range(ROUNDS):
             assert client.ask("/hello.txt").body == HELLO
     # The last thing that the server receives from a client is the end of its input.
-    assert eventually(lambda: web.client().ask("/none").status == 404)
-    time.sleep(0.05)
+    with web.client() as client:
+        assert client.ask("/none").status == 404
+    assert eventually(lambda: web.descriptors() <= before)
     found = counters(web, stats)
     others = found["connections"] - 1
     assert found["requests"] == ROUNDS + others
@@ -426,7 +428,7 @@ def left_alone(client: Client) -> bytes:
 
 @pytest.mark.parametrize("driver", MAIN, ids=str)
 def test_slow_clients_are_left(start: Start, driver: Driver) -> None:
-    web = start(driver, "--timeout", "1")
+    web = start(driver, "--timeout", "3")
     before = web.descriptors() + driver.own
     fresh, used, half, slow = (web.client() for _ in range(4))
     stuck = web.client(receive_buffer=4096)

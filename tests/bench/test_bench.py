@@ -20,7 +20,7 @@ import pytest
 from fixtures import PATIENCE, command, request
 from programs import installed
 
-TIMEOUT = 60
+TIMEOUT = 180
 # Seconds for single-stepping, on a machine with other load.
 SLOW = 600
 

@@ -63,7 +63,7 @@ class Database(Program):
         argv += [f"--socket={base}/socket", f"--port={self.port}", *SETTINGS]
         argv += [f"--tmpdir={base}"]
         super().__init__(way, argv, base / "log")
-        self.listen(self.port, 20)
+        self.listen(self.port)
 
     def client(self) -> list[str]:
         return [
@@ -100,7 +100,7 @@ def sysbench(database: Database, script: str, *arguments: str) -> str:
         *("--mysql-user=root", "--mysql-db=bench"),
         *("--tables=4", "--table-size=500", *arguments),
     ]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=3 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
