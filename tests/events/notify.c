@@ -293,6 +293,7 @@ static pthread_t later_in_wait(int event)
 
 NOTIFIED_TEST(an_event_that_ends_a_wait_does_not_notify)
 {
+	struct flexsc_ecb_event event;
 	pthread_t thread;
 	int fds[2], user;
 
@@ -305,6 +306,7 @@ NOTIFIED_TEST(an_event_that_ends_a_wait_does_not_notify)
 	thread = later_in_wait(user);
 	CHECK_EQ(flexsc_ecb_wait(ecb, 1U << 3, 3600 * SECOND), 1);
 	CHECK_EQ(seen.calls, 0);
+	CHECK_EQ(flexsc_ecb_next(ecb, ALL, &event), 1);
 	pthread_join(thread, NULL);
 	thread = later_in_wait(user);
 	while (!seen.calls)

@@ -169,10 +169,11 @@ static void *closer(void *arg)
 	return NULL;
 }
 
+/* A poller that lacks a processor runs, and hasn't taken all requests. */
 static void wait_for_idle(struct flexsc_loop *loop)
 {
 	CHECK(flexsc_loop_dispatch(loop) >= 0);
-	for (unsigned int i = 0; i < 500 && !is_idle(); i++)
+	for (unsigned int i = 0; i < 500 && (!is_idle() || pollers_run()); i++)
 		CHECK(flexsc_loop_dispatch(loop) >= 0);
 	CHECK(flexsc_loop_dispatch(loop) >= 0);
 }
