@@ -81,6 +81,7 @@ GUEST = (
     "conformance-results_file",
     "conformance-results_other",
     "conformance-results_socket",
+    "conformance-shutdown",
     "conformance-stats",
     "conformance-table",
     "pairs",

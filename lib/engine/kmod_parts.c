@@ -108,10 +108,11 @@ static void closing(struct guard_watcher *watcher, uint32_t fd,
 			await_lookup(kmod, i, name, &looks);
 }
 
-static void closed(struct guard_watcher *watcher, uint32_t fd)
+static void closed(struct guard_watcher *watcher, uint32_t fd, bool shut)
 {
 	(void)watcher;
 	(void)fd;
+	(void)shut;
 }
 
 static COLD void watch(struct kmod *kmod)

@@ -71,7 +71,7 @@ static void closing(struct guard_watcher *watcher, uint32_t fd,
 				   offsetof(struct uring, watcher)))->ring);
 }
 
-static void closed(struct guard_watcher *watcher, uint32_t fd)
+static void closed(struct guard_watcher *watcher, uint32_t fd, bool shut)
 {
 }
 

@@ -75,6 +75,8 @@ void flexsc__closing_end_alone(const struct flexsc_entry *entry, int64_t ret)
 		closing_one(entry->args[0], flexsc__guard_closed);
 	else if (ret < 0)
 		return;
+	else if (closes == CLOSES_SHUT)
+		closing_one(entry->args[0], flexsc__guard_shut);
 	else if (closes == CLOSES_RANGE)
 		closing_range(entry->args, flexsc__guard_closed);
 	else if (closes != CLOSES_NOTHING)

@@ -11,9 +11,11 @@
  *		if it had been posted after the close. After shutdown(), the calls of
  *		entries are made even if poll(2) doesn't report the socket ready
  *
- * Any thread. If no entry waits for the descriptor, the cost is a load of its facts. If
- * a descriptor is closed in another way, such as by a plain close(), it leaves the
- * pool's epoll set silently: entries that wait for it continue to wait.
+ * Any thread. A shutdown is always bracketed. A close is bracketed only if an entry may
+ * be waiting for the descriptor: otherwise the cost is a load of its facts. If a
+ * descriptor is closed in another way, such as by a plain close(), it leaves the pool's
+ * epoll set silently: entries that wait for it continue to wait. So do entries that wait
+ * to send on a full local socket, if another descriptor of the socket is shut down.
  */
 #ifndef FLEXSC_CLOSING_H
 #define FLEXSC_CLOSING_H

@@ -330,11 +330,51 @@ void flexsc__guard_closing(uint32_t fd)
 		flexsc__guard_end(guard);
 }
 
+static void report(uint32_t fd, bool shut)
+{
+	for (struct guard_watcher *w = watchers.first; w; w = w->next)
+		w->closed(w, fd, shut);
+}
+
 void flexsc__guard_closed(uint32_t fd)
 {
 	lock(&watchers.lock);
-	for (struct guard_watcher *w = watchers.first; w; w = w->next)
-		w->closed(w, fd);
+	report(fd, false);
+	unlock(&watchers.lock);
+}
+
+/*
+ * Returns the lowest duplicate above "above" that guards of this number have, or -1.
+ */
+static int next_copy(uint32_t fd, int above)
+{
+	struct bucket *bucket = bucket_of(fd);
+	int next = -1;
+
+	lock(&bucket->lock);
+	for (struct guard *guard = bucket->first; guard; guard = guard->next) {
+		const int copy = guard_fd(guard);
+
+		if (guard->copied && guard_is_named(guard, (int)fd) &&
+		    copy > above && (next < 0 || copy < next))
+			next = copy;
+	}
+	unlock(&bucket->lock);
+	return next;
+}
+
+/*
+ * Calls may be waiting with a duplicate. A guard that begins meanwhile may be missed,
+ * but its calls see the shutdown.
+ */
+void flexsc__guard_shut(uint32_t fd)
+{
+	int copy = -1;
+
+	lock(&watchers.lock);
+	report(fd, true);
+	while ((copy = next_copy(fd, copy)) >= 0)
+		report((uint32_t)copy, true);
 	unlock(&watchers.lock);
 }
 

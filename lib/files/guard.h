@@ -63,8 +63,11 @@ struct guard_watcher {
 	 */
 	void (*closing)(struct guard_watcher *watcher, uint32_t fd,
 			struct guard *guard);
-	/* Called when the descriptor was closed, or its socket shut down. */
-	void (*closed)(struct guard_watcher *watcher, uint32_t fd);
+	/*
+	 * Called when the descriptor was closed, or its socket shut down ("shut"). After
+	 * a shutdown, this is also called for duplicates of the descriptor.
+	 */
+	void (*closed)(struct guard_watcher *watcher, uint32_t fd, bool shut);
 	struct guard_watcher *next, **link;
 };
 
@@ -109,10 +112,11 @@ void flexsc__guard_count_closed(uint32_t fd);
 
 /*
  * Report a close to the guards and subscribers: before a marked descriptor is closed;
- * after it was closed, or shut down.
+ * after it was closed; after its socket was shut down.
  */
 void flexsc__guard_closing(uint32_t fd);
 void flexsc__guard_closed(uint32_t fd);
+void flexsc__guard_shut(uint32_t fd);
 
 /* In a forked child, which inherits no calls: drop all guards and watchers. */
 void flexsc__guards_forked(void);

@@ -28,7 +28,8 @@ static uint8_t use_of(const struct call_info *row)
 		use |= row->dir == POLL_READ ? NEED_POLLS_IN : NEED_POLLS_OUT;
 	if (row->closes)
 		use |= EFFECT_CLOSES;
-	if (row->traits & CALL_CHANGES)
+	/* Let flexsc__plan_ask() decide on a shutdown. */
+	if (row->traits & CALL_CHANGES || row->closes == CLOSES_SHUT)
 		use |= EFFECT_CHANGES;
 	return (uint8_t)use;
 }
@@ -88,14 +89,19 @@ bool flexsc__plan_wants_all(const struct call_info *row, const __u64 *args)
 }
 
 /*
- * Will the entry replace a descriptor that calls may be waiting for? close_range()
- * isn't checked: a loop's owner always makes it inline, and reports the close.
+ * Must the entry's end be reported (closing.h)? A dup3() replaces a descriptor that
+ * calls may be waiting for. close_range() isn't checked: a loop's owner always makes it
+ * inline, and reports the close. A shutdown is always reported: a call that begins to
+ * wait while the shutdown is pending may mark the descriptor only then.
  */
-static bool replaces_marked(const struct flexsc_entry *entry)
+static bool is_followed(const struct flexsc_entry *entry)
 {
-	return flexsc__call_info(entry->nr)->closes == CLOSES_OTHER &&
-	       (uint32_t)entry->args[0] != (uint32_t)entry->args[1] &&
-	       fds_is_marked((uint32_t)entry->args[1]);
+	const unsigned int closes = flexsc__call_info(entry->nr)->closes;
+
+	return closes == CLOSES_SHUT ||
+	       (closes == CLOSES_OTHER &&
+		(uint32_t)entry->args[0] != (uint32_t)entry->args[1] &&
+		fds_is_marked((uint32_t)entry->args[1]));
 }
 
 bool flexsc__plan_ask(const struct flexsc_entry *entry, uint8_t use)
@@ -105,7 +111,7 @@ bool flexsc__plan_ask(const struct flexsc_entry *entry, uint8_t use)
 
 	if (!(use & NEEDS)) {
 		flexsc__fds_note(entry);
-		return !replaces_marked(entry);
+		return !is_followed(entry);
 	}
 	if (use & NEED_SEEKS && !flexsc__plan_at_position(row, entry->args)) {
 		if (!flexsc__fds_find_seeks(fd))

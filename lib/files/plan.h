@@ -71,8 +71,8 @@ static inline bool plan_admit(const struct flexsc_entry *entry)
 
 /*
  * Called before a call that io_uring doesn't make: update the facts of descriptors that
- * it changes. False: the call closes a descriptor that calls may be waiting for, see
- * files/closing.h.
+ * it changes. False: the call shuts a socket down, or closes a descriptor that calls may
+ * be waiting for: see files/closing.h.
  */
 static inline bool plan_follow(const struct flexsc_entry *entry)
 {

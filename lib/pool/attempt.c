@@ -30,6 +30,8 @@
 #define NO_WAY	INT64_MIN
 /* Result: the call's descriptor is ready, so the call may be made. */
 #define RUNS	(INT64_MIN + 1)
+/* Result: whether the call would wait is unknown, so a thread has to make it. */
+#define BLOCKS	(INT64_MIN + 2)
 
 /*
  * Assumed room of a socket that poll(2) reports ready. After a small SO_SNDBUF, a TCP
@@ -137,10 +139,33 @@ static uint64_t ask_room(uint64_t fd)
 }
 
 /*
+ * Would a send wait on this descriptor, which poll(2) doesn't report as writable? For a
+ * TCP socket, poll(2) reports a shutdown, too. For a full local socket it doesn't, but
+ * there a byte stream refuses even a send of no byte. On other sockets, such a send may
+ * transmit an empty record.
+ */
+static int64_t try_unready(uint32_t fd)
+{
+	const uint32_t domain = flexsc__probe_option(fd, SO_DOMAIN);
+	const uint32_t protocol = flexsc__probe_option(fd, SO_PROTOCOL);
+
+	/* Not a socket. */
+	if (!domain)
+		return WOULD;
+	if (protocol == IPPROTO_TCP || protocol == IPPROTO_MPTCP)
+		return is_listening(fd) ? BLOCKS : WOULD;
+	if (domain != AF_UNIX ||
+	    flexsc__probe_option(fd, SO_TYPE) != SOCK_STREAM ||
+	    ask(SYS_sendto, fd, 0, 0, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0))
+		return BLOCKS;
+	return WOULD;
+}
+
+/*
  * Attempt a sendfile(). If the socket is ready, send at most as many bytes as it has
- * room for; a smaller result means the end of the file. If the socket isn't ready, send
- * 0 bytes, to check the arguments. Make no such attempt on a listening socket, or on a
- * file that isn't polled, where sending 0 bytes succeeds although sending more fails.
+ * room for; a smaller result means the end of the file. If the descriptor isn't ready,
+ * send 0 bytes, to check the arguments. Make no such attempt on a file that isn't
+ * polled, where sending 0 bytes succeeds although sending more fails.
  */
 static int64_t try_sendfile(const struct flexsc_entry *entry,
 			    const struct call_info *row, bool is_ready,
@@ -152,18 +177,14 @@ static int64_t try_sendfile(const struct flexsc_entry *entry,
 
 	if (is_ready && !most)
 		return RUNS;
-	if (!is_ready && (is_listening(a[0]) ||
-			  flexsc__plan_waits(row, entry) != WAITS_POLLED))
+	if (!is_ready && flexsc__plan_waits(row, entry) != WAITS_POLLED)
 		return NO_WAY;
 	if (a[3] < most)
 		most = a[3];
 	ret = ask(SYS_sendfile, a[0], a[1], a[2], most, 0, 0);
 	*part = ret == (int64_t)most;
-	/*
-	 * With 0 bytes, success only shows that the arguments are valid: the call
-	 * would wait.
-	 */
-	return is_ready || ret < 0 ? ret : WOULD;
+	/* With 0 bytes, success only shows that the arguments are valid. */
+	return is_ready || ret < 0 ? ret : try_unready((uint32_t)a[0]);
 }
 
 static bool ask_ready(uint64_t fd, unsigned int poll)
@@ -301,6 +322,8 @@ enum attempt flexsc__attempt(const struct flexsc_entry *entry,
 				       flexsc__plan_wants_all(row, entry->args) ?
 			       ATTEMPT_UNKNOWN :
 			       ATTEMPT_RUNS;
+	if (*ret == BLOCKS)
+		return ATTEMPT_UNKNOWN;
 	if (*ret == WOULD || *ret == NO_WAY)
 		return judge_unready(entry, row, *ret == WOULD, woken);
 	return part ? ATTEMPT_PART : ATTEMPT_DONE;

@@ -138,11 +138,28 @@ static void pool_closing(struct guard_watcher *watcher, uint32_t fd,
 	unlock(&pool->lock);
 }
 
-static void pool_closed(struct guard_watcher *watcher, uint32_t fd)
+/*
+ * Called when the descriptor's socket was shut down. A thread may have found before that
+ * its call would wait, and be about to park the call: it must not.
+ */
+static void pool_shut(struct pool *pool, uint32_t fd)
+{
+	for (uint32_t i = 0; i < pool->max; i++) {
+		struct syscall_thread *thread = pool_thread(pool, i);
+
+		if (thread->pool && thread->index != NONE &&
+		    flexsc__call_names(pool->loop, thread->index, (int)fd))
+			thread->shut = true;
+	}
+}
+
+static void pool_closed(struct guard_watcher *watcher, uint32_t fd, bool shut)
 {
 	struct pool *pool = pool_of(watcher);
 
 	lock(&pool->lock);
+	if (shut)
+		pool_shut(pool, fd);
 	flexsc__park_again(&pool->parking, (int)fd);
 	unlock(&pool->lock);
 }

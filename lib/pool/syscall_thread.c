@@ -68,6 +68,7 @@ static void thread_settle(struct syscall_thread *thread)
 	thread->cancelled = false;
 	thread->kicked = false;
 	thread->tries = false;
+	thread->shut = false;
 	thread->unexpected = false;
 }
 
@@ -276,6 +277,9 @@ static void thread_execute_waiting(struct pool *pool,
 	const bool begun = call_is_guarded(call_of(pool->loop, thread->index));
 	int64_t ret;
 
+	/* The attempt may have come before the shutdown, so its result doesn't count. */
+	if (thread->shut)
+		what = ATTEMPT_UNKNOWN;
 	/*
 	 * A kick that has already arrived was meant for the attempt, not for the call
 	 * that follows.

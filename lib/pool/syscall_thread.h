@@ -36,6 +36,8 @@ struct syscall_thread {
 	 * with it, or is in a call that a kick interrupts.
 	 */
 	bool tries;
+	/* A socket of "index" was shut down after the thread had taken the entry. */
+	bool shut;
 	_Atomic bool unexpected;	/* the call was expected not to wait, and a
 					 * kick may interrupt it */
 	uint32_t index;		/* the entry being executed, or NONE */

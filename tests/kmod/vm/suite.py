@@ -85,6 +85,7 @@ GROUPS = (
     ("conformance-results_socket", "conformance-receiving", "conformance-timer"),
     (
         "conformance-closing",
+        "conformance-shutdown",
         "conformance-chain",
         "conformance-looped",
         "conformance-descriptors",

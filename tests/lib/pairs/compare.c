@@ -44,7 +44,7 @@ static bool is_different(const char *call)
 /* One event for each way to close descriptors or to end calls. */
 static const char *const few[] = {
 	"close-posted-elsewhere", "dup-over-posted", "close-second-posted",
-	"cancel", "deadline",
+	"shutdown-writing", "cancel", "deadline",
 };
 
 static bool is_wanted(const char *event)

@@ -87,6 +87,12 @@ static bool fill(const struct files *f)
 	return fill_up(f) > 0;
 }
 
+/* After that, poll(2) doesn't report most kinds of full sockets, but no send waits. */
+static bool shut(const struct files *f)
+{
+	return !shutdown(subject_of(f), SHUT_WR);
+}
+
 /* The other end sends, and the subject becomes readable. */
 static bool give(const struct files *f)
 {
@@ -220,13 +226,17 @@ static bool make_pair(struct files *f, int type)
 PAIR(stream, SOCK_STREAM, true)
 PAIR(stream_given, SOCK_STREAM, give(f))
 PAIR(stream_full, SOCK_STREAM, fill(f))
+PAIR(stream_shut, SOCK_STREAM, shut(f))
+PAIR(stream_full_shut, SOCK_STREAM, fill(f) && shut(f))
 PAIR(stream_ended, SOCK_STREAM, (drop_other(f), true))
 PAIR(stream_urgent, SOCK_STREAM, send(f->fds[1], "ab", 2, MSG_OOB) == 2)
 PAIR(datagrams, SOCK_DGRAM, true)
 PAIR(datagrams_given, SOCK_DGRAM, give(f))
 PAIR(datagrams_full, SOCK_DGRAM, fill(f))
+PAIR(datagrams_full_shut, SOCK_DGRAM, fill(f) && shut(f))
 PAIR(packets, SOCK_SEQPACKET, true)
 PAIR(packets_given, SOCK_SEQPACKET, give(f))
+PAIR(packets_full_shut, SOCK_SEQPACKET, fill(f) && shut(f))
 
 static bool listens(struct files *f)
 {
@@ -344,6 +354,7 @@ static const int many = 100;
 TCP(tcp, true)
 TCP(tcp_given, give(f))
 TCP(tcp_full, fill(f))
+TCP(tcp_full_shut, fill(f) && shut(f))
 TCP(tcp_ended, shut_peer(f))
 TCP(tcp_urgent, send_urgent(f))
 TCP(tcp_limit_in, set_option(f, SO_RCVTIMEO, &soon, sizeof(soon)))
@@ -574,14 +585,18 @@ const struct subject subjects[] = {
 	FILE_OF(pipe_room), FILE_OF(pipe_full), FILE_OF(pipe_broken),
 	FILE_OF(fifo),
 	SOCKET_OF(stream), SOCKET_OF(stream_given), SOCKET_OF(stream_full),
+	SOCKET_OF(stream_shut), SOCKET_OF(stream_full_shut),
 	SOCKET_OF(stream_ended), SOCKET_OF(stream_urgent),
 	SOCKET_OF(stream_alone), SOCKET_OF(stream_limit_in),
 	SOCKET_OF(stream_limit_out), SOCKET_OF(stream_lowat),
 	{ "stream_listener", listens, NULL, true, false, false },
 	SOCKET_OF(datagrams), SOCKET_OF(datagrams_given),
-	SOCKET_OF(datagrams_full), SOCKET_OF(datagrams_alone),
+	SOCKET_OF(datagrams_full), SOCKET_OF(datagrams_full_shut),
+	SOCKET_OF(datagrams_alone),
 	SOCKET_OF(packets), SOCKET_OF(packets_given),
+	SOCKET_OF(packets_full_shut),
 	SOCKET_OF(tcp), SOCKET_OF(tcp_given), FILLED(tcp_full),
+	SOCKET_OF(tcp_full_shut),
 	SOCKET_OF(tcp_ended), SOCKET_OF(tcp_urgent), SOCKET_OF(tcp_alone),
 	SOCKET_OF(tcp_listener), SOCKET_OF(tcp_limit_in),
 	FILLED(tcp_limit_out), SOCKET_OF(tcp_lowat),
