@@ -408,6 +408,15 @@ void run_for(struct flexsc_loop *loop, unsigned int ms)
 	run_some(loop, &never, 1, ms * MS);
 }
 
+/* A poller that lacks a processor runs, and hasn't taken all requests. */
+void run_until_idle(struct flexsc_loop *loop)
+{
+	CHECK(flexsc_loop_dispatch(loop) >= 0);
+	for (unsigned int i = 0; i < 500 && (!is_idle() || pollers_run()); i++)
+		CHECK(flexsc_loop_dispatch(loop) >= 0);
+	CHECK(flexsc_loop_dispatch(loop) >= 0);
+}
+
 void run_until_readable(struct flexsc_loop *loop, int fd)
 {
 	struct pollfd input = { .fd = fd, .events = POLLIN };

@@ -328,6 +328,8 @@ bool run_until(struct flexsc_loop *loop, const unsigned int *count,
 	       unsigned int n, unsigned int ms);
 /* Run callbacks for this time. */
 void run_for(struct flexsc_loop *loop, unsigned int ms);
+/* Run until all other threads wait, so that calls which wait have begun. */
+void run_until_idle(struct flexsc_loop *loop);
 /* Run callbacks until the descriptor is readable, and a moment longer. */
 void run_until_readable(struct flexsc_loop *loop, int fd);
 

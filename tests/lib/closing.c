@@ -5,11 +5,13 @@
  * operations must look as if it did, too. In these tests the owner, woken by a timer
  * or by another thread, closes the descriptor when a part of the call is done, and
  * before the next operation can begin. The pairs (tests/lib/pairs) close and replace
- * descriptors of each kind of call from other calls. The last tests reset a connection
- * instead.
+ * descriptors of each kind of call from other calls. Other tests replace both
+ * descriptors of a splice(), of which the output is the third argument. The last test
+ * resets a connection instead.
  */
 #include "tests/harness/harness.h"
 
+#include <flexsc/fd.h>
 #include <netinet/in.h>
 
 #define MANY_BYTES	(1U << 20)	/* more than any buffer */
@@ -205,6 +207,132 @@ TEST(a_write_with_a_part_done_is_cancelled_by_its_descriptor)
 	CHECK_EQ(writing.call.cb.ret, (uintptr_t)n);
 	CHECK((uintptr_t)n > 0 && (uintptr_t)n < MANY_BYTES);
 	CHECK_EQ(flexsc_loop_destroy(writing.loop), 0);
+}
+
+/* Transfers from one descriptor to another, which is replaced. */
+
+#define PAGE	4096U
+#define PART	8U	/* bytes */
+
+/*
+ * A splice() waits for data, or for room ("full"), when another loop replaces its output
+ * and its input. With threads, it is deferred meanwhile, and begins again later, because
+ * another call occupies the last thread.
+ */
+static void splice_between_replaced(bool full)
+{
+	static char page[PAGE];
+	struct flexsc_loop *other = test_loop();
+	struct call busy = CALL_INIT, call = CALL_INIT;
+	int busy_in[2], in[2], out[2], decoy[2];
+
+	NEEDS_WAITING_ENGINE();
+	loop = strcmp(test_engine(), "threads") ? test_loop() :
+						  NEW_LOOP(.max_threads = 2);
+	CHECK_EQ(pipe2(busy_in, O_CLOEXEC), 0);
+	CHECK_EQ(pipe2(in, O_CLOEXEC), 0);
+	CHECK_EQ(pipe2(out, O_CLOEXEC), 0);
+	CHECK_EQ(pipe2(decoy, O_CLOEXEC), 0);
+	POST(loop, &busy, SYS_splice, busy_in[0], NULL, decoy[1], NULL, PART, 0);
+	run_until_idle(loop);
+	CHECK_EQ(fcntl(out[1], F_SETPIPE_SZ, PAGE), PAGE);
+	if (full) {
+		CHECK_EQ(write(out[1], page, PAGE), PAGE);
+		CHECK_EQ(write(in[1], "spliced", PART), PART);
+	}
+	POST(loop, &call, SYS_splice, in[0], NULL, out[1], NULL, PART, 0);
+	run_until_idle(loop);
+	CHECK_EQ(call.runs, 0);
+	CHECK_EQ(DO(other, SYS_dup3, decoy[1], out[1], O_CLOEXEC), out[1]);
+	CHECK_EQ(DO(other, SYS_dup3, decoy[0], in[0], O_CLOEXEC), in[0]);
+	CHECK_EQ(write(busy_in[1], "decoyed", PART), PART);
+	CHECK_EQ(await_call(loop, &busy), PART);
+	if (full)
+		CHECK_EQ(read(out[0], page, PAGE), PAGE);
+	else
+		CHECK_EQ(write(in[1], "spliced", PART), PART);
+	CHECK_EQ(await_call(loop, &call), PART);
+	CHECK_EQ(read(out[0], page, PAGE), PART);
+	CHECK(!strcmp(page, "spliced"));
+	CHECK_EQ(read(decoy[0], page, PAGE), PART);
+	CHECK(!strcmp(page, "decoyed"));
+	CHECK_EQ(flexsc_loop_destroy(other), 0);
+}
+
+TEST(a_splice_that_waits_for_data_keeps_its_files)
+{
+	splice_between_replaced(false);
+}
+
+TEST(a_splice_that_waits_for_room_keeps_its_files)
+{
+	splice_between_replaced(true);
+}
+
+#define COPIES	20U
+#define COPIED	(4U << 20)	/* bytes: takes milliseconds */
+
+/* A copy to files[0] by the descriptor "to", which is replaced by one of files[1]. */
+static struct copying {
+	int files[2], to;
+	atomic_uint begun, replaced;	/* numbers of rounds */
+} copying;
+
+static off_t size_of(int fd)
+{
+	struct stat st;
+
+	CHECK_EQ(fstat(fd, &st), 0);
+	return st.st_size;
+}
+
+static void *replace_copied(void *arg)
+{
+	struct flexsc_loop *mine = NEW_LOOP(.engine = "sync");
+
+	for (unsigned int round = 1; round <= MANY(COPIES); round++) {
+		while (atomic_load(&copying.begun) != round ||
+		       !size_of(copying.files[0]))
+			sched_yield();
+		CHECK_EQ(DO(mine, SYS_dup3, copying.files[1], copying.to,
+			    O_CLOEXEC), copying.to);
+		atomic_store(&copying.replaced, round);
+	}
+	CHECK_EQ(flexsc_loop_destroy(mine), 0);
+	return arg;
+}
+
+static void copy_once(int from, unsigned int round)
+{
+	struct call call = CALL_INIT;
+
+	for (unsigned int i = 0; i < 2; i++)
+		copying.files[i] = memfd_create("copy", MFD_CLOEXEC);
+	copying.to = fcntl(copying.files[0], F_DUPFD_CLOEXEC, 0);
+	flexsc_fd_forget(copying.to);
+	CHECK_EQ(lseek(from, 0, SEEK_SET), 0);
+	POST(loop, &call, SYS_copy_file_range, from, NULL, copying.to, NULL, COPIED,
+	     0);
+	atomic_store(&copying.begun, round);
+	CHECK_EQ(await_call(loop, &call), COPIED);
+	while (atomic_load(&copying.replaced) != round)
+		sched_yield();
+	CHECK_EQ(size_of(copying.files[0]), COPIED);
+	CHECK_EQ(size_of(copying.files[1]), 0);
+	for (unsigned int i = 0; i < 2; i++)
+		CHECK_EQ(close(copying.files[i]), 0);
+	CHECK_EQ(close(copying.to), 0);
+}
+
+WAITING_TEST_LIMIT(a_copy_with_a_part_done_keeps_its_output, 60)
+{
+	const int from = memfd_create("source", MFD_CLOEXEC);
+	pthread_t closer = test_thread(replace_copied, NULL);
+
+	CHECK_EQ(ftruncate(from, COPIED), 0);
+	for (unsigned int round = 1; round <= MANY(COPIES); round++)
+		copy_once(from, round);
+	CHECK_EQ(pthread_join(closer, NULL), 0);
 }
 
 /* Connections that are reset. */

@@ -169,15 +169,6 @@ static void *closer(void *arg)
 	return NULL;
 }
 
-/* A poller that lacks a processor runs, and hasn't taken all requests. */
-static void wait_for_idle(struct flexsc_loop *loop)
-{
-	CHECK(flexsc_loop_dispatch(loop) >= 0);
-	for (unsigned int i = 0; i < 500 && (!is_idle() || pollers_run()); i++)
-		CHECK(flexsc_loop_dispatch(loop) >= 0);
-	CHECK(flexsc_loop_dispatch(loop) >= 0);
-}
-
 static void post_all(struct flexsc_loop *loop, struct flexsc_buffers *buffers)
 {
 	const struct subject *s = now.subjects;
@@ -201,7 +192,7 @@ static void post_all(struct flexsc_loop *loop, struct flexsc_buffers *buffers)
 	 */
 	CHECK_EQ(write(s[STREAM].peer, "", 1), 1);
 	CHECK(run_until(loop, &now.stream.got, 1, 10000));
-	wait_for_idle(loop);
+	run_until_idle(loop);
 }
 
 static void await(struct flexsc_loop *loop, struct call *call, int64_t ret)
@@ -294,7 +285,7 @@ TEST(closed_when_data_has_come)
 	while (dup(0) < MANY_FDS)
 		;
 	POST(loop, &read, SYS_read, now.subjects[READ].fd, &byte, 1);
-	wait_for_idle(loop);
+	run_until_idle(loop);
 	POST(loop, &busy, SYS_getrandom, random, sizeof(random), 0);
 	CHECK(flexsc_loop_dispatch(loop) >= 0);
 	CHECK_EQ(write(now.subjects[READ].peer, "r", 1), 1);
@@ -377,7 +368,7 @@ WAITING_TEST(a_descriptor_that_is_not_closed_keeps_its_name)
 		CHECK_EQ(pipe2(p, O_CLOEXEC), 0);
 		subject(PIPE, p[1], p[0]);
 		POST(loop, &call, SYS_write, p[1], sent, LONG);
-		wait_for_idle(loop);
+		run_until_idle(loop);
 		CHECK_EQ(pthread_create(&thread, NULL, try_to_close,
 					(void *)(uintptr_t)&leaves[i]), 0);
 		CHECK_EQ(pthread_join(thread, NULL), 0);
