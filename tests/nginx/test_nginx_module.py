@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import PATIENCE, command, cores_of, eventually, gone, state
+from fixtures import PATIENCE, command, cores_of, eventually, gone, state, works
 from programs import (
     Program,
     at_once,
@@ -496,6 +496,7 @@ def stock(shared: Path) -> Iterator[Nginx]:
 def nginx(shared: Path) -> Iterator[Nginx]:
     with started(Nginx(shared / "module", shared, load=True)) as server:
         if "without io_uring" in server.errors():
+            assert not works("uring"), server.errors()
             pytest.skip("io_uring doesn't work here")
         yield server
 

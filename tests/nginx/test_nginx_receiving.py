@@ -28,7 +28,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import PATIENCE, eventually
+from fixtures import PATIENCE, eventually, works
 from programs import Program, answers, at_once, children, free_port, started
 from test_nginx_module import Which, installed_one, make_files, stopped
 
@@ -453,6 +453,7 @@ def test_first_bytes_are_received_as_by_nginx(shared: Path) -> None:
             for name, load in (("stock", False), ("module", True))
         ]
         if "without io_uring" in (shared / "module0/errors").read_text():
+            assert not works("uring")
             pytest.skip("io_uring doesn't work here")
         outcomes: dict[Nginx, list[object]] = {}
 
