@@ -53,11 +53,11 @@ http {{
 	access_log {root}/access test;
 	client_header_buffer_size 1k;
 	large_client_header_buffers 2 2k;
-	client_header_timeout 6s;
-	client_body_timeout 6s;
-	keepalive_timeout 6s;
-	lingering_timeout 1500ms;
-	proxy_read_timeout 6s;
+	client_header_timeout 15s;
+	client_body_timeout 15s;
+	keepalive_timeout 15s;
+	lingering_timeout 5s;
+	proxy_read_timeout 15s;
 	proxy_request_buffering off;
 	limit_req_zone $request_uri zone=often:1m rate=5r/s;
 	limit_req_zone $request_uri zone=rarely:1m rate=1r/m;
