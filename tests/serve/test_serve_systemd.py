@@ -20,6 +20,8 @@ import pytest
 from exposition import samples
 from fixtures import PATIENCE, Client, Server, command, eventually, request
 
+SILENCE_S = 1  # after which a stopping server drops a client that has sent nothing
+TRIES = 20  # on a busy machine all steps of a client may take longer
 HELLO = bytes(range(256)) * 4
 
 # Executes the program in argv, with the sockets from descriptor 3 on.
@@ -147,18 +149,29 @@ def test_a_new_client_is_answered_although_the_server_stops(
         manager.bind(path)
         manager.settimeout(PATIENCE)
         names = {"LISTEN_FDNAMES": "web:metrics", "NOTIFY_SOCKET": path}
-        server = activate([passed, metrics], **names)
-        assert manager.recv(4096) == b"READY=1"
-        with Client(port(passed)) as silent, Client(port(passed)) as late:
-            name = "flexsc_serve_connections"
-            assert eventually(lambda: counted(metrics)[name] == 2)
-            server.process.terminate()
-            assert manager.recv(4096) == b"STOPPING=1"
-            late.send(request("/hello.txt"))
-            answer = late.read()
-            assert (answer.body, answer.headers["connection"]) == (HELLO, "close")
-            assert silent.closed()
-        assert server.wait() == 0
+
+        def is_answered() -> bool:
+            """Return false if the late client sent its request too late."""
+            server = activate([passed, metrics], **names)
+            assert manager.recv(4096) == b"READY=1"
+            begun = time.monotonic()
+            with Client(port(passed)) as silent, Client(port(passed)) as late:
+                name = "flexsc_serve_connections"
+                assert eventually(lambda: counted(metrics)[name] == 2)
+                server.process.terminate()
+                assert manager.recv(4096) == b"STOPPING=1"
+                with contextlib.suppress(ConnectionError):
+                    late.send(request("/hello.txt"))
+                in_time = time.monotonic() - begun < SILENCE_S / 2
+                if in_time:
+                    answer = late.read()
+                    assert answer.body == HELLO
+                    assert answer.headers["connection"] == "close"
+                    assert silent.closed()
+            assert server.wait() == 0
+            return in_time
+
+        assert any(is_answered() for _ in range(TRIES))
 
 
 def test_loops_share_a_socket(activate: Activate) -> None:
