@@ -29,7 +29,7 @@ from .runner import Plan
 from .samples import BenchError
 
 WITH_MODULE = "module"  # name of the variant: nginx with the module
-START_S = 10
+START_S = 60
 STOP_S = 10
 DESCRIPTORS = 65536
 BACKLOG = (
