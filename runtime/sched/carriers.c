@@ -248,6 +248,14 @@ int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 	return start_together(&all, &one, 1);
 }
 
+bool flexsc__carriers_have(const struct kthread *k)
+{
+	const uintptr_t first = (uintptr_t)flexsc__runtime.carriers;
+	const uintptr_t place = (uintptr_t)k - first;
+
+	return place < flexsc__runtime.room * sizeof(struct carrier);
+}
+
 static void forget_all(void)
 {
 	flexsc__adopt_forget();

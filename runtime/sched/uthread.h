@@ -273,21 +273,26 @@ static inline struct kthread *kthread_by_id(struct kthread *self)
 	return self->tid == tid ? self : NULL;
 }
 
+/* Is k the self of a carrier? Reads nothing of k, which may be the self of no thread. */
+bool flexsc__carriers_have(const struct kthread *k);
+
 /*
  * Any thread: the kernel thread that the caller is or runs on, or NULL if it is neither
  * a host nor a carrier. On x86-64 a new thread inherits the pointer "self" of its
- * creator, so the thread pointer is compared, too.
+ * creator. If the creator was a host, its memory may be unmapped. If it was a carrier,
+ * the carrier may run another user thread, whose memory may be unmapped next.
  */
 static inline struct kthread *kthread_known(void)
 {
 	struct kthread *k = context_self_if_any();
-	uint64_t tp = context_tp();
+	const struct uthread *u = &flexsc__self;
+	const uint64_t tp = context_tp();
 
 	if (CONTEXT_SELF_IN_TLS)
 		return kthread_by_id(k);
-	if (k && k->tp != tp && (!k->current || k->current->tp != tp))
+	if (!k || (k != &u->host.k && !flexsc__carriers_have(k)))
 		return NULL;
-	return k;
+	return k->tp == tp || k->current == u ? k : NULL;
 }
 
 /* As kthread_known(), without a system call. Must not be called on a new thread. */

@@ -406,13 +406,12 @@ static void on_a_host(struct kthread *k, int signo, siginfo_t *info,
  */
 static bool is_new(int signo)
 {
-	const struct kthread *creator = context_self_if_any();
-
 	if (!(runtime_raised() & SIGNAL_BIT(signo)))
 		return false;
 	if (CONTEXT_SELF_IN_TLS)
 		return !flexsc__self.alive && atomic_load(&flexsc__runtime.births);
-	return creator && creator->carrier;
+	/* The creator's self. */
+	return flexsc__carriers_have(context_self_if_any());
 }
 
 static void signal_arrive(int signo, siginfo_t *info, void *frame)

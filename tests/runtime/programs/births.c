@@ -6,9 +6,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 
+#include "late.h"
 #include "threads.h"
 
 /* The signals that a new thread blocks. */
@@ -111,6 +113,56 @@ TEST(a_thread_that_unblocks_a_signal_gets_it_first)
 		CHECK_EQ(kill(getpid(), SIGUSR1), 0);
 		CHECK_EQ(all_handled, i);
 		join(start_with(&none, take_what_is_pending, NULL));
+		CHECK_EQ(all_handled, i + 1);
+	}
+}
+
+/* A signal for a thread whose creator has ended. */
+
+#define LATE		500000U
+#define SMALL_STACK	((size_t)1 << 20)
+
+static pthread_t newborn;
+
+static void *make_another(void *waits)
+{
+	/* A carrier runs the creator after a wait. */
+	if (waits)
+		settle();
+	late_to_begin = LATE;
+	newborn = start(nothing, NULL);
+	return NULL;
+}
+
+/* On x86-64, the new thread has inherited a pointer to the creator's memory. */
+static void orphan_gets_signal(const sigset_t *signals, uintptr_t waits)
+{
+	void *stack = mmap(NULL, SMALL_STACK, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attr;
+	pthread_t creator;
+
+	CHECK(stack != MAP_FAILED);
+	CHECK_EQ(pthread_attr_init(&attr), 0);
+	CHECK_EQ(pthread_attr_setstack(&attr, stack, SMALL_STACK), 0);
+	CHECK_EQ(pthread_create(&creator, &attr, make_another, (void *)waits), 0);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, signals, NULL), 0);
+	join(creator);
+	CHECK_EQ(munmap(stack, SMALL_STACK), 0);
+	CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+	join(newborn);
+	late_to_begin = 0;
+	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, signals, NULL), 0);
+}
+
+TEST(a_new_thread_gets_a_signal_after_its_creator_has_ended)
+{
+	const struct sigaction action = { .sa_handler = handle };
+	const sigset_t signals = set_of(SIGUSR1, 0);
+
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	for (int i = 0; i < 4; i++) {
+		orphan_gets_signal(&signals, i % 2);
 		CHECK_EQ(all_handled, i + 1);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library between FlexSC-Threads and libc that delays the creation and the ends of
- * threads: last.c.
+ * threads: births.c, last.c.
  */
 #define _GNU_SOURCE
 #include "late.h"
@@ -42,7 +42,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	make_fn *make = (make_fn *)dlsym(RTLD_NEXT, "pthread_create");
 	struct beginning *beginning;
 
-	usleep(late_to_make);
+	if (late_to_make)
+		usleep(late_to_make);
 	if (!late_to_begin && !late_to_end)
 		return make(thread, attr, start, arg);
 	beginning = malloc(sizeof(*beginning));
