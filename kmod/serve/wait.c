@@ -76,6 +76,20 @@ static __always_inline bool wait_take_needs_thread(struct thread *thread)
 }
 
 /*
+ * Wake a thread for pending entries, if a permit is free for it. MORE: there is
+ * no thread, and user mode must create one.
+ */
+static long wake_for_entries(struct registration *reg)
+{
+	if (!entries_pending(reg) || !permit_any_unused(reg) ||
+	    permit_any_looking(reg) || idle_wake_for_entries(reg))
+		return FLEXSC_WAIT_LOOK;
+	if (permit_any_active(reg) || !idle_request_thread(reg))
+		return FLEXSC_WAIT_LOOK;
+	return FLEXSC_WAIT_MORE;
+}
+
+/*
  * Called when no entry has completed: may the waiter sleep? Returns
  * THREAD_STAYS if so, or the result of FLEXSC_IOC_WAIT.
  */
@@ -89,8 +103,15 @@ static long wait_decide(struct registration *reg, struct thread *thread,
 		return -EACCES;
 	if (READ_ONCE(reg->woken) && xchg(&reg->woken, false))
 		return FLEXSC_WAIT_LOOK;
-	if (!timely || !READ_ONCE(reg->deadline))
+	if (!timely)
 		return FLEXSC_WAIT_LOOK;
+	/*
+	 * A waiter that isn't on a listed core has no permit. Even if it never
+	 * sleeps, a thread must execute what is in the ring. For deferred
+	 * entries, see wait_leave_deferred().
+	 */
+	if (!READ_ONCE(reg->deadline))
+		return ring_empty(reg) ? FLEXSC_WAIT_LOOK : wake_for_entries(reg);
 	if (signal_pending(current))
 		return -EINTR;
 	if (task_work_pending(current))
@@ -249,12 +270,7 @@ long wait_ioctl(struct registration *reg, u64 seen)
 long kick_ioctl(struct registration *reg)
 {
 	count(reg, COUNT_KICKS, 1);
-	if (!entries_pending(reg) || !permit_any_unused(reg) ||
-	    permit_any_looking(reg) || idle_wake_for_entries(reg))
-		return FLEXSC_WAIT_LOOK;
-	if (permit_any_active(reg) || !idle_request_thread(reg))
-		return FLEXSC_WAIT_LOOK;
-	return FLEXSC_WAIT_MORE;
+	return wake_for_entries(reg);
 }
 
 /* FLEXSC_IOC_WAKE */

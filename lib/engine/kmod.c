@@ -100,9 +100,12 @@ static int kmod_enter(struct kmod *kmod, uint64_t ns)
 		__atomic_store_n(&kmod->no_more, false, __ATOMIC_RELAXED);
 		shared->wait_flags = FLEXSC_WAIT_NO_MORE;
 	}
-	while ((result = kmod_enter_once(kmod)) == FLEXSC_WAIT_MORE)
+	while ((result = kmod_enter_once(kmod)) == FLEXSC_WAIT_MORE) {
 		if (!flexsc__kmod_thread_create(kmod))
 			shared->wait_flags = FLEXSC_WAIT_NO_MORE;
+		else if (!ns)
+			break;
+	}
 	return result < 0 && result != -EINTR ? (int)result : 0;
 }
 

@@ -54,6 +54,24 @@ PLACE_TEST(an_owner_that_is_alone_executes, 1, 2)
 	CHECK_EQ(place_marked(0), 0);
 }
 
+/*
+ * An owner on another core can't execute entries. Even if it never sleeps in its waits,
+ * a thread does: a new one at first, then one that may be idle.
+ */
+PLACE_TEST(a_wait_without_sleep_starts_threads, 2, -1)
+{
+	for (int i = 0; i < 3; i++) {
+		place_mark(0, 0, 0);
+		raw.shared->seen = raw.seen;
+		raw.shared->timeout = 0;
+		if (ioctl(raw.fd, FLEXSC_IOC_WAIT, 0) == FLEXSC_WAIT_MORE)
+			raw_thread(&raw);
+		CHECK(place_becomes(0, FLEXSC_DONE, 8000));
+		CHECK_EQ(raw_reap(&raw), 1);
+		CHECK_EQ(place_marked(0), 2);
+	}
+}
+
 /* No thread enters the kernel for that: the owner only reads memory. */
 TEST(a_slow_call_sends_others_to_the_next_core)
 {

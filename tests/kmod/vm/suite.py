@@ -105,7 +105,7 @@ GROUPS = (
         "conformance-looped_cancel",
         "conformance-opened",
         "conformance-vain",
-        "conformance-guard a_write_that_races_a_close_has_one_file",
+        "conformance-guard",
     ),
     ("kmod-calls", "kmod-serve"),
     ("kmod-run", "threads-handover", "threads-masks"),
