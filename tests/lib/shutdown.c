@@ -131,20 +131,23 @@ WAITING_TEST_LIMIT(a_shutdown_that_races_a_send_ends_it, 40)
 	CHECK_EQ(pthread_barrier_init(&barrier, NULL, 2), 0);
 	shutter = test_thread(shut_in_time, NULL);
 	for (unsigned int round = 0; round < MANY(ROUNDS); round++) {
+		const bool by_file = round / 4 & 1;
 		struct call send = CALL_INIT;
 
 		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
 				    full), 0);
 		fill(full[0]);
 		pthread_barrier_wait(&barrier);
-		if (round / 4 & 1)
+		if (by_file)
 			POST(loop, &send, SYS_sendfile, full[0], file, NULL, 8);
 		else
 			POST(loop, &send, SYS_write, full[0], bytes, 8);
 		if (!run_until(loop, &send.runs, 1, 10000))
 			test_fail(__FILE__, __LINE__, "round %u: the call waits",
 				  round);
-		CHECK_EQ(send.cb.ret, -EPIPE);
+		/* Before Linux 6.5, a full socket accepts few bytes of a file. */
+		if (send.cb.ret != 8 || !by_file)
+			CHECK_EQ(send.cb.ret, -EPIPE);
 		pthread_barrier_wait(&barrier);
 		CHECK_EQ(close(full[0]), 0);
 		CHECK_EQ(close(full[1]), 0);
