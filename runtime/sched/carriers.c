@@ -248,14 +248,6 @@ int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 	return start_together(&all, &one, 1);
 }
 
-bool flexsc__carriers_have(const struct kthread *k)
-{
-	const uintptr_t first = (uintptr_t)flexsc__runtime.carriers;
-	const uintptr_t place = (uintptr_t)k - first;
-
-	return place < flexsc__runtime.room * sizeof(struct carrier);
-}
-
 static void forget_all(void)
 {
 	flexsc__adopt_forget();
@@ -263,6 +255,7 @@ static void forget_all(void)
 	flexsc__retire_forget();
 	flexsc__runtime.count = 0;
 	flexsc__runtime.room = 0;
+	flexsc__runtime.carriers_size = 0;
 	flexsc__runtime.carriers = NULL;
 	atomic_store(&over, 0);
 }
@@ -277,6 +270,7 @@ static bool make_room(unsigned int n)
 						.kept_timer = -1 };
 	flexsc__runtime.carriers = carriers;
 	flexsc__runtime.room = carriers ? n : 0;
+	flexsc__runtime.carriers_size = flexsc__runtime.room * sizeof(*carriers);
 	return carriers;
 }
 

@@ -36,6 +36,7 @@ struct runtime {
 	struct carrier *carriers;
 	_Atomic uint32_t count;	/* number of carriers; grows with each new spare */
 	uint32_t room;		/* capacity of the array */
+	size_t carriers_size;	/* the same in bytes, for kthread_is_carrier() */
 	/*
 	 * Does only one carrier use queues? Then they need no locks. An adoption clears
 	 * the field at a moment when no carrier uses a queue: adopt.c.

@@ -46,6 +46,7 @@
 #include "runtime/arch/context.h"
 #include "runtime/arch/vectors.h"
 #include "runtime/base/sigset.h"
+#include "state.h"
 
 struct uthread;
 struct watch;
@@ -273,8 +274,12 @@ static inline struct kthread *kthread_by_id(struct kthread *self)
 	return self->tid == tid ? self : NULL;
 }
 
-/* Is k the self of a carrier? Reads nothing of k, which may be the self of no thread. */
-bool flexsc__carriers_have(const struct kthread *k);
+/* Is k the self of a carrier? Reads nothing of k, whose memory may be unmapped. */
+static inline bool kthread_is_carrier(const struct kthread *k)
+{
+	return (uintptr_t)k - (uintptr_t)flexsc__runtime.carriers <
+	       flexsc__runtime.carriers_size;
+}
 
 /*
  * Any thread: the kernel thread that the caller is or runs on, or NULL if it is neither
@@ -290,7 +295,7 @@ static inline struct kthread *kthread_known(void)
 
 	if (CONTEXT_SELF_IN_TLS)
 		return kthread_by_id(k);
-	if (!k || (k != &u->host.k && !flexsc__carriers_have(k)))
+	if (!k || (k != &u->host.k && !kthread_is_carrier(k)))
 		return NULL;
 	return k->tp == tp || k->current == u ? k : NULL;
 }

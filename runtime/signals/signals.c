@@ -411,7 +411,7 @@ static bool is_new(int signo)
 	if (CONTEXT_SELF_IN_TLS)
 		return !flexsc__self.alive && atomic_load(&flexsc__runtime.births);
 	/* The creator's self. */
-	return flexsc__carriers_have(context_self_if_any());
+	return kthread_is_carrier(context_self_if_any());
 }
 
 static void signal_arrive(int signo, siginfo_t *info, void *frame)
