@@ -27,7 +27,10 @@
 #define GONE_NS		100000000U
 #define POLLERS_GONE_NS	3000000000U
 #define LOOK_NS		20000
-/* How often to check for other threads: a thread of the runtime may just be ending. */
+/*
+ * How often to check for other threads: a thread of the runtime may just be ending, which
+ * the count notices only with robust mutexes (thread_count.c).
+ */
 #define LOOKS		10
 
 /*

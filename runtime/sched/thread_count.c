@@ -199,9 +199,12 @@ bool flexsc__count_others(void)
 {
 	_Atomic unsigned int *threads = flexsc__real_count();
 	unsigned int begun, over, all;
+	bool locked;
 
 	if (!threads)
 		return true;
+	/* Otherwise libc may still count a thread of the runtime that ends. */
+	locked = changes_lock_soon();
 	do {
 		wait_until_settled();
 		begun = atomic_load(&made);
@@ -209,6 +212,8 @@ bool flexsc__count_others(void)
 		all = atomic_load(threads);
 	} while (atomic_load(&unsettled) || atomic_load(&made) != begun ||
 		 atomic_load(&left) != over);
+	if (locked)
+		changes_unlock();
 	return (int)(all - (begun - over)) > 1;
 }
 

@@ -4,7 +4,9 @@
  * creates for itself neither end it early nor prolong it.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -171,4 +173,26 @@ TEST(a_process_ends_by_its_last_exit_while_a_thread_ends)
 	need_strict_mode();
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(status_of(leave_while_one_ends), W_EXITCODE(5, 0));
+}
+
+static void unshare_while_one_ends(void)
+{
+	late_to_end = LATE;
+	join(start(leave_strictly, NULL));
+	while (preloaded() && !late_ends)
+		sched_yield();
+	_exit(unshare(CLONE_NEWUSER) ? errno : 0);
+}
+
+static void unshare_alone(void)
+{
+	_exit(unshare(CLONE_NEWUSER) ? errno : 0);
+}
+
+TEST(the_only_thread_is_alone_while_a_thread_ends)
+{
+	need_strict_mode();
+	if (status_of(unshare_alone))
+		SKIP("needs user namespaces");
+	CHECK_EQ(status_of(unshare_while_one_ends), 0);
 }
