@@ -337,7 +337,11 @@ RAW_TEST(a_wake_up_is_kept_while_a_thread_is_created)
 	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAKE), 0);
 	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
-	CHECK_EQ(raw.threads, 1);
+	/*
+	 * The module may request another thread while the first one has arrived, but has
+	 * no permit yet.
+	 */
+	CHECK(raw.threads == 1 || raw.threads == 2);
 	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	CHECK_EQ(raw_result(&raw)->ret, 1);
