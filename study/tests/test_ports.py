@@ -168,12 +168,12 @@ def calls_per_request(
             tracer.send_signal(signal.SIGINT)
             tracer.communicate()
         stat = [command(), "stat", str(pid)]
-        said = subprocess.run(stat, capture_output=True, text=True, check=False).stdout
+        shown = subprocess.run(stat, capture_output=True, text=True, check=False).stdout
     rows = [line.split() for line in output.read_text(encoding="ascii").splitlines()]
     calls = {row[-1]: int(row[3]) for row in rows if row[3:] and row[3].isdigit()}
     for name in ("clock_nanosleep", "restart_syscall"):
         calls["total"] -= calls.pop(name, 0)
-    cores = re.findall(r"^  core (\d+) +(\d+)  ", said, re.MULTILINE)
+    cores = re.findall(r"^  core (\d+) +(\d+)  ", shown, re.MULTILINE)
     return (
         {name: n / (REQUESTS * count) for name, n in calls.items()},
         {int(core): int(n) / (REQUESTS * count) for core, n in cores},
