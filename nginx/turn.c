@@ -195,7 +195,8 @@ static struct flexsc_loop *make_loop(const char *kernel_cores, ngx_log_t *log)
 	if (err == -EOPNOTSUPP)
 		flexsc_engine_probe(options.engine, why, sizeof(why));
 	ngx_log_error(NGX_LOG_WARN, log, (ngx_err_t)-err,
-		      "flexsc: this worker runs without io_uring: %s", why);
+		      "flexsc: this worker runs without io_uring%s%s", *why ? ": " : "",
+		      why);
 	return NULL;
 }
 
