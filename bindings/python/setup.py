@@ -34,6 +34,8 @@ class Build(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         ext.extra_compile_args += ["-std=gnu11", *pkg_config("--cflags")]
+        version = self.distribution.get_version()
+        ext.define_macros.append(("PACKAGE_VERSION", f'"{version}"'))
         ext.extra_link_args += pkg_config("--libs")
         super().build_extension(ext)
 

@@ -62,6 +62,7 @@ static struct PyModuleDef module = {
 static int module_add(PyObject *to)
 {
 	if (PyModule_AddFunctions(to, names_methods) ||
+	    PyModule_AddStringConstant(to, "__version__", PACKAGE_VERSION) ||
 	    PyModule_AddType(to, &loop_type) ||
 	    PyModule_AddType(to, &call_type) ||
 	    PyModule_AddType(to, &opening_type))

@@ -47,6 +47,7 @@ def python(
 
 
 def test_the_version_is_the_library_s() -> None:
+    assert flexsc.__version__ == metadata.version("flexsc")
     if not VERSION.exists():
         pytest.skip("not in the repository")
     assert metadata.version("flexsc") == VERSION.read_text().strip()

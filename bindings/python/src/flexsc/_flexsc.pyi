@@ -11,6 +11,8 @@ from typing_extensions import Self, disjoint_base  # type: ignore[attr-defined]
 
 _T_co = TypeVar("_T_co", covariant=True)
 
+__version__: str
+
 @disjoint_base
 class Call(Coroutine[Any, Any, _T_co]):
     """A posted call: await it, or use it as a future."""
