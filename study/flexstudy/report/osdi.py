@@ -170,7 +170,7 @@ def share_rows(runs: Runs, data: Data) -> list[Row]:
 def bind(runs: Runs) -> list[Sweep]:
     key: Settings = {"program": "bind", "mode": loops.KEPT}
     pairs = pairs_of(runs.of(loops.BENCH, **key), FLEXSC, NATIVE)
-    return [Sweep("named", "that ask at once", "natively", pairs)] if pairs else []
+    return [Sweep("named", "simultaneous clients", "natively", pairs)] if pairs else []
 
 
 PROCESSOR = Quantity(loops.SERIES, "us of the processor a request", less=True)

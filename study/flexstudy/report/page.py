@@ -223,7 +223,7 @@ def text_of(shown: Shown) -> str:
         return ""
     head = [escape(name.replace("_", " ")) for name in data.head]
     cells = [[escape(cell) for cell in row] for row in data.cells]
-    return "<h3>What the paper says</h3>\n" + table_of(head, cells)
+    return "<h3>The numbers in the paper</h3>\n" + table_of(head, cells)
 
 
 def commands(shown: Shown) -> str:

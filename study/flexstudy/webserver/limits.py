@@ -21,7 +21,7 @@ BEHIND_MS = 20.0
 EXPLAINED = (
     f"{table.LIMITED} a core of the clients was busy for more than {CLIENT_PERCENT:.0f} "
     "% of the time, or each core of the server for less than "
-    f"{table.BUSY_PERCENT:.0f} % though the server was asked for more than it answered"
+    f"{table.BUSY_PERCENT:.0f} % although more requests were due than it answered"
 )
 
 # Counts that are 0 in a good measurement, and their descriptions.
