@@ -317,9 +317,25 @@ void flexsc__ring_await_room(const struct ring *ring)
 }
 
 /*
- * Register the owner's identity with the ring. The previous one is unregistered if the
- * kernel has consumed all requests that name it. If the identity can't be registered,
- * the ring has failed, because its requests must not execute with the previous one.
+ * Unregister all identities but the present one, if the kernel has consumed all requests
+ * that name them. The kernel numbers them in the order of their registration, from 1 on,
+ * and after UINT16_MAX again from 1 on.
+ */
+static COLD void ring_forget_identities(struct ring *ring)
+{
+	if (ring_head(ring) != *ring->uring.sq.ktail)
+		return;
+	for (; ring->oldest != ring->personality; ring->oldest++) {
+		if (!ring->oldest)
+			continue;
+		__atomic_fetch_add(ring->switches, 1, __ATOMIC_RELAXED);
+		io_uring_unregister_personality(&ring->uring, ring->oldest);
+	}
+}
+
+/*
+ * Register the owner's identity with the ring. If the identity can't be registered, the
+ * ring has failed, because its requests must not execute with the previous one.
  */
 static COLD int ring_identify(struct ring *ring, uint32_t identity)
 {
@@ -330,13 +346,11 @@ static COLD int ring_identify(struct ring *ring, uint32_t identity)
 		ring->failed = id;
 		return id;
 	}
-	if (ring->personality && ring_head(ring) == *ring->uring.sq.ktail) {
-		__atomic_fetch_add(ring->switches, 1, __ATOMIC_RELAXED);
-		io_uring_unregister_personality(&ring->uring,
-						ring->personality);
-	}
+	if (!ring->personality)
+		ring->oldest = (uint16_t)id;
 	ring->personality = (uint16_t)id;
 	ring->identity = identity;
+	ring_forget_identities(ring);
 	return 0;
 }
 

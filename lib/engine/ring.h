@@ -47,6 +47,8 @@ struct ring {
 				 * its present identity */
 	uint16_t personality;	/* the number of the present identity; 0: the one of
 				 * the ring's creation */
+	uint16_t oldest;	/* the number of the first identity that is still
+				 * registered; valid if "personality" isn't 0 */
 	unsigned int enter_fd;	/* the descriptor, or the registered index */
 	int failed;		/* -errno if entering fails permanently; 0: it works */
 	unsigned int enter_flags;

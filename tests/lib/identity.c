@@ -144,3 +144,43 @@ TEST(a_change_takes_two_calls_per_ring_that_goes_on)
 	CHECK_EQ(calls_of(other_list, NULL, announce_and_wait, nr), 0);
 	CHECK_EQ(calls_of(NULL, NULL, announce_and_call, nr), 0);
 }
+
+#define PENDING	20U
+
+/*
+ * Change the identity again and again while requests are pending: the owner moves to the
+ * poller's core. Both have the same real-time priority, so the poller runs only while
+ * the owner sleeps.
+ */
+static void announce_beside_requests(void)
+{
+	static struct call calls[PENDING];
+	cpu_set_t core;
+
+	CPU_ZERO(&core);
+	CPU_SET(other_core, &core);
+	CHECK_EQ(sched_setaffinity(0, sizeof(core), &core), 0);
+	for (unsigned int i = 0; i < PENDING; i++) {
+		calls[i] = (struct call)CALL_INIT;
+		POST(loops[0], &calls[i], SYS_close, -1);
+		CHECK_EQ(flexsc_identity_changed(), 0);
+		CHECK_EQ(flexsc_loop_submit(loops[0]), 0);
+	}
+	for (unsigned int i = 0; i < PENDING; i++)
+		CHECK_EQ(await_call(loops[0], &calls[i]), -EBADF);
+}
+
+/* Otherwise 65,535 such changes would leave the ring without numbers. */
+TEST(identities_are_released_when_no_request_needs_them)
+{
+	const struct sched_param priority = { .sched_priority = 1 };
+	const long nr = SYS_io_uring_register;
+
+	use_two_cores();
+	make_loops(other_list);
+	end_loops(0);
+	if (sched_setscheduler(0, SCHED_FIFO, &priority))
+		SKIP("needs CAP_SYS_NICE");
+	CHECK_EQ(calls_of(other_list, announce_beside_requests, announce_and_call, nr),
+		 1 + PENDING);
+}
