@@ -319,7 +319,7 @@ def main(words: Sequence[str]) -> int:
     )
     add("--parameters", default="", help="of the kernel, besides")
     add("--seconds", type=float, default=120.0, help="when it is late")
-    add("--log", type=Path, help="the file for the kernel's messages (a temporary file)")
+    add("--log", type=Path, help="for the kernel's messages (a temporary file)")
     add("command", nargs="+")
     given = parser.parse_args(words)
     guest = Guest(
