@@ -273,11 +273,10 @@ static void *make_trips(void *arg)
  */
 TEST(a_thread_that_computes_little_waits_for_few_others)
 {
-	const char *carriers = getenv("FLEXSC_CARRIERS");
 	pthread_t heavy[HEAVY], other;
 	int free_fds[2], runs, least = INT_MAX;
 
-	if (!preloaded() || !carriers || strcmp(carriers, "1"))
+	if (!preloaded() || carriers() != 1)
 		SKIP("needs a single carrier, which runs the threads in turn");
 	CHECK_EQ(pipe(free_fds) | pipe(there) | pipe(back), 0);
 	start_all(heavy, HEAVY, work_and_wait, &free_fds[1]);

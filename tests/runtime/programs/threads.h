@@ -89,19 +89,24 @@ static inline void *nothing(void *arg)
 	return arg;
 }
 
-/* The time in this many milliseconds. */
-static inline struct timespec in_ms(clockid_t clock, long ms)
+/* The time in this many nanoseconds or milliseconds. */
+static inline struct timespec in_ns(clockid_t clock, long ns)
 {
 	struct timespec time;
 
 	clock_gettime(clock, &time);
-	time.tv_sec += ms / 1000;
-	time.tv_nsec += ms % 1000 * 1000000;
+	time.tv_sec += ns / 1000000000;
+	time.tv_nsec += ns % 1000000000;
 	if (time.tv_nsec >= 1000000000) {
 		time.tv_sec++;
 		time.tv_nsec -= 1000000000;
 	}
 	return time;
+}
+
+static inline struct timespec in_ms(clockid_t clock, long ms)
+{
+	return in_ns(clock, ms * 1000000);
 }
 
 /* Is FlexSC-Threads preloaded? */
@@ -112,10 +117,6 @@ static inline bool preloaded(void)
 	return libraries && strstr(libraries, "libflexsc-runtime");
 }
 
-/*
- * The kernel thread that runs the calling thread. The runtime would answer gettid()
- * with the number of the host, so the system call is hidden from it.
- */
 /* Does flexsc run use the kernel module? */
 static inline bool uses_module(void)
 {
@@ -124,6 +125,18 @@ static inline bool uses_module(void)
 	return preloaded() && engine && !strcmp(engine, "kmod");
 }
 
+/* The number of carriers in the environment; 0: there is none. */
+static inline unsigned int carriers(void)
+{
+	const char *n = getenv("FLEXSC_CARRIERS");
+
+	return n ? (unsigned int)strtoul(n, NULL, 10) : 0;
+}
+
+/*
+ * The kernel thread that runs the calling thread. The runtime would answer gettid()
+ * with the number of the host, so the system call is hidden from it.
+ */
 static inline pid_t kernel_thread(void)
 {
 	return (pid_t)raw_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);

@@ -250,7 +250,6 @@ static bool crowd_rests(pthread_t *threads, int *fd)
  */
 TEST_LIMIT(timed_waits_end_without_memory, 90)
 {
-	const char *carriers = getenv("FLEXSC_CARRIERS");
 	bool *rested = mmap(NULL, sizeof(*rested), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned int tries = CROWD_TRIES;
@@ -258,7 +257,7 @@ TEST_LIMIT(timed_waits_end_without_memory, 90)
 	int fds[2];
 
 	CHECK(rested != MAP_FAILED);
-	crowd = CROWD * (carriers ? (unsigned int)atoi(carriers) : 1);
+	crowd = CROWD * (carriers() ?: 1);
 	threads = calloc(crowd, sizeof(*threads));
 	CHECK_EQ(pipe(fds), 0);
 	for (crowd_waits_ms = CROWD_WAITS_MS; !*rested; crowd_waits_ms *= 2) {
