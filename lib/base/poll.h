@@ -26,7 +26,8 @@ static inline long poll_now(uint64_t one)
 #ifdef SYS_poll
 	return ask(SYS_poll, one, 1, 0, 0, 0, 0);
 #else
-	static const struct timespec none;
+	/* Not constant: the kernel writes the remaining time, and qemu requires that. */
+	struct timespec none = { 0 };
 
 	return ask(SYS_ppoll, one, 1, PTR(&none), 0, 0, 0);
 #endif

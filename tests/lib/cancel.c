@@ -104,7 +104,6 @@ WAITING_TEST(a_callback_cancels_others_and_itself)
 	char c;
 	int p[2];
 
-	loop = loop;
 	victims[0] = &blocked;
 	victims[1] = &fast;
 	victims[2] = &timer;

@@ -400,7 +400,7 @@ static uint64_t cost_of_files(void)
 
 	left = FILES;
 	for (unsigned int i = 0; i < AT_ONCE; i++) {
-		jobs[i] = (struct job){ .cb = { step, &jobs[i], 0, 0 } };
+		jobs[i] = (struct job){ .cb = { .callback = step, .arg = &jobs[i] } };
 		step(&jobs[i].cb);
 	}
 	CHECK_EQ(flexsc_loop_run(loop), 0);
