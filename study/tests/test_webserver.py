@@ -345,6 +345,8 @@ def test_all_make_the_same_calls(start: Start, tmp_path: Path, driver: Driver) -
     # The last thing that the server receives from a client is the end of its input.
     with web.client() as client:
         assert client.ask("/none").status == 404
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.closed()
     assert eventually(lambda: web.descriptors() <= before)
     found = counters(web, stats)
     others = found["connections"] - 1
