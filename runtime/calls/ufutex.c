@@ -194,14 +194,22 @@ static bool any_waits_again(const struct uthread *list)
 }
 
 /*
- * u has released a lock and woken a thread that had to wait for it again. A user thread
- * computes on its host after its start and after a long run. If u does, it would take
- * the lock once more before a carrier runs the woken thread. So u leaves its host.
+ * u has released a lock and woken a thread that had to wait for it again. Let that
+ * thread run, because u might take the lock once more before. On a carrier, the woken
+ * thread is in the carrier's queue. If u always waited for a call while it owned the
+ * lock, the woken thread would run only during these calls, and would never get the
+ * lock. A user thread computes on its host after its start and after a long run; if u
+ * does, it leaves its host.
  */
 static void pass_lock(struct uthread *u)
 {
-	if (on_host() && u->computes_on_host && !flexsc__stays(u))
+	const enum way way = u->way;
+
+	if (!on_host())
+		flexsc__wait_yield(u);
+	else if (u->computes_on_host && !flexsc__stays(u))
 		flexsc__leave_host_to_run(u);
+	u->way = way;
 }
 
 /* Waiting. */

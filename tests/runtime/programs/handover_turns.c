@@ -220,6 +220,47 @@ TEST_LIMIT(an_owner_on_its_host_passes_its_lock, 60)
 }
 
 /*
+ * An owner waits for a call during each of its ownerships, and takes its lock again and
+ * again. Meanwhile the thread that waits for the lock runs only while the lock is taken.
+ * It gets the lock nevertheless.
+ */
+
+#define OWNERSHIPS	10
+
+static void *own_and_wait(void *arg)
+{
+	pthread_t follower;
+	bool between;
+
+	lock(&pool.mutex);
+	follower = start(follow, NULL);
+	while (!waits)
+		usleep(1);
+	for (int i = 0; i < OWNERSHIPS; i++) {
+		usleep(1);
+		unlock(&pool.mutex);
+		lock(&pool.mutex);
+	}
+	between = passed;
+	unlock(&pool.mutex);
+	join(follower);
+	*(int *)arg += between;
+	return arg;
+}
+
+TEST_LIMIT(an_owner_that_waits_passes_its_lock, 60)
+{
+	int between = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		waits = passed = 0;
+		join(start(own_and_wait, &between));
+	}
+	test_note("another thread got the lock in %d of %d rounds", between, ROUNDS);
+	CHECK(!one_decides() || between >= ROUNDS / 2);
+}
+
+/*
  * Requests, each of which is sent again as soon as it is answered. How many others
  * are answered before it is answered again?
  */
