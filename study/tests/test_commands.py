@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures import command
+from fixtures import command, flexsc
 from flexbench import machine
 from flexbench.samples import BenchError
 from flexstudy import ports
@@ -30,14 +30,7 @@ needs_run = pytest.mark.skipif(
 def study(
     *args: str, patience: int = TIMEOUT, **env: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command(), "study", *args],
-        capture_output=True,
-        text=True,
-        timeout=patience,
-        check=False,
-        env={**os.environ, **env},
-    )
+    return flexsc("study", *args, patience=patience, **env)
 
 
 def raw(case: str, *args: str) -> Any:

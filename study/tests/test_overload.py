@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures import PATIENCE, Client, command, eventually, request
+from fixtures import PATIENCE, Client, command, eventually, flexsc, request
 
 TIMEOUT = 60
 LISTENER = 1  # the only connection that is left
@@ -210,13 +210,7 @@ def test_the_server_refuses_in_one_line(args: list[str], reason: str) -> None:
 
 
 def raw(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command(), "study", "--raw", "load", *args],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    return flexsc("study", "--raw", "load", *args, patience=TIMEOUT)
 
 
 ENDS = ["answered", "late", "refused", "reset", "closed", "unsent"]
@@ -358,13 +352,7 @@ def test_what_a_server_can_do_is_answered(arrivals: str) -> None:
 
 
 def bench(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command(), "study", "overload", *args],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    return flexsc("study", "overload", *args, patience=TIMEOUT)
 
 
 def test_an_overload_is_measured_and_kept(tmp_path: Path) -> None:

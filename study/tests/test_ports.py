@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from fixtures import PATIENCE, command
+from fixtures import PATIENCE, command, flexsc
 from flexbench.network import Network
 from flexbench.samples import BenchError
 from flexstudy import looping, ports
@@ -167,8 +167,7 @@ def calls_per_request(
                     assert received(client, len(VALUE)) == VALUE
             tracer.send_signal(signal.SIGINT)
             tracer.communicate()
-        stat = [command(), "stat", str(pid)]
-        shown = subprocess.run(stat, capture_output=True, text=True, check=False).stdout
+        shown = flexsc("stat", str(pid)).stdout
     rows = [line.split() for line in output.read_text(encoding="ascii").splitlines()]
     calls = {row[-1]: int(row[3]) for row in rows if row[3:] and row[3].isdigit()}
     for name in ("clock_nanosleep", "restart_syscall"):

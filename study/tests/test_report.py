@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
-from fixtures import command
+from fixtures import command, flexsc
 from measured import CALLS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,15 +16,7 @@ TIMEOUT = 120
 def report(
     folder: Path, *args: str | Path, **env: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command(), "study", "report", *args],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-        cwd=folder,
-        env={**os.environ, **env},
-    )
+    return flexsc("study", "report", *args, cwd=folder, patience=TIMEOUT, **env)
 
 
 def test_a_report_is_made_of_a_file(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from fixtures import PATIENCE, command, request
+from fixtures import PATIENCE, command, flexsc, request
 from programs import installed
 
 TIMEOUT = 180
@@ -33,15 +33,7 @@ SAID = b"answered"
 def bench(
     *args: str, cwd: Path | None = None, patience: int = TIMEOUT, **env: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command(), "bench", *args],
-        capture_output=True,
-        text=True,
-        timeout=patience,
-        check=False,
-        cwd=cwd,
-        env={**os.environ, **env},
-    )
+    return flexsc("bench", *args, cwd=cwd, patience=patience, **env)
 
 
 def raw(case: str, *args: str) -> Any:

@@ -14,22 +14,10 @@ from pathlib import Path
 import pytest
 
 from filters import forbidden
-from fixtures import PATIENCE, Server, command, eventually
+from fixtures import PATIENCE, Server, command, eventually, flexsc
 
 IO_URING_SETUP = 425  # the same port everywhere
 COMMANDS = ("run", "serve", "check", "stat", "top", "bench", "study")
-
-
-def flexsc(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command(), *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={**os.environ, **environment},
-        check=False,
-    )
 
 
 def one_line(text: str) -> bool:

@@ -39,6 +39,32 @@ def command() -> str:
     pytest.exit(f"no flexsc command: build it, or set FLEXSC ({candidates[-1]})")
 
 
+def flexsc(
+    *words: str | Path,
+    cwd: Path | None = None,
+    patience: float = PATIENCE,
+    **environment: str,
+) -> subprocess.CompletedProcess[str]:
+    """Execute the command, and wait for its end."""
+    return subprocess.run(
+        [command(), *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=patience,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **environment},
+    )
+
+
+def counters(pid: int) -> dict[str, int]:
+    """Return the counters of a process's only loop."""
+    lines = flexsc("stat", str(pid)).stdout
+    found = re.findall(r"^  (\w+) +(\d+)  ", lines, re.MULTILINE)
+    return {name: int(value) for name, value in found}
+
+
 @dataclasses.dataclass
 class Response:
     status: int
@@ -310,13 +336,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def works(engine: str) -> bool:
     """Does the engine work on this machine? If it does, a failure is no reason to skip."""
-    done = subprocess.run(
-        [command(), "check", engine],
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return done.returncode == 0
+    return flexsc("check", engine).returncode == 0
 
 
 @pytest.fixture(scope="session", params=ENGINES)

@@ -26,7 +26,7 @@ from typing import AnyStr, TypeVar
 
 import pytest
 
-from fixtures import PATIENCE, busy, command, eventually
+from fixtures import PATIENCE, busy, command, eventually, flexsc
 
 # Seconds that a program may take to start: the machine's disk may stand still.
 BEGIN = 90.0
@@ -218,11 +218,8 @@ def describe_waits(pid: int) -> str:
             name = (task / "comm").read_text().strip()
             wchan = (task / "wchan").read_text()
             lines.append(f"{task.name} {name} {state} {wchan} {call}")
-    stat = [command(), "stat", str(pid)]
     with contextlib.suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(
-            stat, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
+        done = flexsc("stat", str(pid))
         lines += [done.stdout, done.stderr]
     return "\n".join(lines)
 

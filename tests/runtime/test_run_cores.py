@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import command, cores_of
+from fixtures import command, cores_of, flexsc
 from programs import Program, children, compiled, installed, started
-from test_command import flexsc
 from test_run import NOBODY, python, run
 
 CORES = sorted(os.sched_getaffinity(0))

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from exposition import samples
-from fixtures import PATIENCE, command, eventually
+from fixtures import PATIENCE, command, eventually, flexsc
 from programs import CARRIED, Program, launcher, started
-from test_command import flexsc, one_line
+from test_command import one_line
 from test_run import THREADED, Done, python
 
 WAYS = (

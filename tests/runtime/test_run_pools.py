@@ -22,9 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import PATIENCE
+from fixtures import PATIENCE, flexsc
 from programs import calls_made, compiled, launcher
-from test_command import flexsc
 from test_run_counters import Report
 
 WAYS = ("uring-1", "uring-4")

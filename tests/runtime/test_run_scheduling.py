@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import PATIENCE, eventually
+from fixtures import PATIENCE, eventually, flexsc
 from programs import Program, launcher, started
-from test_command import flexsc
 from test_run_counters import Report
 
 SPIN = 20e-6  # seconds for which one carrier spins before it sleeps

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import PATIENCE, Client, command, eventually
+from fixtures import PATIENCE, Client, command, eventually, flexsc
 from programs import carried_by, children, free_port, installed
 from test_run_apache import MODULES
 from test_run_mariadb import SETTINGS, as_user, new_folder
@@ -73,10 +73,9 @@ def argv(name: str, env: dict[str, str]) -> list[str]:
 
 def way() -> str:
     """Return the way of programs.py in which flexsc run works on this machine."""
-    probe = subprocess.run(
-        [command(), "run", "true"], capture_output=True, timeout=PATIENCE
+    return (
+        f"threads-{CARRIERS}" if flexsc("run", "true").stderr else f"uring-{CARRIERS}"
     )
-    return f"threads-{CARRIERS}" if probe.stderr else f"uring-{CARRIERS}"
 
 
 @pytest.fixture

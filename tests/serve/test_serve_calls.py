@@ -7,7 +7,6 @@ The counts don't depend on the speed or the load of the machine.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -20,7 +19,7 @@ from fixtures import (
     Client,
     Server,
     Start,
-    command,
+    counters,
     eventually,
     request,
     state,
@@ -35,18 +34,7 @@ CORES = sorted(os.sched_getaffinity(0))
 
 
 def stats(server: Server) -> dict[str, int]:
-    """Return the counters of the server's single loop."""
-    done = subprocess.run(
-        [command(), "stat", str(server.process.pid)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE,
-    )
-    return {
-        name: int(value)
-        for name, value in re.findall(r"^  (\w+) +(\d+)  ", done.stdout, re.MULTILINE)
-    }
+    return counters(server.process.pid)
 
 
 def ask_all(server: Server, clients: list[Client], target: str) -> None:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from exposition import samples
-from fixtures import PATIENCE, Client, Server, Start, command, eventually, request
+from fixtures import Client, Server, Start, eventually, flexsc, request
 
 
 def place(server: Server) -> int:
@@ -73,13 +72,7 @@ def test_stat_exposes_the_same(start: Start) -> None:
     server = start("--metrics", "127.0.0.1:0")
     assert server.get("/hello.txt").status == 200
     pid = str(server.process.pid)
-    done = subprocess.run(
-        [command(), "stat", "--prometheus", pid],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
+    done = flexsc("stat", "--prometheus", pid)
     loops = {key for key in scrape(server) if key.startswith("flexsc_loop_")}
     assert set(samples(done.stdout)) == loops
 
@@ -94,13 +87,7 @@ def test_stat_shows_the_cores_of_calls(start: Start) -> None:
         ("--prometheus", r'^flexsc_loop_core_calls_total\{.*core="(\d+)"\} (\d+)$'),
         (None, r"^  core (\d+) +(\d+)  calls executed there$"),
     ):
-        done = subprocess.run(
-            [command(), "stat", *filter(None, [option]), str(server.process.pid)],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=True,
-        )
+        done = flexsc("stat", *filter(None, [option]), str(server.process.pid))
         found = re.findall(pattern, done.stdout, re.MULTILINE)
         assert [core for core, _ in found] == [str(others[0])]
         assert int(found[0][1]) > 0

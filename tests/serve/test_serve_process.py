@@ -28,9 +28,9 @@ from fixtures import (
     Client,
     Server,
     Start,
-    command,
     cores_of,
     eventually,
+    flexsc,
     request,
 )
 
@@ -591,13 +591,7 @@ def test_without_io_uring_threads_serve(tree: Path, before: Callable[[], None]) 
     ],
 )
 def test_wrong_command_lines(options: tuple[str, ...], status: int, word: str) -> None:
-    run = subprocess.run(
-        [command(), "serve", *options],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    run = flexsc("serve", *options)
     assert run.returncode == status
     assert run.stderr.startswith("flexsc: serve: ")
     assert word in run.stderr
@@ -605,25 +599,14 @@ def test_wrong_command_lines(options: tuple[str, ...], status: int, word: str) -
 
 
 def test_a_used_port_is_reported(server: Server, tree: Path) -> None:
-    run = subprocess.run(
-        [command(), "serve", str(tree), "-p", str(server.port)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    run = flexsc("serve", tree, "-p", str(server.port))
     assert run.returncode == 1
     assert "-p" in run.stderr
 
 
 def test_help_fits_on_a_screen() -> None:
-    run = subprocess.run(
-        [command(), "serve", "--help"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
+    run = flexsc("serve", "--help")
+    assert run.returncode == 0
     lines = run.stdout.splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
