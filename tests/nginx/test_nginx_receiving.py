@@ -19,7 +19,6 @@ import signal
 import socket
 import ssl
 import struct
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -29,8 +28,8 @@ from pathlib import Path
 import pytest
 
 from fixtures import PATIENCE, eventually, works
+from nginxes import Which, installed_one, stopped
 from programs import Program, answers, at_once, children, free_port, started
-from test_nginx_module import Which, installed_one, make_files, stopped
 
 BUFFER = 1024  # size of the first receive
 
@@ -429,14 +428,10 @@ def carried_out(server: Nginx) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="flexsc-nginx-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        make_files(folder)
-        with (folder / "files/huge").open("wb") as file:
-            file.truncate(HUGE)
-        yield folder
+def shared(shared: Path) -> Path:
+    with (shared / "files/huge").open("wb") as file:
+        file.truncate(HUGE)
+    return shared
 
 
 EVENTS = ["multi_accept on;", "", "accept_mutex on; multi_accept on;"]
