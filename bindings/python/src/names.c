@@ -14,12 +14,18 @@
 
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
-int names_set(struct call *call, int i, PyObject *path)
+/*
+ * Set the call's path i, which is relative to the current folder, and the name for its
+ * error messages. Returns 0, or -1 with an exception set.
+ */
+static int set_path(struct call *call, int i, PyObject *path)
 {
 	call->name[i] = PyOS_FSPath(path);
-	if (!call->name[i])
+	if (!call->name[i] || !PyUnicode_FSConverter(call->name[i], &call->path[i]))
 		return -1;
-	return PyUnicode_FSConverter(call->name[i], &call->path[i]) ? 0 : -1;
+	call->args[2 * i] = (uint64_t)AT_FDCWD;
+	call->args[2 * i + 1] = (uintptr_t)PyBytes_AS_STRING(call->path[i]);
+	return 0;
 }
 
 static PyObject *drop(struct call *call)
@@ -28,25 +34,22 @@ static PyObject *drop(struct call *call)
 	return NULL;
 }
 
-/*
- * Make a call whose first argument is the current folder, and whose second one
- * is a path.
- */
+struct call *names_call(PyTypeObject *type, PyObject *path, unsigned int nr,
+			int (*finish)(struct call *call, int64_t ret))
+{
+	struct loop *loop = loop_running();
+	struct call *call = loop ? call_new(type, loop, nr, finish) : NULL;
+
+	if (!call || !set_path(call, 0, path))
+		return call;
+	Py_DECREF(call);
+	return NULL;
+}
+
 static struct call *name_call(PyObject *path, unsigned int nr,
 			      int (*finish)(struct call *call, int64_t ret))
 {
-	struct loop *loop = loop_running();
-	struct call *call = loop ? call_new(&call_type, loop, nr, finish) : NULL;
-
-	if (!call)
-		return NULL;
-	if (names_set(call, 0, path)) {
-		Py_DECREF(call);
-		return NULL;
-	}
-	call->args[0] = (uint64_t)AT_FDCWD;
-	call->args[1] = (uintptr_t)PyBytes_AS_STRING(call->path[0]);
-	return call;
+	return names_call(&call_type, path, nr, finish);
 }
 
 static PyObject *name_stat(PyObject *module, PyObject *path)
@@ -108,15 +111,10 @@ static struct call *two_call(PyObject *args, const char *format,
 	if (!PyArg_ParseTuple(args, format, &from, &to))
 		return NULL;
 	call = name_call(from, nr, call_finish_none);
-	if (!call)
-		return NULL;
-	if (names_set(call, 1, to)) {
-		Py_DECREF(call);
-		return NULL;
-	}
-	call->args[2] = (uint64_t)AT_FDCWD;
-	call->args[3] = (uintptr_t)PyBytes_AS_STRING(call->path[1]);
-	return call;
+	if (!call || !set_path(call, 1, to))
+		return call;
+	Py_DECREF(call);
+	return NULL;
 }
 
 static PyObject *name_rename(PyObject *module, PyObject *args)

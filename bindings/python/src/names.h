@@ -6,10 +6,11 @@
 #include "call.h"
 
 /*
- * Set the call's path i and the name for its error messages. Returns 0, or -1
- * with an exception set.
+ * Make a call of the running loop whose first argument is the current folder, and whose
+ * second one is a path. NULL, with an exception set, if that fails.
  */
-int names_set(struct call *call, int i, PyObject *path);
+struct call *names_call(PyTypeObject *type, PyObject *path, unsigned int nr,
+			int (*finish)(struct call *call, int64_t ret));
 
 extern PyMethodDef names_methods[];
 

@@ -67,7 +67,6 @@ PyObject *open_file(PyObject *module, PyObject *args, PyObject *names)
 	unsigned int permissions = 0666;
 	const char *mode = "rb";
 	PyObject *path;
-	struct loop *loop;
 	struct call *call;
 	int flags;
 
@@ -75,18 +74,11 @@ PyObject *open_file(PyObject *module, PyObject *args, PyObject *names)
 					 &path, &mode, &permissions))
 		return NULL;
 	flags = open_flags(mode);
-	loop = flags < 0 ? NULL : loop_running();
-	if (!loop)
+	if (flags < 0)
 		return NULL;
-	call = call_new(&opening_type, loop, SYS_openat, open_end);
+	call = names_call(&opening_type, path, SYS_openat, open_end);
 	if (!call)
 		return NULL;
-	if (names_set(call, 0, path)) {
-		Py_DECREF(call);
-		return NULL;
-	}
-	call->args[0] = (uint64_t)AT_FDCWD;
-	call->args[1] = (uintptr_t)PyBytes_AS_STRING(call->path[0]);
 	call->args[2] = (uint64_t)flags;
 	call->args[3] = permissions;
 	return call_post(call);
