@@ -162,6 +162,16 @@ def listed(cores: Sequence[int]) -> str:
     return ",".join(str(core) for core in cores)
 
 
+def end(started: subprocess.Popen[str], seconds: float) -> None:
+    """End a process, by force if it doesn't end within so many seconds."""
+    started.terminate()
+    try:
+        started.wait(seconds)
+    except subprocess.TimeoutExpired:
+        started.kill()
+        started.wait()
+
+
 @contextmanager
 def process(
     name: str,
@@ -181,12 +191,7 @@ def process(
                 f"status {started.returncode}"
             )
     finally:
-        started.terminate()
-        try:
-            started.wait(stop_s)
-        except subprocess.TimeoutExpired:
-            started.kill()
-            started.wait()
+        end(started, stop_s)
         for stream in (started.stdout, started.stderr):
             if stream:
                 stream.close()

@@ -126,7 +126,10 @@ size_t http_head(const struct http_request *request, size_t page, char *out)
 		request->keep ? "keep-alive" : "close");
 }
 
-size_t http_answer(const struct http_request *request, char *out)
+/*
+ * Write the answer to out, which has HTTP_ANSWER_MAX bytes. Returns its length.
+ */
+static size_t http_answer(const struct http_request *request, char *out)
 {
 	struct http_request mine = *request;
 	size_t body, n;

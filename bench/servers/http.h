@@ -52,11 +52,6 @@ size_t http_room(struct http_in *in);
 bool http_next(struct http_in *in, struct http_request *request);
 
 /*
- * Write the answer to out, which has HTTP_ANSWER_MAX bytes. Returns its length.
- */
-size_t http_answer(const struct http_request *request, char *out);
-
-/*
  * Write only the answer's head, for a page of that size: at most
  * HTTP_FIELDS_MAX.
  */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/load/visit.h"
 
 /* Open the file "name" in the trace's folder. NULL after a message. */
 static FILE *opened(const char *trace, const char *name)

@@ -11,7 +11,7 @@ void bench_times_add(struct bench_times *times, uint64_t ns)
 		times->max = ns;
 }
 
-void bench_times_merge(struct bench_times *into, const struct bench_times *from)
+static void times_merge(struct bench_times *into, const struct bench_times *from)
 {
 	bench_histogram_merge(&into->histogram, &from->histogram);
 	into->sum += from->sum;
@@ -70,10 +70,10 @@ void bench_tally_merge(struct bench_tally *into, const struct bench_tally *from)
 	into->within += from->within;
 	into->within_bytes += from->within_bytes;
 	into->spun += from->spun;
-	bench_times_merge(&into->connect, &from->connect);
-	bench_times_merge(&into->response, &from->response);
-	bench_times_merge(&into->behind, &from->behind);
-	bench_times_merge(&into->exchange, &from->exchange);
+	times_merge(&into->connect, &from->connect);
+	times_merge(&into->response, &from->response);
+	times_merge(&into->behind, &from->behind);
+	times_merge(&into->exchange, &from->exchange);
 	into->begun += from->begun;
 	into->done += from->done;
 	into->failed += from->failed;

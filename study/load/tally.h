@@ -41,8 +41,6 @@ struct bench_tally {
 };
 
 void bench_times_add(struct bench_times *times, uint64_t ns);
-void bench_times_merge(struct bench_times *into,
-		       const struct bench_times *from);
 double bench_times_mean(const struct bench_times *times);
 
 /* Count a correct answer that came now, before the time-out. bytes: of its body. */

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from flexbench import machine
+from flexbench import machine, servers
 from flexbench.samples import BenchError
 
 from .figure import Bench, Figure, command_of
@@ -49,12 +49,7 @@ def run(command: list[str]) -> tuple[int, str]:
         said = process.communicate()[1].strip().splitlines()
     finally:
         # A bench that gets SIGTERM ends its servers first.
-        process.terminate()
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        servers.end(process, END_S)
     return process.returncode, said[-1] if said else ""
 
 
