@@ -14,6 +14,18 @@
 
 #include "condition.h"
 
+enum range_kind {
+	RANGE_NONE,	/* the whole file */
+	RANGE_BYTES,	/* from "first" to "last", inclusive */
+	RANGE_SUFFIX,	/* the last "last" bytes */
+};
+
+struct range {
+	enum range_kind kind;
+	uint64_t first;
+	uint64_t last;
+};
+
 /*
  * Parse a number at *p, and advance *p; a number that is too big becomes
  * UINT64_MAX.
@@ -39,7 +51,11 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
-struct range range_parse(const char *value, size_t length)
+/*
+ * Parse the value of a Range header. RANGE_NONE: the header isn't a single
+ * range of bytes, and the answer is the whole file.
+ */
+static struct range range_parse(const char *value, size_t length)
 {
 	const struct range none = { .kind = RANGE_NONE };
 	const char *p = value, *end = value + length;
@@ -62,8 +78,9 @@ struct range range_parse(const char *value, size_t length)
 	return range.first > range.last ? none : range;
 }
 
-bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
-		   uint64_t *length)
+/* Find the bytes that the range selects of a file of that size. False: none. */
+static bool range_resolve(const struct range *range, uint64_t size,
+			  uint64_t *first, uint64_t *length)
 {
 	uint64_t n = size;
 

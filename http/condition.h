@@ -14,28 +14,6 @@
 #include "file.h"
 #include "request.h"
 
-enum range_kind {
-	RANGE_NONE,	/* the whole file */
-	RANGE_BYTES,	/* from "first" to "last", inclusive */
-	RANGE_SUFFIX,	/* the last "last" bytes */
-};
-
-struct range {
-	enum range_kind kind;
-	uint64_t first;
-	uint64_t last;
-};
-
-/*
- * Parse the value of a Range header. RANGE_NONE: the header isn't a single
- * range of bytes, and the answer is the whole file.
- */
-struct range range_parse(const char *value, size_t length);
-
-/* Find the bytes that the range selects of a file of that size. False: none. */
-bool range_resolve(const struct range *range, uint64_t size, uint64_t *first,
-		   uint64_t *length);
-
 /*
  * The status that the request's conditions result in: 412, 304, or 200 to
  * answer the request. "file" is NULL for a resource that has neither tag nor

@@ -125,11 +125,6 @@ void flexsc__uring_fail(struct flexsc_loop *loop);
  */
 void flexsc__uring_rescue(struct flexsc_loop *loop);
 
-/*
- * Collect late results, and try to take back all requests that are still in the ring.
- */
-void flexsc__uring_take_back(struct flexsc_loop *loop);
-
 /* The functions of the engine flexsc__engine_uring_failed: see loop/engine.h. */
 int flexsc__uring_failed_wait(struct flexsc_loop *loop, uint64_t ns);
 void flexsc__uring_failed_submit(struct flexsc_loop *loop);

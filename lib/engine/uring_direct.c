@@ -3,7 +3,6 @@
 
 #include <sys/syscall.h>
 
-#include "lib/base/compiler.h"
 #include "lib/files/fds.h"
 #include "lib/files/plan.h"
 #include "lib/loop/direct.h"

@@ -231,7 +231,10 @@ static void collect_late(struct flexsc_loop *loop)
 	}
 }
 
-COLD void flexsc__uring_take_back(struct flexsc_loop *loop)
+/*
+ * Collect late results, and try to take back all requests that are still in the ring.
+ */
+static COLD void take_back(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 
@@ -282,7 +285,7 @@ COLD void flexsc__uring_fail(struct flexsc_loop *loop)
 		to_thread(loop, index);
 	if (uring->to_pool.count)
 		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
-	flexsc__uring_take_back(loop);
+	take_back(loop);
 	uring->tells = loop->lost;
 }
 
@@ -301,7 +304,7 @@ int flexsc__uring_failed_wait(struct flexsc_loop *loop, uint64_t ns)
 	if (ring_unsubmitted(&uring->ring))
 		flexsc__uring_rescue(loop);
 	if (loop->lost || uring->living || uring->armed)
-		flexsc__uring_take_back(loop);
+		take_back(loop);
 	if (loop->lost && (uring->tells || (ns && is_all_lost(loop)))) {
 		uring->tells = false;
 		return uring->ring.failed;
@@ -326,5 +329,5 @@ void flexsc__uring_failed_cancel(struct flexsc_loop *loop, uint32_t index)
 	if (call_of(loop, index)->route == BY_POOL)
 		flexsc__pool_cancel(loop_pool(loop), index);
 	else
-		flexsc__uring_take_back(loop);
+		take_back(loop);
 }

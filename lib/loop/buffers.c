@@ -72,14 +72,11 @@ int flexsc_buffers_create(struct flexsc_loop *loop,
 			     struct flexsc_buffers **out, unsigned int count,
 			     size_t size)
 {
+	int err = flexsc__post_check(loop, NULL);
 	struct flexsc_buffers *buffers;
 
-	if (!loop)
-		return -ENXIO;
-	if (loop->stale)
-		return -ESTALE;
-	if (loop->closing)
-		return -ESHUTDOWN;
+	if (err)
+		return err;
 	loop_assert_owner(loop);
 	if (!out || !count || count & (count - 1) || count > COUNT_MAX ||
 	    !size || size > BYTES_MAX)

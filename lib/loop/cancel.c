@@ -77,18 +77,24 @@ void flexsc__cancel_later(struct flexsc_loop *loop, uint32_t index)
 		loop->engine->cancel(loop, index);
 }
 
-int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
+static int cancel_check(struct flexsc_loop *loop, const struct flexsc_cb *cb)
 {
-	uint32_t index;
-
 	if (!loop)
 		return -ENXIO;
 	if (!cb)
 		return -EINVAL;
 	if (loop->stale)
 		return -ESTALE;
-	if (!flexsc__cb_pending(loop, cb))
-		return -ENOENT;
+	return flexsc__cb_pending(loop, cb) ? 0 : -ENOENT;
+}
+
+int flexsc_loop_cancel(struct flexsc_loop *loop, struct flexsc_cb *cb)
+{
+	int err = cancel_check(loop, cb);
+	uint32_t index;
+
+	if (err)
+		return err;
 	index = (uint32_t)handle_index(cb->handle);
 	switch (handle_kind(cb->handle)) {
 	case HANDLE_CALL:
@@ -244,17 +250,11 @@ int flexsc_loop_deadline(struct flexsc_loop *loop, struct flexsc_cb *cb,
 			 uint64_t ns)
 {
 	enum timer_kind kind = TIMER_CALL;
+	int err = cancel_check(loop, cb);
 	uint32_t index, *deadline;
-	int err;
 
-	if (!loop)
-		return -ENXIO;
-	if (!cb)
-		return -EINVAL;
-	if (loop->stale)
-		return -ESTALE;
-	if (!flexsc__cb_pending(loop, cb))
-		return -ENOENT;
+	if (err)
+		return err;
 	index = (uint32_t)handle_index(cb->handle);
 	if (handle_kind(cb->handle) == HANDLE_CALL) {
 		if (call_of(loop, index)->cancel != CANCEL_NOT)

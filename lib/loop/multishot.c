@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/base/syscall.h"
 #include "lib/files/fds.h"
 #include "lib/files/plan.h"
 #include "lib/files/guard.h"

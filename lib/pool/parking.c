@@ -110,6 +110,20 @@ static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
 		parked->tail[side] = prev;
 }
 
+/* Returns an entry that is parked no more; NONE: there is none. */
+static uint32_t parked_take(struct parking *parking, int fd)
+{
+	for (unsigned int side = 0; side < 2; side++) {
+		uint32_t index = parking->parked[fd].head[side];
+
+		if (index == NONE)
+			continue;
+		parked_drop(parking, parking->pool->loop, fd, index);
+		return index;
+	}
+	return NONE;
+}
+
 /* The epoll set. */
 
 /*
@@ -138,17 +152,10 @@ static int parking_register(struct parking *parking, int fd, int op,
  */
 static void parking_end_orphans(struct parking *parking, int fd)
 {
-	struct flexsc_loop *loop = parking->pool->loop;
+	uint32_t index;
 
-	for (unsigned int side = 0; side < 2; side++) {
-		uint32_t *head = &parking->parked[fd].head[side];
-		uint32_t index;
-
-		while ((index = *head) != NONE) {
-			parked_drop(parking, loop, fd, index);
-			flexsc__pool_finish(parking->pool, index, -EBADF);
-		}
-	}
+	while ((index = parked_take(parking, fd)) != NONE)
+		flexsc__pool_finish(parking->pool, index, -EBADF);
 }
 
 /* Register the descriptor again, for the entries that remain parked. */
@@ -171,17 +178,11 @@ void flexsc__park_next(struct parking *parking, int fd)
  */
 static void parking_wake_all(struct parking *parking, int fd, bool plainly)
 {
-	struct flexsc_loop *loop = parking->pool->loop;
+	uint32_t index;
 
-	for (unsigned int side = 0; side < 2; side++) {
-		uint32_t *head = &parking->parked[fd].head[side];
-		uint32_t index;
-
-		while ((index = *head) != NONE) {
-			parked_drop(parking, loop, fd, index);
-			call_of(loop, index)->plainly = plainly;
-			flexsc__pool_wake(parking->pool, index);
-		}
+	while ((index = parked_take(parking, fd)) != NONE) {
+		call_of(parking->pool->loop, index)->plainly = plainly;
+		flexsc__pool_wake(parking->pool, index);
 	}
 }
 

@@ -267,15 +267,20 @@ static int run_step(struct flexsc_loop *loop, uint64_t ns)
 	return loop->engine->wait(loop, ns);
 }
 
-static int run_check(const struct flexsc_loop *loop)
+static int run_check_owner(const struct flexsc_loop *loop)
 {
 	if (!loop)
 		return -ENXIO;
 	if (loop->stale)
 		return -ESTALE;
-	if (unlikely(!pthread_equal(pthread_self(), loop->owner)))
-		return -EPERM;
-	return loop->inside ? -EDEADLK : 0;
+	return unlikely(!pthread_equal(pthread_self(), loop->owner)) ? -EPERM : 0;
+}
+
+static int run_check(const struct flexsc_loop *loop)
+{
+	int err = run_check_owner(loop);
+
+	return !err && loop->inside ? -EDEADLK : err;
 }
 
 static inline void run_forget_nudge(struct flexsc_loop *loop)
@@ -340,14 +345,11 @@ int flexsc_loop_stop(struct flexsc_loop *loop)
 
 int flexsc_loop_submit(struct flexsc_loop *loop)
 {
-	if (!loop)
-		return -ENXIO;
-	if (loop->stale)
-		return -ESTALE;
-	if (unlikely(!pthread_equal(pthread_self(), loop->owner)))
-		return -EPERM;
-	loop->engine->submit(loop);
-	return 0;
+	int err = run_check_owner(loop);
+
+	if (!err)
+		loop->engine->submit(loop);
+	return err;
 }
 
 int flexsc_loop_dispatch(struct flexsc_loop *loop)
