@@ -19,12 +19,12 @@
 #include "lib/files/guard.h"
 #include "lib/files/private_fd.h"
 #include "runtime/base/heap.h"
+#include "runtime/calls/bucket.h"
 #include "runtime/calls/cpuclock.h"
 #include "runtime/calls/filter.h"
 #include "runtime/calls/own_calls.h"
 #include "runtime/calls/strict.h"
 #include "runtime/calls/life.h"
-#include "runtime/calls/ufutex.h"
 #include "runtime/counters/counters.h"
 #include "runtime/libc/libc.h"
 #include "runtime/sched/anchored.h"
@@ -117,7 +117,7 @@ static void forked(void)
 	flexsc__spares_forget();
 	flexsc__carriers_forked();
 	flexsc__counters_forked();
-	flexsc__ufutex_forked();
+	flexsc__buckets_forked();
 	flexsc__stacks_forked();
 	flexsc__cpuclock_forked();
 	flexsc__filter_forked();
@@ -425,7 +425,7 @@ static bool start(void)
 	context_probe();
 	flexsc__count_begin();
 	flexsc__stacks_init();
-	flexsc__ufutex_init();
+	flexsc__buckets_init();
 	stack = flexsc__stack_get(&flexsc__small);
 	flexsc__fds_init();
 	if (!stack || flexsc__plan_init()) {

@@ -6,7 +6,6 @@
 
 #include "runtime/sched/anchored.h"
 #include "runtime/sched/carrier.h"
-#include "runtime/sched/host.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
 

@@ -65,6 +65,17 @@ static inline void bucket_remove(struct bucket *bucket, struct uthread *u)
 	atomic_fetch_sub(&bucket->users, 1);
 }
 
+/* End u's wait with this result. The caller unlocks the bucket, then releases u. */
+static inline void bucket_take(struct bucket *bucket, struct uthread *u, long ret)
+{
+	bucket_remove(bucket, u);
+	if (u->futex.timer)
+		atomic_store_explicit(&u->futex.timer->bucket, NULL,
+				      memory_order_relaxed);
+	u->ret = ret;
+	u->next = NULL;
+}
+
 /*
  * Lock the bucket in which a timer's user thread waits. NULL: the wait has ended, so
  * the timer is dead. Called when the timer expires, by the timer's owner or the owner's
@@ -119,5 +130,17 @@ static inline void buckets_unlock(struct bucket *a, struct bucket *b)
 	if (a != b)
 		unlock(&b->lock);
 }
+
+/* Make the listed user threads ready. From here on they may run, and end. */
+void flexsc__bucket_release(struct uthread *list);
+
+/* The callback of a futex_timer. */
+void flexsc__bucket_time_over(struct flexsc_cb *cb);
+
+/* Register futex waits with sched/wait.h, before there are carriers. */
+void flexsc__buckets_init(void);
+
+/* Empty the buckets of a forked child, where no thread waits. */
+void flexsc__buckets_forked(void);
 
 #endif /* FLEXSC_RUNTIME_BUCKET_H */

@@ -12,7 +12,6 @@
 #include "runtime/sched/cputime.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/uthreads.h"
-#include "filter.h"
 #include "perform.h"
 
 /*

@@ -14,11 +14,11 @@
 #include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
+#include "bucket.h"
 #include "perform.h"
 #include "ufutex.h"
 
 /* The calls' numbers, which libc's headers may lack. */
-#define FUTEX2_WAITV	449
 #define FUTEX2_WAKE	454
 #define FUTEX2_WAIT	455
 #define FUTEX2_REQUEUE	456
@@ -44,7 +44,7 @@ struct counted {
 static void count(struct counted *counted, uint64_t word, uint64_t flags)
 {
 	_Atomic uint32_t *kernels =
-		flexsc__ufutex_kernels((uint32_t *)(uintptr_t)word);
+		&bucket_of((uint32_t *)(uintptr_t)word)->kernels;
 
 	if (!(flags & FUTEX_PRIVATE_FLAG))
 		return;

@@ -152,7 +152,11 @@ bool flexsc__perform_handled(struct uthread *u)
 	return u->handled;
 }
 
-bool flexsc__perform_interrupted(struct uthread *u, long nr)
+/*
+ * Did a signal handler end the wait so that the program must see EINTR? If not, a call
+ * that had no effect is made again.
+ */
+static bool is_interrupted(struct uthread *u, long nr)
 {
 	return flexsc__perform_handled(u) &&
 	       (u->handled != HANDLED_RESTART || !restarts(nr));
@@ -272,7 +276,7 @@ static long make_ready(struct uthread *u, long nr, const uint64_t a[6])
 static bool ends(struct uthread *u, long nr, bool after_part)
 {
 	if (!after_part)
-		return flexsc__perform_interrupted(u, nr);
+		return is_interrupted(u, nr);
 	flexsc__wait_test_cancel(u);
 	return u->handled;
 }

@@ -95,10 +95,4 @@ long flexsc__perform_post_part(struct uthread *u, long nr, const uint64_t a[6]);
 /* Did a signal handler end the wait? For calls that are never restarted. */
 bool flexsc__perform_handled(struct uthread *u);
 
-/*
- * Did a signal handler end the wait so that the program must see EINTR? If not, a call
- * that had no effect is made again.
- */
-bool flexsc__perform_interrupted(struct uthread *u, long nr);
-
 #endif /* FLEXSC_RUNTIME_PERFORM_H */

@@ -12,7 +12,6 @@
 
 #include "lib/base/clock.h"
 #include "runtime/base/peek.h"
-#include "runtime/counters/counters.h"
 #include "runtime/sched/host.h"
 #include "runtime/sched/sticky.h"
 #include "runtime/sched/wait.h"

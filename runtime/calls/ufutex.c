@@ -15,6 +15,7 @@
 #include "runtime/sched/sticky.h"
 #include "runtime/sched/wait.h"
 #include "bucket.h"
+#include "futex_op.h"
 #include "perform.h"
 
 #define ANY	FUTEX_BITSET_MATCH_ANY
@@ -22,13 +23,6 @@
 #ifndef FUTEX_LOCK_PI2
 #define FUTEX_LOCK_PI2	13
 #endif
-
-struct bucket flexsc__buckets[BUCKETS];
-
-_Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word)
-{
-	return &bucket_of(word)->kernels;
-}
 
 static uint32_t word_load(const uint32_t *word)
 {
@@ -70,95 +64,6 @@ static bool can_wait_for(struct uthread *u, const uint32_t *word)
 		return false;
 	u->futex.page = page;
 	return true;
-}
-
-/* The end of a wait. */
-
-/* With the bucket's lock held: end u's wait with this result. The caller releases u. */
-static void bucket_take(struct bucket *bucket, struct uthread *u, long ret)
-{
-	bucket_remove(bucket, u);
-	if (u->futex.timer)
-		atomic_store_explicit(&u->futex.timer->bucket, NULL,
-				      memory_order_relaxed);
-	u->ret = ret;
-	u->next = NULL;
-}
-
-/* Make the listed user threads ready. From here on they may run, and end. */
-static void release(struct uthread *list)
-{
-	struct uthread *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		if (list->futex.timer)
-			flexsc__futex_timer_end(list->futex.timer);
-		atomic_store(&list->wait, WAIT_NOT);
-		flexsc__inbox_ready(list);
-	}
-}
-
-static void futex_time_over(struct flexsc_cb *cb)
-{
-	struct futex_timer *timer = futex_timer_of(cb);
-	struct bucket *bucket = bucket_lock_timed(timer);
-	struct uthread *u;
-
-	if (!bucket)
-		return;
-	u = timer->u;
-	bucket_take(bucket, u, -ETIMEDOUT);
-	unlock(&bucket->lock);
-	release(u);
-}
-
-static void ufutex_interrupt(struct carrier *c, struct uthread *u)
-{
-	struct bucket *bucket = bucket_lock(u);
-	bool interrupted;
-
-	/* A waker may have woken u meanwhile, so u may wait on another carrier. */
-	interrupted = u->futex.queued && carrier_heir(u->carrier) == c;
-	if (interrupted)
-		bucket_take(bucket, u, -EINTR);
-	unlock(&bucket->lock);
-	if (interrupted)
-		release(u);
-}
-
-static void ufutex_move_limit(struct carrier *s, struct carrier *c,
-			      struct uthread *u)
-{
-	struct bucket *bucket = bucket_lock(u);
-	struct futex_timer *timer = u->futex.timer;
-	bool fails = false;
-
-	/*
-	 * A waker may have woken u before the lock was taken. In that case the timer
-	 * may be dead, or belong to another wait, and must not change.
-	 */
-	if (timer && atomic_load(&timer->bucket) == bucket && timer->u == u &&
-	    timer->owner == c) {
-		__atomic_store_n(&u->carrier, s, __ATOMIC_RELAXED);
-		fails = !flexsc__futex_timer_move(timer, s);
-		/* If there is no memory for the new timer, u waits on its host. */
-		if (fails)
-			bucket_take(bucket, u, NO_ENTRY);
-	}
-	unlock(&bucket->lock);
-	if (fails)
-		release(u);
-}
-
-static const struct wait_ops ufutex_waits = {
-	.interrupt = ufutex_interrupt,
-	.move_limit = ufutex_move_limit,
-};
-
-void flexsc__ufutex_init(void)
-{
-	flexsc__wait_futexes(&ufutex_waits);
 }
 
 /*
@@ -222,7 +127,7 @@ static void wait_then(struct kthread *k, struct uthread *u)
 	u->futex.timer = NULL;
 	if (u->futex.timed) {
 		u->futex.timer = flexsc__futex_timer_start(
-			k->carrier, u, futex_time_over, u->ns);
+			k->carrier, u, flexsc__bucket_time_over, u->ns);
 		if (!u->futex.timer) {
 			u->ret = NO_ENTRY;
 			flexsc__inbox_ready(u);
@@ -244,7 +149,7 @@ static void wait_then(struct kthread *k, struct uthread *u)
 	unlock(&bucket->lock);
 	/* If u stays in the bucket, don't access u any more: u may be woken and end. */
 	if (ret)
-		release(u);
+		flexsc__bucket_release(u);
 }
 
 /*
@@ -269,16 +174,8 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	if (word_load(word) != value)
 		return -EAGAIN;
 	sticky_waits_for_others(u);
-	while (on_host()) {
-		flexsc__leave_host(u);
-		if (!on_host())
-			break;
-		/* A cancellation may have called u to its host before its wait. */
-		flexsc__wait_test_cancel(u);
-		if (flexsc__stays(u))
-			return -EINTR;
-	}
-	sticky_away(u);
+	if (!flexsc__wait_away(u))
+		return -EINTR;
 	u->futex.word = word;
 	u->futex.value = value;
 	u->futex.bits = bits;
@@ -456,7 +353,7 @@ static long futex_wake_up(struct uthread *u, const uint64_t args[6], uint32_t n,
 		unlock(&bucket->lock);
 		hand_over(u, woken);
 		passes = u && any_waits_again(woken);
-		release(woken);
+		flexsc__bucket_release(woken);
 	}
 	set_way(u, WAY_FUTEX_WAKE);
 	if (taken < n && atomic_load(&bucket->kernels)) {
@@ -537,64 +434,11 @@ static long futex_requeue(struct uthread *u, const uint64_t args[6],
 	moved = bucket_move(from, word, to, target, (uint32_t)args[3]);
 	buckets_unlock(from, to);
 	hand_over(u, woken);
-	release(woken);
+	flexsc__bucket_release(woken);
 	more = requeue_kernel(from, args,
 			      (uint64_t)(uint32_t)args[2] - taken +
 				      (uint32_t)args[3] - moved);
 	return (long)taken + (long)moved + (more > 0 ? more : 0);
-}
-
-/* Apply the operation of FUTEX_WAKE_OP to the second word. Returns its old value. */
-static uint32_t operate(uint32_t *word, uint32_t code)
-{
-	uint32_t old = word_load(word), new, arg = code >> 12 & 0xfff;
-
-	if (code >> 28 & FUTEX_OP_OPARG_SHIFT)
-		arg = 1U << (arg & 31);
-	else
-		arg = (uint32_t)((int32_t)(arg << 20) >> 20);
-	do {
-		switch (code >> 28 & 7) {
-		case FUTEX_OP_SET:
-			new = arg;
-			break;
-		case FUTEX_OP_ADD:
-			new = old + arg;
-			break;
-		case FUTEX_OP_OR:
-			new = old | arg;
-			break;
-		case FUTEX_OP_ANDN:
-			new = old & ~arg;
-			break;
-		default:
-			new = old ^ arg;
-			break;
-		}
-	} while (!__atomic_compare_exchange_n(word, &old, new, false,
-					      __ATOMIC_SEQ_CST,
-					      __ATOMIC_SEQ_CST));
-	return old;
-}
-
-static bool compare(uint32_t value, uint32_t code)
-{
-	int32_t arg = (int32_t)(code << 20) >> 20, old = (int32_t)value;
-
-	switch (code >> 24 & 15) {
-	case FUTEX_OP_CMP_EQ:
-		return old == arg;
-	case FUTEX_OP_CMP_NE:
-		return old != arg;
-	case FUTEX_OP_CMP_LT:
-		return old < arg;
-	case FUTEX_OP_CMP_LE:
-		return old <= arg;
-	case FUTEX_OP_CMP_GT:
-		return old > arg;
-	default:
-		return old >= arg;
-	}
 }
 
 static long wake_op(struct uthread *u, const uint64_t args[6])
@@ -604,14 +448,13 @@ static long wake_op(struct uthread *u, const uint64_t args[6])
 	long first, more = 0;
 	uint32_t old;
 
-	if ((code >> 28 & 7) > FUTEX_OP_XOR ||
-	    (code >> 24 & 15) > FUTEX_OP_CMP_GE)
+	if (!flexsc__futex_op_valid(code))
 		return -ENOSYS;
 	if (!can_write(u, (uint32_t *)(uintptr_t)args[4]))
 		return -EFAULT;
-	old = operate((uint32_t *)(uintptr_t)args[4], code);
+	old = flexsc__futex_op_apply((uint32_t *)(uintptr_t)args[4], code);
 	first = futex_wake_up(u, args, (uint32_t)args[2], ANY);
-	if (first >= 0 && compare(old, code))
+	if (first >= 0 && flexsc__futex_op_compare(old, code))
 		more = futex_wake_up(u, second, (uint32_t)args[3], ANY);
 	return more < 0 ? more : first + more;
 }
@@ -696,10 +539,4 @@ long flexsc__ufutex(struct uthread *u, const uint64_t args[6])
 	default:
 		return in_kernel(u, args);
 	}
-}
-
-void flexsc__ufutex_forked(void)
-{
-	for (unsigned int i = 0; i < BUCKETS; i++)
-		flexsc__buckets[i] = (struct bucket){ 0 };
 }

@@ -28,16 +28,4 @@
  */
 long flexsc__ufutex(struct uthread *u, const uint64_t args[6]);
 
-/*
- * Counter of the kernel threads that wait in the kernel for this word, or for another
- * one in the same bucket: F1.
- */
-_Atomic uint32_t *flexsc__ufutex_kernels(const uint32_t *word);
-
-/* Register futex waits with sched/wait.h, before there are carriers. */
-void flexsc__ufutex_init(void);
-
-/* Empty the buckets of a forked child, where no thread waits. */
-void flexsc__ufutex_forked(void);
-
 #endif /* FLEXSC_RUNTIME_UFUTEX_H */

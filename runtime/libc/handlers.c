@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "runtime/base/interpose.h"
-#include "runtime/calls/hook.h"
 #include "runtime/sched/state.h"
 #include "runtime/signals/actions.h"
 #include "front.h"

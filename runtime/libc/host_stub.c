@@ -14,7 +14,6 @@
 #include "runtime/sched/state.h"
 #include "runtime/sched/sticky.h"
 #include "runtime/signals/identity.h"
-#include "libc.h"
 
 /* Must the function run on the host, with these arguments? */
 static bool cause_needs_host(struct uthread *u, uint16_t cause,

@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/base/syscall.h"
 #include "lib/calls/call_info.h"
 #include "runtime/base/interpose.h"
 #include "runtime/base/objects.h"

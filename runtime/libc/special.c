@@ -23,7 +23,6 @@
 #include "runtime/base/peek.h"
 #include "runtime/calls/hook.h"
 #include "runtime/calls/perform.h"
-#include "runtime/counters/run_page.h"
 #include "runtime/sched/exit.h"
 #include "runtime/sched/state.h"
 #include "front.h"

@@ -12,12 +12,10 @@
 #include <sys/types.h>
 
 #include "runtime/base/interpose.h"
-#include "runtime/calls/hook.h"
 #include "front.h"
 #include "libc_call.h"
 
 /* A function's arguments, as the kernel takes them. */
-#define U0()			0
 #define U1(a)			(uint64_t)(a)
 #define U2(a, ...)		(uint64_t)(a), U1(__VA_ARGS__)
 #define U3(a, ...)		(uint64_t)(a), U2(__VA_ARGS__)

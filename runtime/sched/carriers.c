@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/engine/engine.h"
 #include "lib/loop/event.h"
 #include "lib/loop/loop.h"
 #include "lib/pool/own_thread.h"

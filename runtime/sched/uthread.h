@@ -21,7 +21,7 @@
  *	carrier -> host		host.c: return; signals/signals.c: called to its host
  *	carrier -> wait		wait.c, calls/ufutex.c
  *	carrier -> queue	wait.c: yield
- *	wait -> queue		post.c, wait.c, calls/ufutex.c: the wait is over
+ *	wait -> queue		post.c, wait.c, calls/bucket.c: the wait is over
  *	queue -> carrier	carrier_run.c
  *	queue -> host		carrier_run.c: it is wanted on its host, or anchored
  *
@@ -98,7 +98,7 @@ enum wait_kind {
 	WAIT_NOT = 0,
 	WAIT_CALL,	/* cb is posted to its carrier's loop */
 	WAIT_TIMER,	/* cb is a timer of its carrier's loop */
-	WAIT_FUTEX,	/* u is in a bucket: calls/ufutex.c */
+	WAIT_FUTEX,	/* u is in a bucket: calls/bucket.h */
 };
 
 /* Signal handlers that ran since the user thread's call began or was restarted. */
@@ -191,7 +191,7 @@ struct uthread {
 		uintptr_t low, high;
 	} stay;
 
-	struct {		/* protected by the bucket's lock: calls/ufutex.c */
+	struct {		/* protected by the bucket's lock: calls/bucket.h */
 		uint32_t *word;
 		struct uthread *next, *prev;
 		uint32_t bits;

@@ -9,7 +9,6 @@
 #include "lib/files/fds.h"
 #include "lib/files/kinds.h"
 #include "lib/run/handover.h"
-#include "runtime/counters/counters.h"
 #include "carrier.h"
 #include "closings.h"
 #include "host.h"
@@ -80,8 +79,7 @@ void flexsc__wait_test_cancel(struct uthread *u)
 	flexsc__enter(u);
 }
 
-static long wait_here(struct uthread *u,
-		      void (*then)(struct kthread *, struct uthread *))
+bool flexsc__wait_away(struct uthread *u)
 {
 	while (on_host()) {
 		flexsc__leave_host(u);
@@ -90,9 +88,17 @@ static long wait_here(struct uthread *u,
 		/* A signal may have called u back to its host before the wait began. */
 		flexsc__wait_test_cancel(u);
 		if (flexsc__stays(u))
-			return -ERESTART;
+			return false;
 	}
 	sticky_away(u);
+	return true;
+}
+
+static long wait_here(struct uthread *u,
+		      void (*then)(struct kthread *, struct uthread *))
+{
+	if (!flexsc__wait_away(u))
+		return -ERESTART;
 	flexsc__suspend(u, then);
 	return u->ret;
 }

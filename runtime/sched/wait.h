@@ -41,6 +41,12 @@ void flexsc__wait_yield(struct uthread *u);
  */
 void flexsc__wait_test_cancel(struct uthread *u);
 
+/*
+ * Moves the calling user thread away from its host, because it waits next. False: a
+ * signal or a cancellation wants it to stay there.
+ */
+bool flexsc__wait_away(struct uthread *u);
+
 /* Any thread, any signal handler: end u's wait, and make u return to its host. */
 void flexsc__want(struct uthread *u);
 
@@ -60,7 +66,7 @@ void flexsc__wait_interrupt(struct carrier *c, struct uthread *u);
 void flexsc__wait_move_limit(struct carrier *s, struct carrier *c,
 			     struct uthread *u);
 
-/* Futex waits, which calls/ufutex.c implements. */
+/* Futex waits, which calls/bucket.c implements. */
 struct wait_ops {
 	/* End u's wait on c, because u is wanted on its host. */
 	void (*interrupt)(struct carrier *c, struct uthread *u);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/syscall.h"
 #include "runtime/arch/vectors.h"
 #include "runtime/arch/x86_64/length.h"
 #include "decoder.h"
