@@ -44,22 +44,11 @@
 #include "answer.h"
 #include "connection.h"
 
-/* Minimum room for a read, in bytes. */
-#define ROOM		512
-
 #define LINGER_TIME	(2 * CLOCK_SECOND)
 #define LINGER_BYTES	(4U << 20)
 
 /* A client that has sent nothing yet counts as idle only after this time. */
 #define SILENCE		CLOCK_SECOND
-
-_Static_assert(BUFFER_BODY >= REQUEST_HEAD_MAX + ROOM,
-	       "the longest head fits in a big buffer");
-
-static bool rest(const struct connection *c)
-{
-	return c->parsed < c->end;
-}
 
 /*
  * Lists
@@ -128,69 +117,15 @@ static bool connection_posted(struct connection *c, enum connection_op op,
 }
 
 /*
- * Input
+ * Requests
  */
-
-/* Discard the input: all of it has been used. */
-static void rewind_input(struct connection *c)
-{
-	buffer_put(&c->clients->env->buffers, c->big);
-	c->big = NULL;
-	c->input = c->small;
-	c->size = sizeof(c->small);
-	c->start = 0;
-	c->parsed = 0;
-	c->end = 0;
-}
-
-/*
- * Move the input to a big buffer, because the head doesn't fit in the small
- * one.
- */
-static bool enlarge_input(struct connection *c)
-{
-	struct buffer *big = buffer_get(&c->clients->env->buffers);
-
-	if (!big)
-		return false;
-	memcpy(big->body, c->input + c->start, c->end - c->start);
-	c->big = big;
-	c->input = big->body;
-	c->size = sizeof(big->body);
-	return true;
-}
-
-/* Make room for the rest of the request that begins at "start". */
-static bool make_room(struct connection *c)
-{
-	const struct request *r = &c->request;
-	size_t length = c->end - c->start;
-
-	if (r->state == REQUEST_IDLE) {
-		rewind_input(c);
-		return true;
-	}
-	/* Discard the body so far: it was counted, and isn't needed. */
-	if (r->state == REQUEST_BODY)
-		length = r->length;
-	if (c->size - c->start - length < ROOM) {
-		if (c->start > 0)
-			memmove(c->input, c->input + c->start, length);
-		else if (c->big || !enlarge_input(c))
-			return false;
-		c->start = 0;
-	}
-	c->end = c->start + length;
-	c->parsed = c->end;
-	return true;
-}
 
 static void receive(struct connection *c, uint64_t deadline)
 {
 	struct flexsc_loop *loop = c->clients->env->loop;
 	int rc = flexsc_loop_recvfrom(loop, &c->receive, c->fd,
-				      c->input + c->end, c->size - c->end, 0,
-				      NULL, NULL);
+				      input_end(&c->input),
+				      input_room(&c->input), 0, NULL, NULL);
 
 	if (connection_posted(c, OP_RECEIVE, rc))
 		flexsc_loop_deadline(loop, &c->receive, deadline);
@@ -227,7 +162,7 @@ static void refuse(struct connection *c, int status)
 	c->request.unread = true;
 	c->state = CONNECTION_ANSWERING;
 	to_busy(c);
-	if (!answer_refuse(&c->exchange, c->input + c->start, status))
+	if (!answer_refuse(&c->exchange, input_request(&c->input), status))
 		connection_drop(c);
 }
 
@@ -235,18 +170,14 @@ static void connection_answer(struct connection *c)
 {
 	bool keep = c->request.keep_alive && !c->clients->stopping;
 
-	if (!answer_request(&c->exchange, c->input + c->start, keep))
+	if (!answer_request(&c->exchange, input_request(&c->input), keep))
 		connection_drop(c);
 }
 
 static void parse(struct connection *c)
 {
-	struct request *r = &c->request;
-	size_t used;
-	int rc = request_parse(r, c->input + c->start, c->parsed - c->start,
-			       c->end - c->start, &used);
+	int rc = input_parse(&c->input, &c->request);
 
-	c->parsed = c->start + used;
 	if (rc >= 400) {
 		refuse(c, rc);
 	} else if (rc == REQUEST_READY) {
@@ -255,8 +186,8 @@ static void parse(struct connection *c)
 		connection_answer(c);
 	} else if (c->ended) {
 		connection_drop(c);
-	} else if (!make_room(c)) {
-		refuse(c, c->big ? 431 : 503);
+	} else if (!input_make_room(&c->input, &c->request)) {
+		refuse(c, c->input.big ? 431 : 503);
 	} else {
 		receive_request(c);
 	}
@@ -269,7 +200,8 @@ static void connection_read_ahead(struct exchange *x)
 	struct clients *all = c->clients;
 
 	if (x->stage != EXCHANGE_SEND || all->stopping ||
-	    !x->response.keep_alive || rest(c) || c->big || c->ended ||
+	    !x->response.keep_alive || input_rest(&c->input) || c->input.big ||
+	    c->ended ||
 	    connection_pending(c, OP_RECEIVE))
 		return;
 	/*
@@ -277,8 +209,8 @@ static void connection_read_ahead(struct exchange *x)
 	 * now, to have room for the next one.
 	 */
 	if (!log_enabled(&all->env->log))
-		rewind_input(c);
-	if (c->size - c->end >= ROOM)
+		input_rewind(&c->input);
+	if (input_room(&c->input) >= INPUT_ROOM)
 		receive(c, all->env->settings->timeout);
 }
 
@@ -294,7 +226,7 @@ static void shut_down(struct connection *c)
 
 static void linger(struct connection *c)
 {
-	c->parsed = c->end = c->start = 0;
+	input_discard(&c->input);
 	if (c->discarded >= LINGER_BYTES)
 		connection_drop(c);
 	else
@@ -304,7 +236,7 @@ static void linger(struct connection *c)
 /* Handle the end of the connection's last answer. */
 static void finish(struct connection *c)
 {
-	if (c->ended || !(c->request.unread || rest(c))) {
+	if (c->ended || !(c->request.unread || input_rest(&c->input))) {
 		connection_drop(c);
 		return;
 	}
@@ -336,8 +268,8 @@ static void connection_answered(struct connection *c)
 	request_init(&c->request, &c->clients->env->settings->limits);
 	c->state = CONNECTION_WAITING;
 	c->begun = 0;
-	c->start = c->parsed;
-	if (rest(c)) {
+	c->input.start = c->input.parsed;
+	if (input_rest(&c->input)) {
 		parse(c);
 		return;
 	}
@@ -348,7 +280,7 @@ static void connection_answered(struct connection *c)
 		connection_drop(c);
 		return;
 	}
-	rewind_input(c);
+	input_rewind(&c->input);
 	receive_request(c);
 }
 
@@ -359,7 +291,7 @@ static void connection_settle(struct connection *c)
 
 	if (c->state != CONNECTION_CLOSING || c->ops || c->exchange.pending)
 		return;
-	rewind_input(c);
+	input_rewind(&c->input);
 	flexsc_loop_close(all->env->loop, NULL, c->fd);
 	DL_DELETE(*c->list, c);
 	c->next = all->unused;
@@ -402,7 +334,7 @@ static void received_nothing(struct connection *c, int64_t ret)
 
 static void received(struct connection *c, size_t length)
 {
-	c->end += length;
+	c->input.end += length;
 	switch (c->state) {
 	case CONNECTION_WAITING:
 		parse(c);
@@ -504,6 +436,7 @@ static struct connection *allocate(struct clients *all)
 	if (!c)
 		return NULL;
 	c->clients = all;
+	c->input.buffers = &all->env->buffers;
 	c->receive = (struct flexsc_cb){ .callback = on_receive, .arg = c };
 	c->shutdown = (struct flexsc_cb){ .callback = on_shutdown, .arg = c };
 	c->exchange = (struct exchange){
@@ -535,7 +468,7 @@ void connection_start(struct clients *all, int fd,
 	c->begun = 0;
 	c->accepted = clock_ticks();
 	c->discarded = 0;
-	rewind_input(c);
+	input_rewind(&c->input);
 	if (log_enabled(&all->env->log))
 		set_peer(c, peer);
 	request_init(&c->request, &all->env->settings->limits);

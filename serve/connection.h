@@ -14,11 +14,9 @@
 
 #include "exchange.h"
 #include "http/request.h"
+#include "input.h"
 
 struct sockaddr_storage;
-
-/* Most requests fit; a longer head moves to a big buffer. */
-#define CONNECTION_INPUT	2048
 
 enum connection_state {
 	CONNECTION_WAITING,	/* waits for a request, or for the rest of one */
@@ -82,19 +80,8 @@ struct connection {
 	struct flexsc_cb shutdown;
 	struct request request;
 	struct exchange exchange;
-	/*
-	 * Input: the current request begins at "start". The bytes before
-	 * "parsed" have been passed to llhttp. "end" is the end of what was
-	 * received.
-	 */
-	char *input;
-	size_t size;
-	size_t start;
-	size_t parsed;
-	size_t end;
-	struct buffer *big;	/* contains the input, unless "small" does */
+	struct input input;
 	char peer[INET6_ADDRSTRLEN];
-	char small[CONNECTION_INPUT];
 };
 
 /*
