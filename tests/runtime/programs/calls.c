@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "lib/base/syscall.h"
 #include "threads.h"
 
 static int pair[2];

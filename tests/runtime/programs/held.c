@@ -277,25 +277,26 @@ TEST(a_later_limit_leaves_address_space)
 	CHECK_EQ(make_many(10), 10);
 }
 
-TEST(there_may_be_few_threads)
+/* Becomes a user without processes, so the limit applies to this process alone. */
+static void limit_threads(uid_t user, rlim_t most)
 {
 	if (geteuid())
 		SKIP("needs root, to become a user without other processes");
-	/* A user without processes, so the limit applies to this process alone. */
-	CHECK_EQ(setresgid(64321, 64321, 64321), 0);
-	CHECK_EQ(setresuid(64321, 64321, 64321), 0);
-	limit(RLIMIT_NPROC, 40);
+	CHECK_EQ(setresgid(user, user, user), 0);
+	CHECK_EQ(setresuid(user, user, user), 0);
+	limit(RLIMIT_NPROC, most);
+}
+
+TEST(there_may_be_few_threads)
+{
+	limit_threads(64321, 40);
 	for (int i = 0; i < 5; i++)
 		CHECK(make_many(60) < 60);
 }
 
 TEST(there_may_be_no_thread)
 {
-	if (geteuid())
-		SKIP("needs root, to become a user without other processes");
-	CHECK_EQ(setresgid(64322, 64322, 64322), 0);
-	CHECK_EQ(setresuid(64322, 64322, 64322), 0);
-	limit(RLIMIT_NPROC, 1);
+	limit_threads(64322, 1);
 	for (int i = 0; i < 5; i++)
 		CHECK_EQ(make_many(3), 0);
 }

@@ -8,7 +8,6 @@
 #include <Zydis/Zydis.h>
 
 #include "lib/base/syscall.h"
-#include "runtime/arch/x86_64/length.h"
 #include "runtime/base/interpose.h"
 #include "runtime/calls/perform.h"
 #include "runtime/calls/hook.h"

@@ -118,12 +118,17 @@ static void exchange_many(pthread_t thread)
 		exchange((char)i);
 }
 
-static void *echo_strictly(void *arg)
+static void echo_many(void)
 {
-	enter();
 	for (int i = 0; i < EXCHANGES; i++)
 		echo_once();
 	leave(0);
+}
+
+static void *echo_strictly(void *arg)
+{
+	enter();
+	echo_many();
 	return arg;
 }
 
@@ -135,9 +140,7 @@ TEST(a_thread_reads_writes_and_exits)
 static void *echo_by_seccomp(void *arg)
 {
 	CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL), 0);
-	for (int i = 0; i < EXCHANGES; i++)
-		echo_once();
-	leave(0);
+	echo_many();
 	return arg;
 }
 
@@ -304,7 +307,11 @@ static void await_first_end(int pid)
 	} while (*state != 'Z');
 }
 
-static int status_of(void (*run)(void), bool ends_first)
+/*
+ * The status of a process whose first thread ends before the last thread's exchanges. 0:
+ * it has one thread.
+ */
+static int status_of(void (*run)(void), int exchanges)
 {
 	int pid, status;
 
@@ -314,20 +321,28 @@ static int status_of(void (*run)(void), bool ends_first)
 		run();
 		_exit(99);
 	}
-	if (ends_first) {
+	if (exchanges)
 		await_first_end(pid);
+	for (int i = 0; i < exchanges; i++)
 		exchange('x');
-	}
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	close(here);
 	close(there);
 	return status;
 }
 
-static void main_ends_first(void *(*run)(void *))
+static void *(*last)(void *);
+
+static void main_ends_first(void)
 {
-	start(run, NULL);
+	start(last, NULL);
 	pthread_exit(NULL);
+}
+
+static int status_of_last(void *(*run)(void *))
+{
+	last = run;
+	return status_of(main_ends_first, 1);
 }
 
 static void *exit_last(void *arg)
@@ -338,14 +353,9 @@ static void *exit_last(void *arg)
 	return arg;
 }
 
-static void exits_last(void)
-{
-	main_ends_first(exit_last);
-}
-
 TEST(a_process_ends_when_its_last_thread_exits)
 {
-	CHECK_EQ(status_of(exits_last, true), W_EXITCODE(5, 0));
+	CHECK_EQ(status_of_last(exit_last), W_EXITCODE(5, 0));
 }
 
 static void *call_last(void *arg)
@@ -356,31 +366,14 @@ static void *call_last(void *arg)
 	return arg;
 }
 
-static void calls_last(void)
-{
-	main_ends_first(call_last);
-}
-
 TEST(a_process_ends_when_its_last_thread_is_killed)
 {
-	CHECK_EQ(status_of(calls_last, true), W_EXITCODE(0, SIGKILL));
-}
-
-static void *return_last(void *arg)
-{
-	enter();
-	echo_once();
-	return arg;
-}
-
-static void returns_last(void)
-{
-	main_ends_first(return_last);
+	CHECK_EQ(status_of_last(call_last), W_EXITCODE(0, SIGKILL));
 }
 
 TEST(a_process_ends_when_its_last_thread_returns)
 {
-	CHECK_EQ(status_of(returns_last, true), W_EXITCODE(0, SIGKILL));
+	CHECK_EQ(status_of_last(return_strictly), W_EXITCODE(0, SIGKILL));
 }
 
 /* The thread ends in a destructor of its data, in this round of destructors. */
@@ -409,20 +402,21 @@ static void *destroy_last(void *arg)
 static void destroys_last(void)
 {
 	CHECK_EQ(pthread_key_create(&key, end_in_last_round), 0);
-	main_ends_first(destroy_last);
+	last = destroy_last;
+	main_ends_first();
 }
 
 TEST(a_process_ends_when_its_last_thread_is_killed_in_a_destructor)
 {
 	is_killed = true;
 	for (last_round = 1; last_round <= PTHREAD_DESTRUCTOR_ITERATIONS; last_round++)
-		CHECK_EQ(status_of(destroys_last, true), W_EXITCODE(0, SIGKILL));
+		CHECK_EQ(status_of(destroys_last, 1), W_EXITCODE(0, SIGKILL));
 }
 
 TEST(a_process_ends_when_its_last_thread_exits_in_a_destructor)
 {
 	for (last_round = 1; last_round <= PTHREAD_DESTRUCTOR_ITERATIONS; last_round++)
-		CHECK_EQ(status_of(destroys_last, true), W_EXITCODE(5, 0));
+		CHECK_EQ(status_of(destroys_last, 1), W_EXITCODE(5, 0));
 }
 
 /* All rounds are over when the kernel ends the thread, which libc doesn't count then. */
@@ -434,7 +428,7 @@ static void destroys_all(void)
 
 TEST(a_process_ends_when_its_last_thread_returns_after_destructors)
 {
-	CHECK_EQ(status_of(destroys_all, true), W_EXITCODE(0, SIGKILL));
+	CHECK_EQ(status_of(destroys_all, 1), W_EXITCODE(0, SIGKILL));
 }
 
 /* Of two threads, the first returns after destructors: the count includes the second. */
@@ -462,30 +456,11 @@ static void destroys_first(void)
 	pthread_exit(NULL);
 }
 
-static int status_beside_destructors(void)
-{
-	int pid, status;
-
-	begin();
-	pid = test_fork();
-	if (!pid) {
-		destroys_first();
-		_exit(99);
-	}
-	await_first_end(pid);
-	exchange('x');
-	exchange('y');
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	close(here);
-	close(there);
-	return status;
-}
-
 TEST(a_process_outlives_a_thread_with_destructors)
 {
 	is_killed = true;
 	for (last_round = 1; last_round <= PTHREAD_DESTRUCTOR_ITERATIONS + 1; last_round++)
-		CHECK_EQ(status_beside_destructors(), W_EXITCODE(8, 0));
+		CHECK_EQ(status_of(destroys_first, 2), W_EXITCODE(8, 0));
 }
 
 static void *outlive(void *arg)
@@ -505,7 +480,7 @@ static void main_is_killed(void)
 
 TEST(a_process_outlives_its_first_thread)
 {
-	CHECK_EQ(status_of(main_is_killed, true), W_EXITCODE(6, 0));
+	CHECK_EQ(status_of(main_is_killed, 1), W_EXITCODE(6, 0));
 }
 
 /* The only thread, before and after others. */
@@ -520,7 +495,7 @@ static void alone(void)
 
 TEST(the_only_thread_enters)
 {
-	CHECK_EQ(status_of(alone, false), W_EXITCODE(7, 0));
+	CHECK_EQ(status_of(alone, 0), W_EXITCODE(7, 0));
 }
 
 static void alone_again(void)
@@ -531,7 +506,7 @@ static void alone_again(void)
 
 TEST(the_last_remaining_thread_enters)
 {
-	CHECK_EQ(status_of(alone_again, false), W_EXITCODE(7, 0));
+	CHECK_EQ(status_of(alone_again, 0), W_EXITCODE(7, 0));
 }
 
 /* The kernel refuses the mode, and nothing changes. */
