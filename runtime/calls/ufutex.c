@@ -91,9 +91,25 @@ static bool waits_again(const struct uthread *u, const uint32_t *word, uint32_t 
 	       context_ticks() - c->began < TURN_TICKS;
 }
 
+/*
+ * Libc's semaphores have no such value. But if a woken thread finds its word as it was
+ * before, another thread has taken what the waker gave. A pool's workers often do so.
+ * Only a thread to which it happens this often in a row gets a turn of its own.
+ */
+#define ROBBED		4U
+
+static void note_robbery(struct uthread *u, const uint32_t *word, uint32_t value)
+{
+	/* The thread returns to libc, which reads the word itself. */
+	if (u->ret || !u->site || word_load(word) != value)
+		u->futex.robbed = 0;
+	else if (u->futex.robbed < ROBBED)
+		u->futex.robbed++;
+}
+
 static bool any_waits_again(const struct uthread *list)
 {
-	while (list && !list->futex.again)
+	while (list && !list->futex.again && list->futex.robbed < ROBBED)
 		list = list->next;
 	return list;
 }
@@ -182,6 +198,7 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	u->futex.again = waits_again(u, word, value);
 	flexsc__suspend(u, wait_then);
 	u->futex.turn = u->ret ? NULL : word;
+	note_robbery(u, word, value);
 	flexsc__settle(u);
 	return u->ret;
 }

@@ -227,37 +227,76 @@ TEST_LIMIT(an_owner_on_its_host_passes_its_lock, 60)
 
 #define OWNERSHIPS	10
 
+static sem_t binary;
+
+static void take(bool by_semaphore)
+{
+	if (by_semaphore)
+		CHECK_EQ(sem_wait(&binary), 0);
+	else
+		lock(&pool.mutex);
+}
+
+static void give(bool by_semaphore)
+{
+	if (by_semaphore)
+		CHECK_EQ(sem_post(&binary), 0);
+	else
+		unlock(&pool.mutex);
+}
+
+static void *follow_once(void *arg)
+{
+	waits = 1;
+	take(arg);
+	passed = true;
+	give(arg);
+	return NULL;
+}
+
+/* Returns a pointer that isn't NULL if the other thread got the lock in between. */
 static void *own_and_wait(void *arg)
 {
 	pthread_t follower;
 	bool between;
 
-	lock(&pool.mutex);
-	follower = start(follow, NULL);
+	take(arg);
+	follower = start(follow_once, arg);
 	while (!waits)
 		usleep(1);
 	for (int i = 0; i < OWNERSHIPS; i++) {
 		usleep(1);
-		unlock(&pool.mutex);
-		lock(&pool.mutex);
+		give(arg);
+		take(arg);
 	}
 	between = passed;
-	unlock(&pool.mutex);
+	give(arg);
 	join(follower);
-	*(int *)arg += between;
-	return arg;
+	return between ? &binary : NULL;
 }
 
-TEST_LIMIT(an_owner_that_waits_passes_its_lock, 60)
+/* by_semaphore: NULL, or a pointer. */
+static void pass_while_waiting(void *by_semaphore)
 {
 	int between = 0;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		waits = passed = 0;
-		join(start(own_and_wait, &between));
+		between += join(start(own_and_wait, by_semaphore)) != NULL;
 	}
 	test_note("another thread got the lock in %d of %d rounds", between, ROUNDS);
-	CHECK(!one_decides() || between >= ROUNDS / 2);
+	CHECK(!one_decides() || between);
+}
+
+TEST_LIMIT(an_owner_that_waits_passes_its_lock, 60)
+{
+	pass_while_waiting(NULL);
+}
+
+TEST_LIMIT(an_owner_that_waits_passes_its_semaphore, 60)
+{
+	sem_init(&binary, 0, 1);
+	pass_while_waiting(&binary);
 }
 
 /*
