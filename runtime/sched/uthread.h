@@ -87,6 +87,8 @@ struct host {
 	bool away;
 	/* the sleeping host runs libc's handler: kthread_near() */
 	atomic_bool handles;
+	/* the kernel thread runs libc's handler, which may call abort() */
+	bool changes;
 	/* The sleeping kernel thread's mask, until a signal calls u to its host. */
 	sigmask_t sleep_mask;
 	void *borrowed;		/* a carrier's signal stack: signals/signals.c */

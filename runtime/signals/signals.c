@@ -379,7 +379,9 @@ static void setxid_on_host(struct uthread *u, int signo, siginfo_t *info,
 	if (outside)
 		flexsc__enter(u);
 	atomic_store(&u->host.handles, asleep);
+	u->host.changes = true;
 	flexsc__action_run(signo, info, context);
+	u->host.changes = false;
 	atomic_store(&u->host.handles, false);
 	if (outside)
 		flexsc__exit(u);
@@ -393,6 +395,9 @@ static void on_a_host(struct kthread *k, int signo, siginfo_t *info,
 	if (signo == SIGNAL_SETXID) {
 		if (!flexsc__signal_is_marked(info))
 			setxid_on_host(u, signo, info, context);
+	} else if (u->host.changes && aborts(signo, info)) {
+		/* The kernel threads' users differ, so libc ends the process. */
+		flexsc__action_run(signo, info, context);
 	} else if (u->host.away || (u->busy && !signal_is_fault(signo, info))) {
 		postpone(u, signo, info, context);
 	} else {

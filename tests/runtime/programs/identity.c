@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/personality.h>
@@ -14,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 
 #include "threads.h"
 
@@ -366,4 +368,55 @@ TEST(a_change_of_user_wakes_each_thread_few_times)
 	CHECK(after - before <= most * THREADS * CALLS);
 	CHECK_EQ(close(p[1]), 0);
 	join_all(threads, THREADS);
+}
+
+/*
+ * If libc can change the user in some threads only, it ends the process by abort(). The
+ * program's handler for SIGABRT runs first.
+ */
+#define HANDLED		7
+
+static void end_by_handler(int signo)
+{
+	(void)signo;
+	_exit(HANDLED);
+}
+
+static void *has_another_user(void *arg)
+{
+	CHECK_EQ(syscall(SYS_setresuid, 2001, 2002, 2003), 0);
+	*(atomic_bool *)arg = true;
+	pause();
+	return arg;
+}
+
+static void change_user_in_part(void)
+{
+	atomic_bool differs = false;
+
+	start(has_another_user, &differs);
+	while (!differs)
+		usleep(100);
+	CHECK_EQ(setresuid(1001, 1002, 1003), 0);
+	_exit(0);
+}
+
+static int status_of_change(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		change_user_in_part();
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	return status;
+}
+
+TEST(a_change_of_user_in_part_ends_the_process)
+{
+	if (geteuid())
+		SKIP("needs root");
+	CHECK_EQ(WTERMSIG(status_of_change()), SIGABRT);
+	signal(SIGABRT, end_by_handler);
+	CHECK_EQ(WEXITSTATUS(status_of_change()), HANDLED);
 }
