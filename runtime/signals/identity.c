@@ -14,7 +14,7 @@
  * calls are counted, but libc begins the second only when all threads have done the
  * first. So during the first call, a host waits for both, up to the whole limit.
  */
-#define LIMIT_NS	10000000U
+#define LIMIT_NS	200000000U
 
 /* Number of calls that have begun to change the users or groups of all threads. */
 static _Atomic uint32_t calls;

@@ -3,7 +3,7 @@
  * libc changes the users and groups of all threads by a signal to each of them.
  * Carriers must change before hosts. Otherwise a user thread that has seen the new user
  * on its host could still see the old one on a carrier. A host waits for the carriers
- * for a few milliseconds at most, because a carrier may lack a processor for longer.
+ * for a fifth of a second at most, because a carrier may lack a processor for longer.
  * libc's call waits for all threads anyway, so this hardly prolongs it.
  */
 #ifndef FLEXSC_RUNTIME_IDENTITY_H
