@@ -195,18 +195,25 @@ bool flexsc__partial_begun(struct partial *const *partial)
 	return __atomic_load_n(partial, __ATOMIC_RELAXED);
 }
 
+/* False: no memory. The call then ends with a short count, which is always allowed. */
+static bool partial_add(struct flexsc_entry *entry, struct partial **partial,
+			int64_t res)
+{
+	if (!*partial)
+		partial_set(partial, partial_begin(entry));
+	if (!*partial)
+		return false;
+	(*partial)->total += res;
+	return true;
+}
+
 bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res)
 {
 	if (res <= 0 || !flexsc__partial(entry) ||
-	    (uint64_t)res >= partial_most(entry))
+	    (uint64_t)res >= partial_most(entry) ||
+	    !partial_add(entry, partial, res))
 		return false;
-	if (!*partial)
-		partial_set(partial, partial_begin(entry));
-	/* No memory: end the call with a short count, which is always allowed. */
-	if (!*partial)
-		return false;
-	(*partial)->total += res;
 	partial_cut(entry, (uint64_t)res);
 	return true;
 }
@@ -214,11 +221,8 @@ bool flexsc__partial_rest(struct flexsc_entry *entry, struct partial **partial,
 bool flexsc__partial_read(struct flexsc_entry *entry, struct partial **partial,
 			  int64_t res)
 {
-	if (!*partial)
-		partial_set(partial, partial_begin(entry));
-	if (!*partial)
+	if (!partial_add(entry, partial, res))
 		return false;
-	(*partial)->total += res;
 	entry->args[1] += (uint64_t)res;
 	entry->args[2] -= (uint64_t)res;
 	return true;
