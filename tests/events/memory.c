@@ -515,6 +515,19 @@ static void *fault_at(void *arg)
 	return (void *)(intptr_t)faults_at(arg);
 }
 
+/* Starts a thread that waits for a page, which is unmapped then. */
+static pthread_t reader_of_unmapped(char **area, unsigned int *index)
+{
+	pthread_t thread;
+
+	*area = map_pages(1);
+	*index = watch_memory(*area, 1, FLEXSC_MEMORY_MISSING, 0);
+	thread = test_thread(fault_at, *area);
+	test_next(ecb, ALL);
+	CHECK_EQ(munmap(*area, page), 0);
+	return thread;
+}
+
 ECB_TEST(unmapping_leaves_no_thread_asleep)
 {
 	unsigned int index;
@@ -522,19 +535,11 @@ ECB_TEST(unmapping_leaves_no_thread_asleep)
 	char *area;
 
 	need(FLEXSC_MEMORY_MISSING);
-	area = map_pages(1);
-	index = watch_memory(area, 1, FLEXSC_MEMORY_MISSING, 0);
-	thread = test_thread(fault_at, area);
-	test_next(ecb, ALL);
-	CHECK_EQ(munmap(area, page), 0);
+	thread = reader_of_unmapped(&area, &index);
 	CHECK_EQ(flexsc_ecb_memory_fill(ecb, index, area, page, NULL), -ENOENT);
 	CHECK_EQ(result_of(thread), true);
 	/* The same if the source ends instead. */
-	area = map_pages(1);
-	index = watch_memory(area, 1, FLEXSC_MEMORY_MISSING, 0);
-	thread = test_thread(fault_at, area);
-	test_next(ecb, ALL);
-	CHECK_EQ(munmap(area, page), 0);
+	thread = reader_of_unmapped(&area, &index);
 	CHECK_EQ(flexsc_ecb_forget(ecb, index), 0);
 	CHECK_EQ(result_of(thread), true);
 }

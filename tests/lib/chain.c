@@ -148,23 +148,6 @@ LOOP_TEST(a_failure_cancels_the_rest_of_the_chain)
 	}
 }
 
-LOOP_TEST(a_chain_may_go_on_after_a_failure)
-{
-	struct call calls[5];
-
-	for (unsigned int i = 0; i < 5; i++) {
-		calls[i] = (struct call)CALL_INIT;
-		POST_AFTER(loop, i ? &calls[i - 1] : NULL, i == 3 ? 0 : FLEXSC_CHAIN_ALWAYS, &calls[i],
-			   i % 2 ? SYS_getppid : SYS_close, -1);
-	}
-	CHECK_EQ(flexsc_loop_run(loop), 0);
-	CHECK_EQ(calls[0].cb.ret, -EBADF);
-	CHECK_EQ(calls[1].cb.ret, getppid());
-	CHECK_EQ(calls[2].cb.ret, -EBADF);
-	CHECK_EQ(calls[3].cb.ret, -ECANCELED);
-	CHECK_EQ(calls[4].cb.ret, -EBADF);
-}
-
 /* With both flags, the next call gets the error as its argument. */
 LOOP_TEST(an_error_can_be_an_argument)
 {
