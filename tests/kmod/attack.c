@@ -241,7 +241,7 @@ static int lseek_32(int fd, int offset, int whence)
 TEST(a_32_bit_call_executes_nothing)
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	if (!pid)
 		_exit(lseek_32(-1, 0, 0) == -EBADF ? 0 : 1);
@@ -265,7 +265,7 @@ static int register_in_child(int fd)
 		.size = sizeof(args), .abi = FLEXSC_ABI_VERSION, .pages = 128,
 	};
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	if (!pid)
 		_exit(ioctl(fd, FLEXSC_IOC_REGISTER, &args) ? errno : 0);

@@ -137,7 +137,7 @@ ECB_TEST(a_watch_outlives_other_descriptors_of_its_file, 8, ALL_GROUPS)
 	copy = dup(fds[0]);
 	CHECK_EQ(close(copy), 0);
 	/* A descriptor of a process with its own table, and one in a message. */
-	pid = fork();
+	pid = test_fork();
 	if (!pid)
 		_exit(close(fds[0]));
 	test_reap(pid);
@@ -406,7 +406,7 @@ TEST_LIMIT(the_module_is_unloaded_while_descriptors_are_closed, 60)
 	CHECK(module >= 0);
 	CHECK_EQ(system_set(CPU, "0"), 0);
 	for (int i = 0; i < 2; i++) {
-		pids[i] = fork();
+		pids[i] = test_fork();
 		if (!pids[i])
 			storm_as_bystander();
 	}

@@ -463,7 +463,7 @@ ECB_TEST(a_signal_notifies_by_a_signalfd, 16, 0)
 	}
 	/* The queue of signals is freed while it is watched: POLLFREE. */
 	for (int i = 0; i < 20; i++) {
-		pid_t pid = fork();
+		pid_t pid = test_fork();
 
 		if (!pid) {
 			ecb_open(&ecb, 16, 0);
@@ -868,7 +868,7 @@ TEST(a_block_ends_with_its_descriptor_and_memory)
 /* Watches in a child, and notifies the parent by the pipe. */
 static pid_t watching(int fd, int ready, bool notifies)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	if (pid)
 		return pid;
@@ -918,7 +918,7 @@ TEST(exec_ends_a_block)
 
 	signal(SIGPIPE, SIG_IGN);
 	pair(fds);
-	pid = fork();
+	pid = test_fork();
 	if (!pid) {
 		ecb_open(&ecb, 8, 0);
 		fcntl(fds[0], F_SETFD, FD_CLOEXEC);
@@ -944,12 +944,12 @@ TEST(a_child_does_not_keep_watched_files)
 
 	CHECK_EQ(pipe(gate), 0);
 	pair(fds);
-	pid = fork();
+	pid = test_fork();
 	if (!pid) {
 		close(fds[1]);
 		ecb_open(&ecb, 8, 0);
 		ecb_watch(&ecb, fds[0], POLLIN, 0);
-		if (!fork()) {
+		if (!test_fork()) {
 			close(fds[0]);
 			close(gate[1]);
 			receive_byte(gate[0]);

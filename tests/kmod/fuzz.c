@@ -576,8 +576,9 @@ static void reign(void)
 	pid = fork();
 	if (!pid)
 		return;
-	waitpid(pid, &status, 0);
-	_exit(0);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	_exit(pid < 0);
 }
 
 static void attack(void)

@@ -76,7 +76,7 @@ static void attack_victim(void (*prepare)(void))
 	CHECK_EQ(pipe(pipes.ready), 0);
 	CHECK_EQ(pipe(pipes.go), 0);
 	CHECK_EQ(pipe(pipes.gate), 0);
-	pid = fork();
+	pid = test_fork();
 	if (!pid) {
 		become_nobody();
 		prepare();
@@ -134,7 +134,7 @@ static void start_writer(void)
 		ecb_watch(&ecb, sources[i], POLLIN, 0);
 	}
 	ecb_store(&ecb.control->notify, 1);
-	if (fork())
+	if (test_fork())
 		return;
 	receive_byte(pipes.go[0]);
 	for (int i = 0; i < SOURCES; i++) {
@@ -241,7 +241,7 @@ TEST_LIMIT(an_owner_that_accepts_forever_can_be_killed, 60)
 	pid_t pid;
 
 	CHECK_EQ(pipe(ready), 0);
-	pid = fork();
+	pid = test_fork();
 	if (!pid)
 		accept_for_ever(helpers, ready[1]);
 	receive_byte(ready[0]);
@@ -364,7 +364,7 @@ static void replace_what_is_accepted(void)
 	CHECK_EQ(ecb_try_accept(&ecb, listener, 0, POLLIN, 1), 0);
 	number = dup(0);
 	close(number);
-	pid = fork();
+	pid = test_fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(ecb.fd);

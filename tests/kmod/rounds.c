@@ -166,7 +166,7 @@ static void inherit(void)
 	char byte;
 
 	CHECK(inherited || errno == EINVAL);
-	if (fork())
+	if (test_fork())
 		return;
 	CHECK(ioctl(raw.fd, FLEXSC_IOC_KICK) == -1 && errno == EPERM);
 	close(own->channel[1]);

@@ -193,10 +193,9 @@ SHARING_TEST(a_polling_thread_gives_way, 2, -1)
 /* Runs a function in a child, and returns how it ended. */
 static int child_of(void (*run)(void))
 {
-	pid_t child = fork();
+	pid_t child = test_fork();
 	int status;
 
-	CHECK(child >= 0);
 	if (!child) {
 		run();
 		_exit(0);

@@ -121,6 +121,8 @@ static int pass_bytes_twice(void)
 	pid = fork();
 	if (!pid)
 		exit(pass_bytes());
+	if (pid < 0)
+		return 6;
 	return waitpid(pid, &status, 0) == pid ? status : 6;
 }
 

@@ -630,10 +630,9 @@ TEST(a_bad_tail_is_the_programs_fault)
 	const uint64_t sps[] = { 0, 1ULL << 47, 0xffffffff82000000 };
 
 	for (int i = 0; i < 3; i++) {
-		const pid_t pid = fork();
+		const pid_t pid = test_fork();
 		int status;
 
-		CHECK(pid >= 0);
 		if (!pid) {
 			begin(0, KEEP_PLAIN);
 			signal(SIGSEGV, SIG_DFL);
