@@ -129,6 +129,7 @@ static int debug_registrations_show(struct seq_file *file, void *unused)
 			seq_printf(file, " %s %lld", debug_names[i],
 				   atomic64_read(&reg->counts[i]));
 		seq_puts(file, "\n");
+		cond_resched();
 	}
 	mutex_unlock(&debug_lock);
 	return 0;

@@ -46,30 +46,29 @@ struct registration *registration_create(void)
 
 /* Memory. */
 
-/* Lay out the area, and report the layout to user mode. */
-static void registration_lay_out(struct registration *reg,
-				 struct flexsc_register *args)
+/* Lay out the area, and describe it for user mode. */
+static void registration_lay_out(struct flexsc_register *args)
 {
-	args->ring_entries = reg->entry_count;
+	args->ring_entries = args->pages * FLEXSC_PAGE_ENTRIES;
 	args->ring_offset = PAGE_SIZE;
 	args->entries_offset = PAGE_SIZE +
-		PAGE_ALIGN(reg->entry_count * sizeof(u32));
+		PAGE_ALIGN(args->ring_entries * sizeof(u32));
 	args->area = args->entries_offset +
-		PAGE_ALIGN(reg->entry_count * sizeof(struct flexsc_entry));
-	args->features = FLEXSC_FEATURE_CORES | FLEXSC_FEATURE_TAKEOVER;
+		PAGE_ALIGN(args->ring_entries * sizeof(struct flexsc_entry));
+	args->features = FLEXSC_FEATURE_CORES | FLEXSC_FEATURE_TAKEOVER |
+			 FLEXSC_FEATURE_BLOCKED;
 	if (syscall_traced())
 		args->features |= FLEXSC_FEATURE_TRACED;
 }
 
 static int registration_make_area(struct registration *reg,
-				  struct flexsc_register *args)
+				  const struct flexsc_register *args)
 {
 	int err;
 
 	lockdep_assert_held(&reg->setup);
-	reg->entry_count = args->pages * FLEXSC_PAGE_ENTRIES;
+	reg->entry_count = args->ring_entries;
 	reg->mask = reg->entry_count - 1;
-	registration_lay_out(reg, args);
 	reg->companions = kvcalloc(reg->entry_count, sizeof(*reg->companions),
 				   GFP_KERNEL_ACCOUNT);
 	if (!reg->companions)
@@ -123,6 +122,10 @@ int registration_register(struct registration *reg, struct file *file,
 		return err;
 	if (task_filtered() && !(args.flags & FLEXSC_REGISTER_FILTERED))
 		return -EPERM;
+	/* Before the file is registered, so that an error leaves it unregistered. */
+	registration_lay_out(&args);
+	if (copy_to_user(user, &args, sizeof(args)))
+		return -EFAULT;
 	mutex_lock(&reg->setup);
 	err = reg->mm ? -EALREADY : registration_make_area(reg, &args);
 	if (!err) {
@@ -144,8 +147,6 @@ int registration_register(struct registration *reg, struct file *file,
 		debug_add(reg);
 	}
 	mutex_unlock(&reg->setup);
-	if (!err && copy_to_user(user, &args, sizeof(args)))
-		err = -EFAULT;
 	return err;
 }
 

@@ -90,10 +90,12 @@ int area_make(struct area *area, unsigned long bytes)
 	return err;
 }
 
+/* Leaves "area" zeroed, as area_make() expects it. */
 void area_free(struct area *area)
 {
 	area_uncharge(area, area->page_count);
 	area_release(area);
+	*area = (struct area){ 0 };
 }
 
 int area_map(const struct area *area, struct vm_area_struct *vma)

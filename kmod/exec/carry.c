@@ -47,6 +47,8 @@ static void carry_resubmit(struct thread *thread, u32 index, bool front,
 {
 	struct registration *reg = thread->reg;
 
+	/* Its next call hasn't blocked yet. */
+	WRITE_ONCE(reg->entries[index].ret, 0);
 	if (entry_leave(&reg->entries[index]))
 		deferred_put(reg, index, front);
 	else

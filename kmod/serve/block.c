@@ -41,9 +41,12 @@ static void block_sched_out(struct preempt_notifier *notifier,
 	 * Store the thread before its permit is released: pairs with
 	 * cancel_find().
 	 */
-	if (executes)
+	if (executes) {
+		WRITE_ONCE(thread->reg->entries[(u32)executes].ret,
+			   FLEXSC_BLOCKED);
 		WRITE_ONCE(thread->reg->companions[(u32)executes].thread,
 			   thread);
+	}
 	WRITE_ONCE(thread->permit, NULL);
 	slot_give(thread);
 	count(thread->reg, COUNT_BLOCKED, 1);

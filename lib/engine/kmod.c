@@ -69,22 +69,13 @@ static COLD long kmod_enter_asked(struct kmod *kmod)
 
 static long kmod_enter_once(struct kmod *kmod)
 {
-	const uint32_t entered = atomic_load_explicit(&kmod->entered,
-						      memory_order_relaxed);
 	long result;
 
 	count_shared(&kmod->loop->stats->mode_switches, 1);
-	/*
-	 * Relaxed: a thread that finds an entry BUSY, which this owner executes, has
-	 * acquired this store by the entry's status (E1).
-	 */
-	atomic_store_explicit(&kmod->entered, entered + 1, memory_order_relaxed);
 	result = raw_syscall(SYS_lseek, (uint64_t)kmod->fd, kmod->seen,
 			     FLEXSC_WAIT_SEEK, 0, 0, 0);
 	if (result == -EACCES)
 		result = kmod_enter_asked(kmod);
-	/* Publishes that this call has ended; pairs with all_blocked() (kmod_parts.c). */
-	atomic_store_explicit(&kmod->entered, entered + 2, memory_order_release);
 	return result;
 }
 

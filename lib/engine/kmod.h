@@ -85,8 +85,6 @@ struct kmod {
 
 	struct bouncing bouncing;
 
-	_Atomic uint32_t entered;	/* odd while the owner is in the module; read by
-					 * threads that close descriptors */
 	bool watches;			/* "watcher" is registered */
 	struct guard_watcher watcher;
 	struct lock parts;		/* kmod_parts.c */

@@ -16,8 +16,8 @@
 
 /*
  * How often, and at what interval in ns, a closing thread checks whether entries are past
- * the lookup. After the last check it closes the descriptor in any case: entries may be
- * blocked, and with several cores this isn't visible.
+ * the lookup. After the last check it closes the descriptor in any case, because a long
+ * call may be past the lookup without having blocked.
  */
 #define LOOKS_NS	20000
 #define LOOKS		250U
@@ -29,51 +29,28 @@ static bool is_in_parts(struct flexsc_loop *loop, uint32_t index)
 	return call_is_guarded(call) && call->route == BY_KERNEL_IN_PARTS;
 }
 
-static bool is_executed(struct kmod *kmod, uint32_t index, uint64_t name)
+/* May the call that has this name still have to look up its descriptor? */
+static bool may_look_up(struct kmod *kmod, uint32_t index, uint64_t name)
 {
-	bool is;
+	const struct flexsc_entry *entry = entry_of(kmod->loop, index);
+	bool may;
 
 	lock(&kmod->parts);
-	is = is_in_parts(kmod->loop, index) &&
-	     call_of(kmod->loop, index)->name == name &&
-	     entry_status(entry_of(kmod->loop, index)) == FLEXSC_BUSY;
+	may = is_in_parts(kmod->loop, index) &&
+	      call_of(kmod->loop, index)->name == name &&
+	      entry_status(entry) == FLEXSC_BUSY &&
+	      __atomic_load_n(&entry->ret, __ATOMIC_RELAXED) != FLEXSC_BLOCKED;
 	unlock(&kmod->parts);
-	return is;
+	return may;
 }
 
-/*
- * Has each thread that executed an entry blocked in it, or gone on to another one?
- * "entered": kmod->entered when the entry was found BUSY.
- */
-static bool all_blocked(const struct kmod *kmod, uint32_t entered)
-{
-	/* With several cores, needs_kick shows that at least one thread has blocked. */
-	if (kmod->listed_count > 1 ||
-	    !__atomic_load_n(&kmod->shared->needs_kick, __ATOMIC_RELAXED))
-		return false;
-	return !(entered & 1) || atomic_load(&kmod->entered) != entered;
-}
-
-/*
- * The first look comes after a moment, because needs_kick may be stale: a thread that was
- * blocked may have begun another entry.
- */
 static void await_lookup(struct kmod *kmod, uint32_t index, uint64_t name,
 			 unsigned int *looks)
 {
 	static const struct timespec moment = { 0, LOOKS_NS };
-	const uint32_t entered = atomic_load(&kmod->entered);
 
-	if (!is_executed(kmod, index, name))
-		return;
-	/* The owner may be executing the entry: interrupt it, or end its sleep. */
-	if (entered & 1)
-		command(kmod, FLEXSC_IOC_WAKE, 0);
-	for (; *looks; --*looks) {
+	for (; *looks && may_look_up(kmod, index, name); --*looks)
 		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
-		if (!is_executed(kmod, index, name) || all_blocked(kmod, entered))
-			break;
-	}
 }
 
 /* Let the entry use the guard's duplicate. True: it used the program's descriptor. */

@@ -126,6 +126,41 @@ RAW_TEST(a_futex_with_an_owner_is_refused)
 	CHECK_EQ(CALL(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1), -EAGAIN);
 }
 
+/* The library closes descriptors that such a call uses without waiting for it. */
+RAW_TEST(a_call_that_has_blocked_is_marked)
+{
+	char byte;
+
+	raw_thread(&raw);
+	raw_await_sleepers();
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
+	raw_kick(&raw);
+	while (raw_shown(NULL, " blocked ") != 1)
+		usleep(1000);
+	CHECK_EQ(raw.entries[0].status, FLEXSC_BUSY);
+	CHECK_EQ(raw.entries[0].ret, FLEXSC_BLOCKED);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	CHECK_EQ(raw_result(&raw)->ret, 1);
+}
+
+TEST(a_failed_registration_has_no_effect)
+{
+	struct flexsc_register *args = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int fd = open("/dev/flexsc", O_RDWR | O_CLOEXEC);
+
+	CHECK(args != MAP_FAILED && fd >= 0);
+	*args = (struct flexsc_register){
+		.size = sizeof(*args), .abi = FLEXSC_ABI_VERSION, .pages = 1,
+	};
+	CHECK_EQ(mprotect(args, 4096, PROT_READ), 0);
+	CHECK(ioctl(fd, FLEXSC_IOC_REGISTER, args) == -1 && errno == EFAULT);
+	CHECK(ioctl(fd, FLEXSC_IOC_WAKE) == -1 && errno == ENOTCONN);
+	CHECK_EQ(mprotect(args, 4096, PROT_READ | PROT_WRITE), 0);
+	CHECK_EQ(ioctl(fd, FLEXSC_IOC_REGISTER, args), 0);
+	CHECK_EQ(close(fd), 0);
+}
+
 RAW_TEST(aside_is_for_a_syscall_thread)
 {
 	char byte = 0;

@@ -6,6 +6,8 @@
 #include "place.h"
 #include "tests/lib/counts_by_core.h"
 
+#include <sys/resource.h>
+
 /* A loop whose owner runs on processor 0. */
 #define PLACED_LOOP(...)						\
 	({								\
@@ -220,4 +222,49 @@ TEST(a_call_that_has_not_started_is_withdrawn_at_once)
 	run_for(loop, 5);
 	CHECK_EQ(flexsc_loop_cancel(loop, &slow.cb), 0);
 	CHECK_EQ(await_call(loop, &calls[0]), 1);
+}
+
+/* Closing descriptors in another thread, while calls use them. */
+enum { CLOSED = 8, FULL = 65536 };
+static int pipes[CLOSED][2];
+
+/* Returns how often the thread slept. */
+static void *close_pipes(void *arg)
+{
+	struct flexsc_loop *closer = NEW_LOOP(.engine = "sync");
+	struct rusage before, after;
+
+	getrusage(RUSAGE_THREAD, &before);
+	for (int i = 0; i < CLOSED; i++)
+		CHECK_EQ(DO(closer, SYS_close, pipes[i][1]), 0);
+	getrusage(RUSAGE_THREAD, &after);
+	*(long *)arg = after.ru_nvcsw - before.ru_nvcsw;
+	CHECK_EQ(flexsc_loop_destroy(closer), 0);
+	return arg;
+}
+
+TEST_LIMIT(a_close_does_not_wait_for_calls_that_have_blocked, 60)
+{
+	static struct call writes[CLOSED];
+	static char bytes[FULL];
+	long sleeps;
+
+	loop = PLACED_LOOP(.kernel_cores = "2,3");
+	for (int i = 0; i < CLOSED; i++) {
+		CHECK_EQ(pipe(pipes[i]), 0);
+		CHECK_EQ(write(pipes[i][1], bytes, FULL), FULL);
+		writes[i] = (struct call)CALL_INIT;
+		POST(loop, &writes[i], SYS_write, pipes[i][1], bytes, FULL);
+	}
+	while (raw_shown(" executed ", " blocked ") < CLOSED)
+		run_for(loop, 10);
+	pthread_join(test_thread(close_pipes, &sleeps), NULL);
+	test_note("%ld sleeps", sleeps);
+	CHECK(sleeps < 10 * CLOSED);
+	for (int i = 0; i < CLOSED; i++) {
+		CHECK_EQ(read(pipes[i][0], bytes, FULL), FULL);
+		CHECK(run_until(loop, &writes[i].runs, 1, 10000));
+		CHECK_EQ(writes[i].cb.ret, FULL);
+		close(pipes[i][0]);
+	}
 }

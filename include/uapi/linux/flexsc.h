@@ -103,10 +103,14 @@ struct flexsc_entry {
 	/*
 	 * The kernel's result or -errno. A cancelled call has its real result
 	 * if it completed nevertheless, -EINTR if it was interrupted while it
-	 * executed, -ECANCELED if it had no effect.
+	 * executed, -ECANCELED if it had no effect. While the entry is BUSY,
+	 * FLEXSC_BLOCKED means that the call has blocked, so it has looked up
+	 * its descriptors.
 	 */
 	__s64	ret;
 };
+
+#define FLEXSC_BLOCKED		(-0x7fffffffffffffffLL - 1)
 
 /* Fills 4096 bytes. */
 struct flexsc_page {
@@ -264,6 +268,7 @@ struct flexsc_register {
  * later.
  */
 #define FLEXSC_FEATURE_TRACED		0x4
+#define FLEXSC_FEATURE_BLOCKED		0x8	/* FLEXSC_BLOCKED is stored */
 
 /*
  * FLEXSC_IOC_SERVE: the calling thread becomes a syscall thread. It should have
@@ -370,7 +375,7 @@ enum flexsc_wait_result {
  * leave its cpuset.
  *
  * With cores the waiting owner executes entries only if it runs on one of them,
- * or if no syscall thread is idle and none can be created.
+ * or if all syscall threads are blocked and none can be created.
  *
  * The next core is used if more than "backlog" submissions wait, if the kernel
  * took no entry for a millisecond, or if the owner kicks or waits while every
