@@ -136,7 +136,7 @@ void idle_end_all(struct registration *reg)
 	 */
 	smp_mb();
 	while (idle_wake(reg))
-		;
+		cond_resched();
 }
 
 /* If many submissions are pending, wake a thread for another core. */
@@ -156,13 +156,21 @@ void idle_wake_for_backlog(struct registration *reg)
 /*
  * Called when a thread blocks: is there an idle thread to take over? True: no
  * thread is idle and no request is outstanding, so the caller has to make user
- * mode create one. The next thread that serves for the first time ends the
- * request: see serve_arrive().
+ * mode create one. The new thread ends the request: see serve_settle().
  */
 bool idle_request_thread(struct registration *reg)
 {
-	return !atomic_read(&reg->idle_count) && !READ_ONCE(reg->no_more) &&
-	       !atomic_cmpxchg(&reg->thread_requested, 0, 1);
+	if (atomic_read(&reg->idle_count) || READ_ONCE(reg->no_more) ||
+	    atomic_cmpxchg(&reg->thread_requested, 0, 1))
+		return false;
+	/*
+	 * A new thread may have gone idle after the first check, and ended its
+	 * request before the compare-and-swap. Pairs with serve_settle().
+	 */
+	if (likely(!atomic_read(&reg->idle_count)))
+		return true;
+	atomic_set(&reg->thread_requested, 0);
+	return false;
 }
 
 void idle_no_more_threads(struct registration *reg)

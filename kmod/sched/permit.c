@@ -36,14 +36,15 @@ static bool permit_usable(struct registration *reg, u32 i, u32 count)
 }
 
 /*
- * May the waiter take a permit of this core? Only if the waiter runs on that
- * core already, because only syscall threads are requested to move
- * (FLEXSC_SERVE_MOVE); or if no syscall thread is left to execute the entries.
+ * May the waiter take a permit of this core? Yes if the waiter runs on that core
+ * already. It isn't requested to move there (FLEXSC_SERVE_MOVE), as syscall
+ * threads are. Yes, too, if all syscall threads are blocked, and no other one can
+ * be created: they may be waiting for the entries.
  */
 static bool permit_fits_waiter(struct registration *reg, int core)
 {
 	return core < 0 || core == (int)raw_smp_processor_id() ||
-	       entries_without_threads(reg);
+	       (entries_without_threads(reg) && !permit_any_active(reg));
 }
 
 /* Take the permit for a syscall thread, with the slot of the permit's core. */
@@ -123,8 +124,8 @@ bool permit_is_elsewhere(const struct thread *thread)
 	 * the thread would only return with FLEXSC_SERVE_STAYS.
 	 */
 	return core >= 0 && cpu_active(core) &&
-	       current->nr_cpus_allowed != thread->stays &&
-	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core);
+	       (current->nr_cpus_allowed != 1 || task_cpu(current) != core) &&
+	       thread_cores() != thread->stays;
 }
 
 /*

@@ -48,8 +48,8 @@ struct thread {
 	struct slot *slot;
 	/* the core to which the thread has moved, as it reported; -1: any */
 	int core;
-	/* nr_cpus_allowed when the thread reported that it can't move */
-	int stays;
+	/* thread_cores() when the thread reported that it can't move */
+	u32 stays;
 	/* the entry whose file the thread polls, or NO_ENTRY; see execute.c */
 	u32 polls;
 	/* the entry that the thread executes, or nothing: see cancel.c */
@@ -62,6 +62,8 @@ struct thread {
 	bool woken;
 	/* its ioctl has to request another thread from user mode */
 	bool needs_thread;
+	/* it is new, and the request for it is outstanding: serve.c */
+	bool arrives;
 	bool bounces;		/* user mode has to make the call of "carries" */
 	int signalled;		/* the result of FLEXSC_IOC_SERVE, if not 0 */
 	u32 carries;		/* the entry to carry through user mode, or NO_ENTRY */
@@ -150,10 +152,20 @@ static inline void thread_leave(struct thread *thread)
 	RULE(!atomic64_read(&thread->executes));
 	RULE(thread->newest == FLEXSC_NO_ENTRY);
 	RULE(thread->polls == FLEXSC_NO_ENTRY);
-	RULE(!thread->blocked && !thread->needs_thread);
+	RULE(!thread->blocked && !thread->needs_thread && !thread->arrives);
 	/* As preempt_notifier_unregister() does, but inline. */
 	__hlist_del(&thread->notifier.link);
 	thread_release(thread);
+}
+
+/*
+ * Returns a number that differs if the current task may run on more cores, on fewer, or
+ * on others, unless these begin with the same core.
+ */
+static inline u32 thread_cores(void)
+{
+	return (u32)current->nr_cpus_allowed << 16 |
+	       cpumask_first(current->cpus_ptr);
 }
 
 /* Does the current task have work to do on its way to user mode? */

@@ -25,6 +25,34 @@
 			 FLEXSC_SERVE_STAYS | FLEXSC_SERVE_HANDLED)
 
 /*
+ * End the request for a new thread: the thread is idle, or executes entries while
+ * another thread is idle, or it leaves the kernel.
+ */
+static void serve_settle(struct registration *reg, struct thread *thread)
+{
+	if (likely(!thread->arrives))
+		return;
+	thread->arrives = false;
+	/* Pairs with idle_request_thread(). */
+	atomic_set_release(&reg->thread_requested, 0);
+}
+
+/*
+ * Has the current thread, which may block in the next entry, to request another
+ * one first? A new thread that is active at once passes on the request for itself.
+ */
+static bool serve_needs_thread(struct registration *reg, struct thread *thread)
+{
+	if (unlikely(thread->arrives) && !atomic_read(&reg->idle_count) &&
+	    !READ_ONCE(reg->no_more)) {
+		thread->arrives = false;
+		return true;
+	}
+	serve_settle(reg, thread);
+	return idle_request_thread(reg);
+}
+
+/*
  * Sleep until there is work. False: there was no work for idle_ms, so the
  * thread may end.
  */
@@ -36,6 +64,7 @@ static bool serve_idle(struct registration *reg, struct thread *thread)
 	WARN_ON_ONCE(thread->permit || thread->slot ||
 		     thread->carries != FLEXSC_NO_ENTRY);
 	idle_begin(reg, thread);
+	serve_settle(reg, thread);
 	/*
 	 * The thread enters the list, then looks for work. Any code that
 	 * creates work (a kick, a recall, idle_end_all()) executes a full
@@ -122,7 +151,7 @@ static long serve_go_on(struct registration *reg, struct thread *thread)
 			return why;
 		cond_resched();
 		if (entries_pending(reg) && permit_take_any(thread)) {
-			if (idle_request_thread(reg)) {
+			if (serve_needs_thread(reg, thread)) {
 				permit_release(thread);
 				return FLEXSC_SERVE_MORE;
 			}
@@ -142,17 +171,18 @@ static long serve_go_on(struct registration *reg, struct thread *thread)
 }
 
 /*
- * Called when a thread serves for the first time, which ends the request for
- * it. An unfit thread ends at once, and another one is requested. But if every
- * new thread is unfit (a thread keyring gives each thread its own credentials),
- * no more are requested after UNFIT_MOST.
+ * Called when a thread serves for the first time. The request for it remains for a
+ * moment, because no other thread is needed until this one is active: see
+ * serve_settle(). An unfit thread ends at once, and another one is requested. But
+ * if every new thread is unfit (a thread keyring gives each thread its own
+ * credentials), no more are requested after UNFIT_MOST.
  */
-static void serve_arrive(struct registration *reg)
+static void serve_arrive(struct registration *reg, struct thread *thread)
 {
 	int unfit_threads = current_is_unfit(reg) ? READ_ONCE(reg->unfit_threads) + 1 : 0;
 
 	WRITE_ONCE(reg->unfit_threads, unfit_threads);
-	atomic_set(&reg->thread_requested, 0);
+	thread->arrives = true;
 	if (unfit_threads >= UNFIT_MOST)
 		idle_no_more_threads(reg);
 }
@@ -173,9 +203,9 @@ long serve_ioctl(struct registration *reg, struct flexsc_serve __user *user)
 		return -ENOMEM;
 	thread->core = args.core;
 	if (args.flags & FLEXSC_SERVE_STAYS)
-		thread->stays = current->nr_cpus_allowed;
+		thread->stays = thread_cores();
 	if (args.flags & FLEXSC_SERVE_FIRST)
-		serve_arrive(reg);
+		serve_arrive(reg, thread);
 	if (args.flags & FLEXSC_SERVE_NO_MORE)
 		idle_no_more_threads(reg);
 	if (args.index != FLEXSC_NO_ENTRY) {
@@ -183,6 +213,7 @@ long serve_ioctl(struct registration *reg, struct flexsc_serve __user *user)
 		waiter_recall(reg);
 	}
 	ret = serve_go_on(reg, thread);
+	serve_settle(reg, thread);
 	args.index = thread->carries;
 	args.flags = 0;
 	args.core = thread->core;

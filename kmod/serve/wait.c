@@ -49,16 +49,28 @@ static __always_inline void wait_execute(struct registration *reg,
 }
 
 /*
- * Sleep until the waiter is due, or has to leave the kernel. The waiter is on
- * the wait queue already, so a wake-up after these checks isn't lost. False:
- * its time is up.
+ * Are entries pending that only the waiter can execute? The last active thread may
+ * have blocked when the waiter had already tried to take a permit, but wasn't on the
+ * wait queue yet: block_continue() woke no thread then.
+ */
+static bool wait_is_last(struct registration *reg)
+{
+	return entries_pending(reg) && entries_without_threads(reg) &&
+	       !permit_any_active(reg);
+}
+
+/*
+ * Sleep until the waiter is due, or has to leave the kernel, or to execute entries.
+ * The waiter is on the wait queue already, so a wake-up after these checks isn't
+ * lost. False: its time is up.
  */
 static bool wait_sleep(struct registration *reg, struct thread *thread)
 {
 	ktime_t deadline = READ_ONCE(reg->deadline);
 
 	if (waiter_has_completed(reg) || READ_ONCE(reg->woken) ||
-	    READ_ONCE(reg->waiter) != thread || thread_must_leave())
+	    READ_ONCE(reg->waiter) != thread || thread_must_leave() ||
+	    wait_is_last(reg))
 		return true;
 	return schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
 }

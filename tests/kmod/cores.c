@@ -54,6 +54,60 @@ PLACE_TEST(an_owner_that_is_alone_executes, 1, 2)
 	CHECK_EQ(place_marked(0), 0);
 }
 
+/* A syscall thread; no other one can be created. */
+static void *serve_alone(void *arg)
+{
+	struct flexsc_serve serve = SERVE_FIRST;
+	int result;
+
+	while ((result = ioctl(raw.fd, FLEXSC_IOC_SERVE, &serve)) != FLEXSC_SERVE_END) {
+		CHECK(result >= 0);
+		serve.flags = FLEXSC_SERVE_NO_MORE;
+		if (result == FLEXSC_SERVE_MOVE)
+			CHECK(raw_move(serve.core));
+	}
+	return arg;
+}
+
+/*
+ * An owner on another core executes entries if all threads are blocked, which may be
+ * waiting for them. While a thread is active, the entries are left to that thread.
+ */
+PLACE_TEST(an_owner_waits_for_an_active_thread, 2, 3)
+{
+	pthread_t thread = test_thread(serve_alone, NULL);
+	const int random = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+	char byte;
+
+	CHECK(random >= 0);
+	raw_await_sleepers();
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_readv, random, place_slow_parts(),
+		 SLOW_PARTS);
+	raw_kick(&raw);
+	CHECK(place_becomes(0, FLEXSC_BUSY, 10000));
+	place_mark(1, 0, 0);
+	CHECK_EQ(raw_wait(&raw, 200 * MS), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(place_status(0), FLEXSC_BUSY);
+	CHECK(raw.entries[0].ret != FLEXSC_BLOCKED);
+	CHECK_EQ(place_status(1), FLEXSC_SUBMITTED);
+	CHECK(raw_cancel(&raw, 0, FLEXSC_BUSY));
+	raw_collect(&raw, 2);
+	CHECK_EQ(place_marked(0), 2);
+	raw_await_sleepers();
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
+	raw_kick(&raw);
+	CHECK(place_becomes(0, FLEXSC_BUSY, 8000));
+	place_mark(1, 0, 0);
+	raw_collect(&raw, 1);
+	CHECK_EQ(place_marked(0), 0);
+	CHECK_EQ(place_status(0), FLEXSC_BUSY);
+	CHECK_EQ(write(fds[1], "x", 1), 1);
+	raw_collect(&raw, 1);
+	CHECK_EQ(raw.threads, 0);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
+	pthread_join(thread, NULL);
+}
+
 /*
  * An owner on another core can't execute entries. Even if it never sleeps in its waits,
  * a thread does: a new one at first, then one that may be idle.
@@ -318,7 +372,7 @@ PLACE_TEST(bad_policies_are_refused, 2, 1)
 	CHECK_EQ(system_set(CPU "3/online", "0"), 0);
 	refuse(place_on(1, 3), -ENODEV);
 	CHECK_EQ(system_set(CPU "3/online", "1"), 0);
-	CHECK_EQ(place_where(0), 2);
+	CHECK(place_prefers(2));
 }
 
 PLACE_TEST(cores_change_between_calls, 2, 3)
@@ -419,7 +473,13 @@ PLACE_TEST(a_cpuset_is_not_left, 2, 3)
 	for (int i = 0; i < 10; i++)
 		CHECK_EQ(place_where(DEFER), 1);
 	CHECK_EQ(system_set("/sys/fs/cgroup/two/cpuset.cpus", "1-2"), 0);
-	CHECK_EQ(place_where(DEFER), 2);
+	CHECK(place_prefers(2));
+	/* A set of the same size has the policy's cores, while threads stay in the kernel. */
+	CHECK_EQ(system_set("/sys/fs/cgroup/two/cpuset.cpus", "0-1"), 0);
+	for (int i = 0; i < 10; i++)
+		CHECK(place_where(DEFER) < 2);
+	CHECK_EQ(system_set("/sys/fs/cgroup/two/cpuset.cpus", "2-3"), 0);
+	CHECK(place_prefers(2));
 	CHECK_EQ(system_set("/sys/fs/cgroup/cgroup.procs", pid), 0);
 	CHECK_EQ(rmdir(folder), 0);
 }

@@ -5,6 +5,7 @@
  * module's own interface. Runs in a guest, as root.
  */
 #include "raw.h"
+#include "system.h"
 
 #include <linux/userfaultfd.h>
 
@@ -329,6 +330,15 @@ RAW_TEST(the_wait_can_be_woken)
 		CHECK(ioctl(raw.fd, FLEXSC_IOC_WAKE) == -1 && errno == EPERM);
 }
 
+/* The owner waits once, and creates no thread. */
+static int wait_plainly(uint64_t timeout, uint32_t flags)
+{
+	raw.shared->seen = raw.seen;
+	raw.shared->timeout = timeout;
+	raw.shared->wait_flags = flags;
+	return ioctl(raw.fd, FLEXSC_IOC_WAIT, 0);
+}
+
 /* The module requests a thread for the entry: the wait goes on, but must not sleep. */
 RAW_TEST(a_wake_up_is_kept_while_a_thread_is_created)
 {
@@ -336,13 +346,109 @@ RAW_TEST(a_wake_up_is_kept_while_a_thread_is_created)
 
 	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_WAKE), 0);
-	CHECK_EQ(raw_wait(&raw, FOREVER), FLEXSC_WAIT_LOOK);
-	/*
-	 * The module may request another thread while the first one has arrived, but has
-	 * no permit yet.
-	 */
-	CHECK(raw.threads == 1 || raw.threads == 2);
+	CHECK_EQ(wait_plainly(FOREVER, 0), FLEXSC_WAIT_MORE);
+	raw_thread(&raw);
+	CHECK_EQ(wait_plainly(FOREVER, 0), FLEXSC_WAIT_LOOK);
 	CHECK_EQ(raw_take(&raw), FLEXSC_NO_ENTRY);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	CHECK_EQ(raw_result(&raw)->ret, 1);
+}
+
+/* The owner never sleeps while the thread that it has created arrives. */
+TEST_LIMIT(an_arriving_thread_is_requested_once, 120)
+{
+	for (int round = 0; round < 200; round++) {
+		int requests = 0;
+		char byte;
+
+		raw_begin(1, 0);
+		raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
+		while (raw.entries[0].status != FLEXSC_BUSY) {
+			if (wait_plainly(0, 0) != FLEXSC_WAIT_MORE)
+				continue;
+			requests++;
+			raw_thread(&raw);
+		}
+		CHECK_EQ(requests, 1);
+		CHECK_EQ(write(fds[1], "x", 1), 1);
+		raw_collect(&raw, 1);
+		raw_close(&raw);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
+/*
+ * The only syscall thread copies many bytes, then blocks until the owner's entry sends
+ * the last one. Returns whether it had blocked already when the owner's wait began,
+ * "delay" after the thread had begun.
+ */
+static bool block_last(const int pair[2], unsigned int delay)
+{
+	enum { MANY = 65536 };
+	static char bytes[MANY + 1];
+	bool blocked;
+
+	CHECK_EQ(write(pair[1], bytes, MANY), MANY);
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_recvfrom, pair[0], bytes, MANY + 1,
+		 MSG_WAITALL);
+	CHECK(ioctl(raw.fd, FLEXSC_IOC_KICK) >= 0);
+	while (__atomic_load_n(&raw.entries[0].status, __ATOMIC_ACQUIRE) ==
+	       FLEXSC_SUBMITTED)
+		;
+	for (volatile unsigned int i = 0; i < delay; i++)
+		;
+	raw_post(&raw, 1, 0, SYS_write, pair[1], bytes, 1);
+	blocked = raw_needs_kick(&raw);
+	for (uint32_t done = 0; done < 2; done += raw_reap(&raw))
+		CHECK_EQ(wait_plainly(10 * SECOND, 0), FLEXSC_WAIT_LOOK);
+	CHECK_EQ(raw.entries[0].ret, MANY + 1);
+	CHECK_EQ(raw.entries[1].ret, 1);
+	return blocked;
+}
+
+/* A probe, which records a stack trace, delays the owner before it enters the queue. */
+static void delay_sleep(bool on)
+{
+	const char *enable = TRACING "events/kprobes/flexsc/enable";
+
+	CHECK_EQ(system_set(TRACING "options/stacktrace", on ? "1" : "0"), 0);
+	/* Opening the second file removes the probe, if there is one. */
+	system_set(enable, "0");
+	CHECK_EQ(system_set(TRACING "kprobe_events",
+			    on ? "p:flexsc prepare_to_wait" : ""), 0);
+	if (on)
+		CHECK_EQ(system_set(enable, "1"), 0);
+}
+
+/* The delay adapts, so that the thread often blocks just when the owner falls asleep. */
+TEST_LIMIT(the_last_thread_blocks_while_the_owner_falls_asleep, 120)
+{
+	const uint64_t end = now_ns() + 10 * SECOND;
+	unsigned int rounds = 0, delay = 1000;
+	pthread_t server;
+	int pair[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	raw_open(&raw, 1, 0);
+	server = test_thread(serve_alone, NULL);
+	delay_sleep(true);
+	while (now_ns() < end) {
+		const unsigned int step = (unsigned int)(test_random() % 200);
+		const uint64_t begin = now_ns();
+
+		raw_await_sleepers();
+		if (!block_last(pair, delay))
+			delay += step;
+		else if (delay > step)
+			delay -= step;
+		/* A lost wake-up would delay the owner until its time is up. */
+		CHECK(now_ns() - begin < 10 * SECOND);
+		rounds++;
+	}
+	delay_sleep(false);
+	test_note("%u rounds", rounds);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
+	pthread_join(server, NULL);
+	raw_close(&raw);
 }

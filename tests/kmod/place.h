@@ -7,8 +7,8 @@
 #define FLEXSC_TESTS_PLACE_H
 
 #include "raw.h"
+#include "system.h"
 
-#define TRACING	"/sys/kernel/tracing/"
 #define SLOW_PARTS 1024
 
 struct iovec;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define TRACING	"/sys/kernel/tracing/"
+
 /* Writes to a file in /proc, /sys or similar; returns -errno for an error. */
 int system_set(const char *path, const char *value);
 

@@ -8,8 +8,6 @@
 
 #include <sys/ptrace.h>
 
-#define TRACING	"/sys/kernel/tracing/"
-
 /* The result of PTRACE_GET_SYSCALL_INFO. */
 struct stop {
 	uint8_t op;
