@@ -435,17 +435,24 @@ static __attribute__((noinline)) int
 ring_enter_polled(struct ring *ring, unsigned int flags, uint64_t ns)
 {
 	const uint32_t submit = ring->tail - ring_head(ring);
-	const int err = ring_sign(ring);
+	int err = ring_sign(ring);
+	bool sleeps;
 
 	if (err)
 		return err;
 	/* R1: sequentially consistent with the load in ring_poller_sleeps(). */
 	__atomic_store_n(ring->uring.sq.ktail, ring->tail, __ATOMIC_SEQ_CST);
-	if (ring_poller_sleeps(ring))
+	sleeps = ring_poller_sleeps(ring);
+	if (sleeps)
 		flags |= IORING_ENTER_SQ_WAKEUP;
-	else if (!ns && !ring_needs_enter(ring))
+	else
+		ring->assured = ring->tail;
+	if (!sleeps && !ns && !ring_needs_enter(ring))
 		return 0;
-	return ring_enter_kernel(ring, submit, flags, ns);
+	err = ring_enter_kernel(ring, submit, flags, ns);
+	if (!ring->failed && err != -EEXIST)
+		ring->assured = ring->tail;
+	return err;
 }
 
 static inline __attribute__((always_inline)) int

@@ -49,6 +49,8 @@ struct ring {
 				 * the ring's creation */
 	uint16_t oldest;	/* the number of the first identity that is still
 				 * registered; valid if "personality" isn't 0 */
+	uint32_t assured;	/* the poller consumes the requests before this
+				 * index: it was awake, or has been woken */
 	unsigned int enter_fd;	/* the descriptor, or the registered index */
 	int failed;		/* -errno if entering fails permanently; 0: it works */
 	unsigned int enter_flags;

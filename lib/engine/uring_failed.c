@@ -38,10 +38,12 @@
 
 /*
  * How often to check whether the polling kernel thread sleeps: the interval in ns, and
- * the number of checks.
+ * the number of checks. WOKEN_LOOKS: how long to wait for a poller that has been woken
+ * and lacks a processor.
  */
 #define POLLER_NS	500000
-#define POLLER_LOOKS	10U
+#define POLLER_LOOKS	40U
+#define WOKEN_LOOKS	20000U
 
 /* Interval of checks for results that arrive without waking the owner, in ns. */
 #define LOST_NS		10000000ULL
@@ -119,20 +121,41 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 	to_thread(loop, index);
 }
 
+static void moment(void)
+{
+	const struct timespec ns = { 0, POLLER_NS };
+
+	raw_syscall(SYS_nanosleep, PTR(&ns), 0, 0, 0, 0, 0);
+}
+
+/*
+ * Wait until the poller has consumed the requests of which it has been notified. It sets
+ * IORING_SQ_NEED_WAKEUP before it sleeps, and clears it only when it runs again, so the
+ * flag doesn't show that it has been woken. EOWNERDEAD: there is no poller any more.
+ */
+static void await_woken(const struct ring *ring)
+{
+	for (unsigned int i = 0; i < WOKEN_LOOKS && ring->failed != -EOWNERDEAD &&
+				 (int32_t)(ring->assured - ring_head(ring)) > 0; i++)
+		moment();
+}
+
 /*
  * Returns the first request that the kernel hasn't consumed and never will. An SQPOLL
  * thread consumes all published requests while it is awake. Before it falls asleep, it
- * sets IORING_SQ_NEED_WAKEUP and checks for requests once more. So the flag must be set
- * at several checks in a row: only then is the thread certainly asleep.
+ * sets IORING_SQ_NEED_WAKEUP and checks for requests once more. Another loop may also
+ * have woken it. So the flag must be set at several checks in a row: only then is the
+ * thread certainly asleep.
  */
 static uint32_t first_unseen(struct ring *ring)
 {
-	const struct timespec moment = { 0, POLLER_NS };
-	unsigned int looks = ring->polled ? POLLER_LOOKS : 0;
+	unsigned int looks = POLLER_LOOKS;
 
-	while (looks && ring_head(ring) != *ring->uring.sq.ktail) {
+	if (ring->polled)
+		await_woken(ring);
+	while (ring->polled && looks && ring_head(ring) != *ring->uring.sq.ktail) {
+		moment();
 		looks = ring_poller_sleeps(ring) ? looks - 1 : POLLER_LOOKS;
-		raw_syscall(SYS_nanosleep, PTR(&moment), 0, 0, 0, 0, 0);
 	}
 	return ring_head(ring);
 }
