@@ -92,24 +92,29 @@ static bool waits_again(const struct uthread *u, const uint32_t *word, uint32_t 
 }
 
 /*
- * Libc's semaphores have no such value. But if a woken thread finds its word as it was
- * before, another thread has taken what the waker gave. A pool's workers often do so.
- * Only a thread to which it happens this often in a row gets a turn of its own.
+ * A thread that loses its turn this often in a row gets one of its own. A pool's workers
+ * often lose a turn, and gain nothing if another thread waits for them.
  */
-#define ROBBED		4U
+#define LOST	4U
 
+/*
+ * Libc's semaphores have no such value. But if a woken thread finds its word as it was
+ * before, another thread has taken what the waker gave.
+ */
 static void note_robbery(struct uthread *u, const uint32_t *word, uint32_t value)
 {
 	/* The thread returns to libc, which reads the word itself. */
 	if (u->ret || !u->site || word_load(word) != value)
 		u->futex.robbed = 0;
-	else if (u->futex.robbed < ROBBED)
+	else if (u->futex.robbed < LOST)
 		u->futex.robbed++;
 }
 
 static bool any_waits_again(const struct uthread *list)
 {
-	while (list && !list->futex.again && list->futex.robbed < ROBBED)
+	const unsigned int turns = on_host() ? 1 : LOST;
+
+	while (list && list->futex.again < turns && list->futex.robbed < LOST)
 		list = list->next;
 	return list;
 }
@@ -195,7 +200,10 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	u->futex.word = word;
 	u->futex.value = value;
 	u->futex.bits = bits;
-	u->futex.again = waits_again(u, word, value);
+	if (!waits_again(u, word, value))
+		u->futex.again = 0;
+	else if (u->futex.again < LOST)
+		u->futex.again++;
 	flexsc__suspend(u, wait_then);
 	u->futex.turn = u->ret ? NULL : word;
 	note_robbery(u, word, value);

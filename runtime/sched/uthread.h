@@ -202,8 +202,11 @@ struct uthread {
 		bool timed;
 		uintptr_t page;	/* page of the last word that it waited for */
 		const uint32_t *turn;	/* word for which it was last woken */
-		/* it was woken for the lock at "turn", but found the lock taken */
-		bool again;
+		/*
+		 * how often in a row it was woken for the lock at "turn", but found
+		 * the lock taken
+		 */
+		uint8_t again;
 		/* how often in a row another thread had taken what woke it */
 		uint8_t robbed;
 		struct futex_timer *timer;	/* its time limit, or NULL */
