@@ -92,10 +92,12 @@ static bool waits_again(const struct uthread *u, const uint32_t *word, uint32_t 
 }
 
 /*
- * A thread that loses its turn this often in a row gets one of its own. A pool's workers
- * often lose a turn, and gain nothing if another thread waits for them.
+ * On a carrier, a thread that loses its turn this often in a row gets one of its own.
+ * Once isn't enough: the value may belong to a word that isn't a lock. A pool's workers
+ * often lose the turn of a semaphore, and gain nothing if another thread waits for them.
  */
-#define LOST	4U
+#define LOST_LOCK	2U
+#define LOST_SEMAPHORE	4U
 
 /*
  * Libc's semaphores have no such value. But if a woken thread finds its word as it was
@@ -106,15 +108,16 @@ static void note_robbery(struct uthread *u, const uint32_t *word, uint32_t value
 	/* The thread returns to libc, which reads the word itself. */
 	if (u->ret || !u->site || word_load(word) != value)
 		u->futex.robbed = 0;
-	else if (u->futex.robbed < LOST)
+	else if (u->futex.robbed < LOST_SEMAPHORE)
 		u->futex.robbed++;
 }
 
 static bool any_waits_again(const struct uthread *list)
 {
-	const unsigned int turns = on_host() ? 1 : LOST;
+	const unsigned int turns = on_host() ? 1 : LOST_LOCK;
 
-	while (list && list->futex.again < turns && list->futex.robbed < LOST)
+	while (list && list->futex.again < turns &&
+	       list->futex.robbed < LOST_SEMAPHORE)
 		list = list->next;
 	return list;
 }
@@ -202,7 +205,7 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 	u->futex.bits = bits;
 	if (!waits_again(u, word, value))
 		u->futex.again = 0;
-	else if (u->futex.again < LOST)
+	else if (u->futex.again < LOST_LOCK)
 		u->futex.again++;
 	flexsc__suspend(u, wait_then);
 	u->futex.turn = u->ret ? NULL : word;
