@@ -121,7 +121,7 @@ PLACE_TEST(a_wait_without_sleep_starts_threads, 2, -1)
 		if (ioctl(raw.fd, FLEXSC_IOC_WAIT, 0) == FLEXSC_WAIT_MORE)
 			raw_thread(&raw);
 		CHECK(place_becomes(0, FLEXSC_DONE, 8000));
-		CHECK_EQ(raw_reap(&raw), 1);
+		raw_collect(&raw, 1);
 		CHECK_EQ(place_marked(0), 2);
 	}
 }

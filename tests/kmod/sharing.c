@@ -152,7 +152,7 @@ SHARING_TEST(a_closed_registration_frees_the_core, 2, -1)
 	CHECK(raw_cancel(&other, 0, FLEXSC_BUSY));
 	raw_close(&other);
 	CHECK(place_becomes(1, FLEXSC_DONE, 20000));
-	CHECK_EQ(raw_reap(&raw), 1);
+	raw_collect(&raw, 1);
 	CHECK_EQ(place_where(DEFER), 2);
 	raw_open(&other, 8, 0);
 	set_cores(&other, 2, -1);
