@@ -375,7 +375,8 @@ enum flexsc_wait_result {
  * leave its cpuset.
  *
  * With cores the waiting owner executes entries only if it runs on one of them,
- * or if all syscall threads are blocked and none can be created.
+ * or if no syscall thread is active (all are blocked or in user mode) and none
+ * can be created.
  *
  * The next core is used if more than "backlog" submissions wait, if the kernel
  * took no entry for a millisecond, or if the owner kicks or waits while every
