@@ -20,10 +20,9 @@
 static inline int options_copy(void *own, size_t known, const void *options,
 			       size_t least)
 {
+	const size_t size = *(const size_t *)options;
 	const char *bytes = options;
-	size_t size;
 
-	memcpy(&size, options, sizeof(size));
 	if (size < least)
 		return -EINVAL;
 	for (size_t i = known; i < size; i++)
