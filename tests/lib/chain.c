@@ -39,6 +39,29 @@ LOOP_TEST(a_chain_of_a_thousand_runs_in_order)
 	}
 }
 
+/* An echo of as many bytes as have arrived. */
+LOOP_TEST(a_send_follows_its_receive)
+{
+	struct call receive = CALL_INIT, echo = CALL_INIT, again = CALL_INIT;
+	char bytes[16] = "", got[16] = "";
+	int sv[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv), 0);
+	CHECK_EQ(send(sv[1], "first", 5, 0), 5);
+	CHECK_EQ(flexsc_loop_recv(loop, &receive.cb, sv[0], bytes, sizeof(bytes), 0), 0);
+	CHECK_EQ(flexsc_loop_send_after(loop, &echo.cb, &receive.cb, FLEXSC_CHAIN_ARG(2),
+					sv[0], bytes, 0, MSG_NOSIGNAL), 0);
+	CHECK_EQ(flexsc_loop_recv_after(loop, &again.cb, &echo.cb, 0, sv[1], got,
+					sizeof(got), 0), 0);
+	CHECK_EQ(flexsc_loop_run(loop), 0);
+	CHECK_EQ(receive.cb.ret, 5);
+	CHECK_EQ(echo.cb.ret, 5);
+	CHECK_EQ(again.cb.ret, 5);
+	CHECK(!memcmp(got, "first", 5));
+	close(sv[0]);
+	close(sv[1]);
+}
+
 LOOP_TEST(a_result_becomes_an_argument)
 {
 	struct call open_call = CALL_INIT, read_call = CALL_INIT;
