@@ -38,8 +38,8 @@ static bool permit_usable(struct registration *reg, u32 i, u32 count)
 /*
  * May the waiter take a permit of this core? Yes if the waiter runs on that core
  * already. It isn't requested to move there (FLEXSC_SERVE_MOVE), as syscall
- * threads are. Yes, too, if all syscall threads are blocked, and no other one can
- * be created: they may be waiting for the entries.
+ * threads are. Yes, too, if no syscall thread is active, and no other one can be
+ * created: blocked threads may be waiting for the entries.
  */
 static bool permit_fits_waiter(struct registration *reg, int core)
 {

@@ -121,7 +121,7 @@ static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 	to_thread(loop, index);
 }
 
-static void moment(void)
+static void sleep_briefly(void)
 {
 	const struct timespec ns = { 0, POLLER_NS };
 
@@ -137,7 +137,7 @@ static void await_woken(const struct ring *ring)
 {
 	for (unsigned int i = 0; i < WOKEN_LOOKS && ring->failed != -EOWNERDEAD &&
 				 (int32_t)(ring->assured - ring_head(ring)) > 0; i++)
-		moment();
+		sleep_briefly();
 }
 
 /*
@@ -154,7 +154,7 @@ static uint32_t first_unseen(struct ring *ring)
 	if (ring->polled)
 		await_woken(ring);
 	while (ring->polled && looks && ring_head(ring) != *ring->uring.sq.ktail) {
-		moment();
+		sleep_briefly();
 		looks = ring_poller_sleeps(ring) ? looks - 1 : POLLER_LOOKS;
 	}
 	return ring_head(ring);

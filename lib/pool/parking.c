@@ -110,7 +110,7 @@ static void parked_drop(struct parking *parking, struct flexsc_loop *loop,
 		parked->tail[side] = prev;
 }
 
-/* Returns an entry that is parked no more; NONE: there is none. */
+/* Unparks and returns one entry of this descriptor. NONE: no entry is parked. */
 static uint32_t parked_take(struct parking *parking, int fd)
 {
 	for (unsigned int side = 0; side < 2; side++) {

@@ -92,24 +92,24 @@ static bool waits_again(const struct uthread *u, const uint32_t *word, uint32_t 
 }
 
 /*
- * On a carrier, a thread that loses its turn this often in a row gets one of its own.
- * Once isn't enough: the value may belong to a word that isn't a lock. A pool's workers
- * often lose the turn of a semaphore, and gain nothing if another thread waits for them.
+ * On a carrier, a waker yields to a thread that has lost its turn this often in a row.
+ * After one loss of a lock, the word with this value may not be a lock at all. A pool's
+ * workers often lose the turn of a semaphore, and yielding to them gains nothing.
  */
 #define LOST_LOCK	2U
 #define LOST_SEMAPHORE	4U
 
 /*
- * Libc's semaphores have no such value. But if a woken thread finds its word as it was
- * before, another thread has taken what the waker gave.
+ * Libc's semaphores have no value like CONTENDED. But if a woken thread finds its word
+ * unchanged, another thread has taken the semaphore before.
  */
-static void note_robbery(struct uthread *u, const uint32_t *word, uint32_t value)
+static void count_lost_semaphore(struct uthread *u, const uint32_t *word, uint32_t value)
 {
 	/* The thread returns to libc, which reads the word itself. */
 	if (u->ret || !u->site || word_load(word) != value)
-		u->futex.robbed = 0;
-	else if (u->futex.robbed < LOST_SEMAPHORE)
-		u->futex.robbed++;
+		u->futex.lost_semaphore = 0;
+	else if (u->futex.lost_semaphore < LOST_SEMAPHORE)
+		u->futex.lost_semaphore++;
 }
 
 static bool any_waits_again(const struct uthread *list)
@@ -117,7 +117,7 @@ static bool any_waits_again(const struct uthread *list)
 	const unsigned int turns = on_host() ? 1 : LOST_LOCK;
 
 	while (list && list->futex.again < turns &&
-	       list->futex.robbed < LOST_SEMAPHORE)
+	       list->futex.lost_semaphore < LOST_SEMAPHORE)
 		list = list->next;
 	return list;
 }
@@ -209,7 +209,7 @@ static long wait_once(struct uthread *u, uint32_t *word, uint32_t value,
 		u->futex.again++;
 	flexsc__suspend(u, wait_then);
 	u->futex.turn = u->ret ? NULL : word;
-	note_robbery(u, word, value);
+	count_lost_semaphore(u, word, value);
 	flexsc__settle(u);
 	return u->ret;
 }

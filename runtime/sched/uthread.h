@@ -207,8 +207,8 @@ struct uthread {
 		 * the lock taken
 		 */
 		uint8_t again;
-		/* how often in a row another thread had taken what woke it */
-		uint8_t robbed;
+		/* how often in a row another thread took the semaphore first */
+		uint8_t lost_semaphore;
 		struct futex_timer *timer;	/* its time limit, or NULL */
 	} futex;
 
