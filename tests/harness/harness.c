@@ -98,9 +98,15 @@ static __attribute__((noinline)) void
 unequal(const char *file, int line, const char *got_text,
 	const char *expected_text, int64_t got, int64_t expected)
 {
+	const char *error = error_name(errno);
 	char got_value[48], value[48];
 
-	value_text(got_value, sizeof(got_value), got);
+	/* The result of a library call is -1, that of a system call -EPERM. */
+	if (got == -1 && error)
+		snprintf(got_value, sizeof(got_value), "-1 (EPERM, or errno %s)",
+			 error);
+	else
+		value_text(got_value, sizeof(got_value), got);
 	value_text(value, sizeof(value), expected);
 	if (strcmp(expected_text, value) == 0)
 		test_fail(file, line, "%s == %s, expected %s", got_text,
