@@ -6,6 +6,7 @@
 #include "tests/lib/counted.h"
 
 #include <flexsc/netdb.h>
+#include <semaphore.h>
 
 #include "lib/calls/call_info.h"
 
@@ -259,8 +260,18 @@ WAITING_TEST(a_function_that_has_not_begun_can_be_cancelled, .max_threads = 2)
 	CHECK_EQ(jobs[1].call.cb.ret, 9);
 }
 
+static sem_t destroying;
+
+static void note_cancelled(struct flexsc_cb *cb)
+{
+	count_call(cb);
+	CHECK_EQ(sem_post(&destroying), 0);
+}
+
 static void *release_later(void *job)
 {
+	while (sem_wait(&destroying))
+		CHECK_EQ(errno, EINTR);
 	sleep_ms(50);
 	job_release(job);
 	return NULL;
@@ -271,11 +282,14 @@ WAITING_TEST(destroying_waits_for_functions_that_run, .max_threads = 2)
 	static struct job runs, waits;
 	pthread_t thread;
 
+	CHECK_EQ(sem_init(&destroying, 0, 0), 0);
 	job_post(&runs, 5);
 	run_until_begun(&runs);
 	job_post(&waits, 6);
+	waits.call.cb.callback = note_cancelled;
 	/* A function without a cb isn't cancelled. */
 	CHECK_EQ(flexsc_loop_work(loop, NULL, count_run, NULL), 0);
+	/* An earlier release would let the second function begin. */
 	thread = test_thread(release_later, &runs);
 	test_end_loop();
 	CHECK_EQ(runs.ended, 1);
