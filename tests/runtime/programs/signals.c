@@ -87,7 +87,8 @@ static void *other_waits(void *arg)
 	stage++;
 	CHECK_EQ(nanosleep(&long_time, &rest), -1);
 	CHECK_EQ(errno, EINTR);
-	CHECK(rest.tv_sec >= 90 && rest.tv_sec < 100);
+	/* The kernel adds the thread's timer slack, so the rest may be longer than 100 s. */
+	CHECK(rest.tv_sec >= 90 && rest.tv_sec <= 100);
 	stage++;
 	CHECK(sleep(100) >= 90);
 	stage++;
