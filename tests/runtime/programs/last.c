@@ -181,6 +181,8 @@ static void unshare_while_one_ends(void)
 	join(start(leave_strictly, NULL));
 	while (preloaded() && !late_ends)
 		sched_yield();
+	if (!preloaded())
+		await_unlisted();
 	_exit(unshare(CLONE_NEWUSER) ? errno : 0);
 }
 

@@ -53,9 +53,8 @@ static void use_threads(void)
 	CHECK_EQ(received, 4);
 	close(ends[0]);
 	close(ends[1]);
-	/* Natively, the kernel still counts a thread for a moment after its join. */
-	while (!preloaded() && threads_of_process() > 1)
-		usleep(100);
+	if (!preloaded())
+		await_unlisted();
 }
 
 TEST(the_only_thread_enters_a_namespace)

@@ -69,8 +69,10 @@ static void run_with_shadow_stacks(void)
 	pretend_shadow_stacks();
 	CHECK_EQ(dup2(said, 2), 2);
 	/* The message appears once, for any number of threads. */
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		join(start(count_all, &tasks[i]));
+		await_unlisted();
+	}
 	CHECK_EQ(dup2(err, 2), 2);
 	CHECK_EQ(asked, preloaded());
 	for (int i = 0; i < 3; i++)

@@ -206,6 +206,8 @@ TEST_LIMIT(carriers_end_just_after_a_call_has_hung, 40)
 		long pid;
 
 		join(start(nothing, NULL));
+		if (!preloaded())
+			await_unlisted();
 		hangs->ns = 12 * MS + (uint64_t)rand_r(&seed) % (20 * MS);
 		usleep(100);
 		pid = hang_unreaped(hangs);

@@ -188,6 +188,16 @@ static inline void settle(void)
 }
 
 /*
+ * Waits until the kernel lists the caller alone: it lists a thread for a moment after the
+ * thread was joined.
+ */
+static inline void await_unlisted(void)
+{
+	while (count_tasks() > 1)
+		usleep(100);
+}
+
+/*
  * Waits until all other threads wait, and the kernel has received their calls: a
  * carrier with something to run or to post doesn't sleep, and a poller sleeps only when
  * it has taken all requests.
