@@ -672,7 +672,7 @@ TEST(a_loop_is_cancelled)
 {
 	unsigned int fds = 0;
 
-	for (int i = 0; i < NO_REQUESTS * TURNS / 2; i++) {
+	for (unsigned int i = 0; turns_left(i, NO_REQUESTS * TURNS / 2); i++) {
 		cancel(wait_cancelled, i % NO_REQUESTS);
 		cancel(busy_cancelled, i % NO_REQUESTS);
 		cancel(receive_cancelled, i % NO_REQUESTS);
