@@ -455,18 +455,24 @@ def test_sessions_that_end_in_the_warm_up(server: Server, tmp_path: Path) -> Non
     assert found["counts"]["warm_up"] == found["counts"]["answered"] == 3
 
 
-def test_a_server_that_ends_has_no_processor_time(
-    server: Server, tmp_path: Path
-) -> None:
+def test_a_server_that_ends_has_no_processor_time(tmp_path: Path) -> None:
+    other = subprocess.Popen(["sleep", "infinity"])
+
+    def answer(connection: socket.socket, file: File) -> bool:
+        """The other process ends during the load."""
+        other.kill()
+        other.wait()
+        connection.sendall(right(file))
+        return True
+
     trace = written(tmp_path / "t", ["/pages/64"])
-    other = subprocess.Popen(["sleep", "1"])
-    waiter = threading.Thread(target=other.wait)
-    waiter.start()
-    done = raw(
-        *(f"port={server.port}", f"trace={trace}", f"pid={other.pid}"),
-        *("rate=10", "count=30"),
-    )
-    waiter.join(PATIENCE)
+    try:
+        with answering(answer) as port:
+            words = (f"port={port}", f"trace={trace}", f"pid={other.pid}")
+            done = raw(*words, "rate=10", "count=10")
+    finally:
+        other.kill()
+        other.wait()
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == "flexsc: study: load: pid: the process has ended\n"

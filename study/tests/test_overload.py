@@ -285,15 +285,15 @@ def answer_half(connection: socket.socket, _: int) -> None:
 def test_a_stalled_server_does_not_slow_the_sending() -> None:
     with behaving(stall) as (port, came):
         begin = time.monotonic()
-        found = load(port, "rate=400", "count=400", "timeout_ms=700")
+        found = load(port, "rate=400", "count=400", "timeout_ms=3000")
         took = time.monotonic() - begin
+        assert eventually(lambda: len(came) == 401)
     assert found["counts"]["late"] == found["counts"]["offered"] == 400
-    assert len(came) == 401
-    assert 0.9 < came[-1] - came[1]
     # Many requests came before the first one's time-out, so sending doesn't wait for
     # answers.
-    assert sum(one - came[1] < 0.7 for one in came[1:]) > 100
-    assert 1.6 < took
+    assert sum(one - came[1] < 3 for one in came[1:]) > 100
+    # The last request is sent after a second. Its time-out ends the load.
+    assert 3.9 < took
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_a_stalled_server_does_not_slow_the_sending() -> None:
 )
 def test_every_end_has_its_count(behave: Behaviour, end: str) -> None:
     with behaving(behave) as (port, _):
-        found = load(port, "rate=200", "count=50", "timeout_ms=2000")
+        found = load(port, "rate=200", "count=50")
     assert found["counts"][end] == found["counts"]["offered"] == 50
 
 
