@@ -143,6 +143,30 @@ RAW_TEST(a_call_that_has_blocked_is_marked)
 	CHECK_EQ(raw_result(&raw)->ret, 1);
 }
 
+/*
+ * The entry's next call hasn't looked up its descriptors yet. No thread is left that
+ * could make that call.
+ */
+RAW_TEST(a_call_that_is_made_again_is_not_marked)
+{
+	char byte;
+
+	raw_thread(&raw);
+	raw_await_sleepers();
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
+	raw_kick(&raw);
+	while (raw_shown(NULL, " blocked ") != 1)
+		usleep(1000);
+	CHECK_EQ(raw.entries[0].ret, FLEXSC_BLOCKED);
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
+	/* The entry isn't cancelled, so its interrupted call has to be made again. */
+	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
+	while (atomic_load(&raw.threads))
+		usleep(1000);
+	CHECK_EQ(raw.entries[0].status, FLEXSC_SUBMITTED);
+	CHECK_EQ(raw.entries[0].ret, 0);
+}
+
 TEST(a_failed_registration_has_no_effect)
 {
 	struct flexsc_register *args = mmap(NULL, 4096, PROT_READ | PROT_WRITE,

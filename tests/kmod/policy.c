@@ -268,3 +268,98 @@ TEST_LIMIT(a_close_does_not_wait_for_calls_that_have_blocked, 60)
 		close(pipes[i][0]);
 	}
 }
+
+/* The loop's entry that writes these bytes. */
+static struct flexsc_entry *entry_writing(const char *bytes)
+{
+	uintptr_t at = 0, end = 0;
+	char line[256];
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	CHECK(maps);
+	while (!end && fgets(line, sizeof(line), maps))
+		if (strstr(line, "/dev/flexsc"))
+			CHECK_EQ(sscanf(line, "%lx-%lx", &at, &end), 2);
+	fclose(maps);
+	for (; at + sizeof(struct flexsc_entry) <= end; at += sizeof(uint64_t)) {
+		struct flexsc_entry *entry = (struct flexsc_entry *)at;
+
+		if (entry->nr == SYS_write && entry->args[1] == PTR(bytes))
+			return entry;
+	}
+	CHECK(!"the loop's entries are mapped");
+	return NULL;
+}
+
+struct closer {
+	int fd;
+	atomic_int tid;
+	long sleeps;
+};
+
+static void *close_one(void *arg)
+{
+	struct flexsc_loop *with = NEW_LOOP(.engine = "sync");
+	struct closer *closer = arg;
+	struct rusage before, after;
+
+	/* Each sleep may take so long that this test's thread can act before the last. */
+	CHECK_EQ(prctl(PR_SET_TIMERSLACK, 20 * MS), 0);
+	getrusage(RUSAGE_THREAD, &before);
+	atomic_store(&closer->tid, (int)syscall(SYS_gettid));
+	CHECK_EQ(DO(with, SYS_close, closer->fd), 0);
+	getrusage(RUSAGE_THREAD, &after);
+	closer->sleeps = after.ru_nvcsw - before.ru_nvcsw;
+	CHECK_EQ(flexsc_loop_destroy(with), 0);
+	return arg;
+}
+
+/*
+ * Closes a descriptor beside a write whose entry is marked as blocked only after the
+ * closing thread has found it unmarked. Returns how often that thread slept.
+ */
+static long sleeps_until_marked(void)
+{
+	static char bytes[FULL];
+	struct call call = CALL_INIT;
+	struct closer closer = { .tid = 0 };
+	struct flexsc_entry *entry;
+	pthread_t thread;
+	int p[2];
+
+	CHECK_EQ(pipe(p), 0);
+	closer.fd = p[1];
+	CHECK_EQ(write(p[1], bytes, FULL), FULL);
+	POST(loop, &call, SYS_write, p[1], bytes, FULL);
+	CHECK_EQ(flexsc_loop_submit(loop), 0);
+	entry = entry_writing(bytes);
+	while (__atomic_load_n(&entry->ret, __ATOMIC_RELAXED) != FLEXSC_BLOCKED)
+		run_for(loop, 1);
+	__atomic_store_n(&entry->ret, 0, __ATOMIC_RELAXED);
+	thread = test_thread(close_one, &closer);
+	while (!atomic_load(&closer.tid))
+		usleep(1000);
+	await_sleep(atomic_load(&closer.tid), SYS_nanosleep);
+	__atomic_store_n(&entry->ret, FLEXSC_BLOCKED, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	CHECK_EQ(read(p[0], bytes, FULL), FULL);
+	CHECK_EQ(await_call(loop, &call), FULL);
+	CHECK_EQ(close(p[0]), 0);
+	return closer.sleeps;
+}
+
+/*
+ * The closing thread looks 250 times at most, also while this test's thread lacks a
+ * processor. So one early end in several rounds is enough.
+ */
+TEST_LIMIT(a_close_looks_again_whether_a_call_has_blocked, 60)
+{
+	enum { ROUNDS = 20, LOOKS = 250 };
+	long sleeps = LOOKS;
+
+	loop = PLACED_LOOP(.kernel_cores = "2,3");
+	for (int i = 0; i < ROUNDS && sleeps >= LOOKS; i++)
+		sleeps = sleeps_until_marked();
+	test_note("%ld sleeps", sleeps);
+	CHECK(sleeps > 0 && sleeps < LOOKS);
+}
