@@ -400,7 +400,7 @@ static COLD void ring_handed(struct ring *ring)
 {
 	const uint32_t head = ring_head(ring);
 
-	if (!ring->polled || ring->failed)
+	if (!ring->polled)
 		atomic_store(&ring->handed, head);
 	if (head == ring->tail)
 		ring->renew = NULL;
@@ -435,24 +435,21 @@ static __attribute__((noinline)) int
 ring_enter_polled(struct ring *ring, unsigned int flags, uint64_t ns)
 {
 	const uint32_t submit = ring->tail - ring_head(ring);
-	int err = ring_sign(ring);
-	bool sleeps;
+	int err;
 
+	/* After a failure, syscall threads make the calls: publish nothing. */
+	if (ring->failed)
+		return ring->failed;
+	err = ring_sign(ring);
 	if (err)
 		return err;
 	/* R1: sequentially consistent with the load in ring_poller_sleeps(). */
 	__atomic_store_n(ring->uring.sq.ktail, ring->tail, __ATOMIC_SEQ_CST);
-	sleeps = ring_poller_sleeps(ring);
-	if (sleeps)
+	if (ring_poller_sleeps(ring))
 		flags |= IORING_ENTER_SQ_WAKEUP;
-	else
-		ring->assured = ring->tail;
-	if (!sleeps && !ns && !ring_needs_enter(ring))
+	else if (!ns && !ring_needs_enter(ring))
 		return 0;
-	err = ring_enter_kernel(ring, submit, flags, ns);
-	if (!ring->failed && err != -EEXIST)
-		ring->assured = ring->tail;
-	return err;
+	return ring_enter_kernel(ring, submit, flags, ns);
 }
 
 static inline __attribute__((always_inline)) int
@@ -472,6 +469,8 @@ static COLD int ring_enter_handing(struct ring *ring, unsigned int flags,
 {
 	int err;
 
+	if (ring->failed)
+		return ring->failed;
 	ring_hand(ring);
 	err = ring_enter_once(ring, flags, ns);
 	ring_handed(ring);

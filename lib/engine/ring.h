@@ -49,8 +49,6 @@ struct ring {
 				 * the ring's creation */
 	uint16_t oldest;	/* the number of the first identity that is still
 				 * registered; valid if "personality" isn't 0 */
-	uint32_t assured;	/* the poller consumes the requests before this
-				 * index: it was awake, or has been woken */
 	unsigned int enter_fd;	/* the descriptor, or the registered index */
 	int failed;		/* -errno if entering fails permanently; 0: it works */
 	unsigned int enter_flags;
@@ -146,6 +144,16 @@ void flexsc__ring_await_consumed(struct ring *ring);
  * the poller from the core if it shares the owner's.
  */
 void flexsc__ring_await_room(const struct ring *ring);
+
+/* The operation of a retracted request; the kernel has none with this number. */
+#define RETRACTED	255U
+
+/*
+ * SQPOLL, after entering has failed: returns the first published request that the poller
+ * hasn't executed and never will. The result of an earlier one may be -EINVAL: then the
+ * poller has refused it without executing it.
+ */
+uint32_t flexsc__ring_retract(const struct ring *ring);
 
 /*
  * W2: wait until the kernel has consumed all requests before "handed". Not for the

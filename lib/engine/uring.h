@@ -70,6 +70,8 @@ struct uring {
 	struct flexsc_loop *loop;
 	void (*make_room)(struct flexsc_loop *loop);	/* called if the submission
 							 * queue is full */
+	struct io_uring_sqe unshared;	/* the only place for requests after a polled
+					 * ring has failed */
 	uint32_t living;	/* requests in state "living": uring_failed.c */
 	bool tells;		/* the next wait returns ring.failed */
 	struct uring *left;	/* see uring_close() */

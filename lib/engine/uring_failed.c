@@ -7,7 +7,8 @@
  * Each request of the ring then is in one of these states:
  *
  *	complete	its result is in the ring, and is collected as before
- *	unseen		the kernel hasn't consumed it: a thread makes the call
+ *	unseen		the kernel hasn't consumed it: a thread makes the call. A
+ *			poller gets it back first (ring_retract.c)
  *	taken back	the kernel has cancelled it through io_uring_register(). The
  *			call ends with -ERESTART. As the ring executes requests only
  *			when the owner enters, the request touches no memory
@@ -22,7 +23,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib/base/compiler.h"
 #include "lib/base/syscall.h"
@@ -35,15 +35,6 @@
 #include "uring_direct.h"
 #include "uring_reap.h"
 #include "uring.h"
-
-/*
- * How often to check whether the polling kernel thread sleeps: the interval in ns, and
- * the number of checks. WOKEN_LOOKS: how long to wait for a poller that has been woken
- * and lacks a processor.
- */
-#define POLLER_NS	500000
-#define POLLER_LOOKS	40U
-#define WOKEN_LOOKS	20000U
 
 /* Interval of checks for results that arrive without waking the owner, in ns. */
 #define LOST_NS		10000000ULL
@@ -102,80 +93,91 @@ static void to_thread(struct flexsc_loop *loop, uint32_t index)
 	}
 }
 
+static void to_pool(struct flexsc_loop *loop)
+{
+	struct uring *uring = uring_of(loop);
+	uint32_t index;
+
+	while ((index = calls_take(loop, &uring->again)) != NONE)
+		to_thread(loop, index);
+	if (uring->to_pool.count)
+		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
+}
+
+/*
+ * Does the request belong to a pending call? A cancellation isn't needed, either: the
+ * request that it names is unseen or taken back as well.
+ */
+static bool is_pending(const struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
+{
+	const uint32_t index = (uint32_t)sqe->user_data;
+
+	return index < CANCEL && name_of(loop, index) == sqe->user_data;
+}
+
+/* If it is a direct call's, let the call continue with its entry. */
+static void settle(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
+{
+	const uint32_t index = (uint32_t)sqe->user_data;
+
+	if (!is_pending(loop, sqe) || !call_is_direct(call_of(loop, index)))
+		return;
+	uring_direct_begin(loop, index);
+	fill_from_request(entry_of(loop, index), sqe);
+}
+
 static void rescue(struct flexsc_loop *loop, const struct io_uring_sqe *sqe)
 {
-	uint32_t index = (uint32_t)sqe->user_data;
-
+	settle(loop, sqe);
 	if (sqe->user_data == WAKE)
 		uring_of(loop)->armed = false;
-	/*
-	 * Drop a request that doesn't belong to a pending call. A cancellation isn't
-	 * needed, either: the request that it names is unseen or taken back as well.
-	 */
-	if (index >= CANCEL || call_of(loop, index)->name != sqe->user_data)
-		return;
-	if (call_is_direct(call_of(loop, index))) {
-		uring_direct_begin(loop, index);
-		fill_from_request(entry_of(loop, index), sqe);
-	}
-	to_thread(loop, index);
-}
-
-static void sleep_briefly(void)
-{
-	const struct timespec ns = { 0, POLLER_NS };
-
-	raw_syscall(SYS_nanosleep, PTR(&ns), 0, 0, 0, 0, 0);
+	else if (is_pending(loop, sqe))
+		to_thread(loop, (uint32_t)sqe->user_data);
 }
 
 /*
- * Wait until the poller has consumed the requests of which it has been notified. It sets
- * IORING_SQ_NEED_WAKEUP before it sleeps, and clears it only when it runs again, so the
- * flag doesn't show that it has been woken. EOWNERDEAD: there is no poller any more.
+ * Requests that are filled from now on get a place that no poller reads. A poller may
+ * still read the ring's places.
  */
-static void await_woken(const struct ring *ring)
+static void leave_places(struct uring *uring)
 {
-	for (unsigned int i = 0; i < WOKEN_LOOKS && ring->failed != -EOWNERDEAD &&
-				 (int32_t)(ring->assured - ring_head(ring)) > 0; i++)
-		sleep_briefly();
-}
-
-/*
- * Returns the first request that the kernel hasn't consumed and never will. An SQPOLL
- * thread consumes all published requests while it is awake. Before it falls asleep, it
- * sets IORING_SQ_NEED_WAKEUP and checks for requests once more. Another loop may also
- * have woken it. So the flag must be set at several checks in a row: only then is the
- * thread certainly asleep.
- */
-static uint32_t first_unseen(struct ring *ring)
-{
-	unsigned int looks = POLLER_LOOKS;
-
-	if (ring->polled)
-		await_woken(ring);
-	while (ring->polled && looks && ring_head(ring) != *ring->uring.sq.ktail) {
-		sleep_briefly();
-		looks = ring_poller_sleeps(ring) ? looks - 1 : POLLER_LOOKS;
-	}
-	return ring_head(ring);
+	uring->ring.sqes = &uring->unshared;
+	uring->ring.mask = 0;
 }
 
 COLD void flexsc__uring_rescue(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
 	struct ring *ring = &uring->ring;
-	uint32_t first = first_unseen(ring);
+	const uint32_t first = ring_unseen(ring);
 
 	for (uint32_t i = first; i != ring->tail; i++)
 		rescue(loop, &ring->sqes[i & ring->mask]);
+	if (ring->polled)
+		leave_places(uring);
 	ring->tail = ring->head = first;
 	ring->renew = NULL;
-	atomic_store(&ring->handed, first);
+	if ((int32_t)(atomic_load(&ring->handed) - first) > 0)
+		atomic_store(&ring->handed, first);
 	__atomic_store_n(ring->uring.sq.ktail, first, __ATOMIC_RELEASE);
 	uring->counted = first;
 	uring->direct = 0;
-	if (uring->to_pool.count)
-		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
+	to_pool(loop);
+}
+
+/* Let threads make the calls whose requests a sleeping poller has left. */
+static void rescue_published(struct flexsc_loop *loop)
+{
+	struct ring *ring = &uring_of(loop)->ring;
+	const struct io_uring_sq *sq = &ring->uring.sq;
+	uint32_t first = ring_head(ring);
+
+	for (uint32_t i = first; i != *sq->ktail; i++)
+		settle(loop, &sq->sqes[i & sq->ring_mask]);
+	first = flexsc__ring_retract(ring);
+	for (uint32_t i = first; i != *sq->ktail; i++)
+		rescue(loop, &sq->sqes[i & sq->ring_mask]);
+	atomic_store(&ring->handed, first);
 }
 
 /* Does the kernel have an incomplete request of this entry? */
@@ -237,18 +239,33 @@ static bool cancel_living(struct flexsc_loop *loop, uint32_t index)
 	}
 }
 
-/* Collect late results, except those of requests that were taken back. */
+/*
+ * Does a call wait for this result? Not if a thread makes the call, for example because
+ * the poller has refused its request. A call that has failed with -EINVAL has had no
+ * effect, so a thread may make it again, even if it wasn't refused.
+ */
+static bool is_expected(struct flexsc_loop *loop, uint64_t what, int32_t res)
+{
+	const uint32_t index = (uint32_t)what;
+
+	if (index >= CANCEL)
+		return true;
+	if (name_of(loop, index) != what || !is_in_ring(loop, index))
+		return false;
+	if (res != -EINVAL || !uring_of(loop)->ring.polled ||
+	    call_is_direct(call_of(loop, index)))
+		return true;
+	to_thread(loop, index);
+	return false;
+}
+
 static void collect_late(struct flexsc_loop *loop)
 {
 	struct io_uring *ring = &uring_of(loop)->ring.uring;
 	struct io_uring_cqe *cqe;
 
 	while (!io_uring_peek_cqe(ring, &cqe)) {
-		uint64_t what = cqe->user_data;
-		uint32_t index = (uint32_t)what;
-
-		if (index >= CANCEL || (call_of(loop, index)->name == what &&
-					is_in_ring(loop, index)))
+		if (is_expected(loop, cqe->user_data, cqe->res))
 			flexsc__uring_take(loop, cqe);
 		io_uring_cqe_seen(ring, cqe);
 	}
@@ -279,12 +296,12 @@ static COLD void take_back(struct flexsc_loop *loop)
 	if (uring->armed && !cancel_by_name(uring, WAKE) && is_dead(uring))
 		uring->armed = false;
 	collect_late(loop);
+	to_pool(loop);
 }
 
 COLD void flexsc__uring_fail(struct flexsc_loop *loop)
 {
 	struct uring *uring = uring_of(loop);
-	uint32_t index;
 
 	flexsc__uring_rescue(loop);
 	if (loop->engine == &flexsc__engine_uring_failed)
@@ -297,17 +314,14 @@ COLD void flexsc__uring_fail(struct flexsc_loop *loop)
 	flexsc__posts_init(loop);
 	/* No poller works while callbacks run. */
 	loop->most = DISPATCH_MOST;
-	flexsc__uring_collect(loop);
+	if (uring->ring.polled)
+		rescue_published(loop);
 	/*
 	 * Publishes the new engine and its state; pairs with the load in
 	 * loop_notify().
 	 */
 	__atomic_store_n(&loop->engine, &flexsc__engine_uring_failed,
 			 __ATOMIC_RELEASE);
-	while ((index = calls_take(loop, &uring->again)) != NONE)
-		to_thread(loop, index);
-	if (uring->to_pool.count)
-		flexsc__pool_submit(loop_pool(loop), &uring->to_pool);
 	take_back(loop);
 	uring->tells = loop->lost;
 }

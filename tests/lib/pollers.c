@@ -6,10 +6,8 @@
 #include "tests/lib/two_cores.h"
 
 #include <dirent.h>
-#include <sys/ioctl.h>
 #include <sys/utsname.h>
 
-#include "lib/base/clock.h"
 #include "lib/engine/pollers.h"
 
 /*
@@ -465,63 +463,4 @@ TEST(a_cancelled_call_does_not_use_the_number_again)
 		close(q[1]);
 	}
 	end_loops(0);
-}
-
-/* Occupies the poller's core, so that the poller, though woken, doesn't run. */
-static void *occupy(void *arg)
-{
-	const struct sched_param priority = { .sched_priority = 2 };
-	const uint64_t ns = *(const uint64_t *)arg;
-	uint64_t until;
-	cpu_set_t core;
-
-	CPU_ZERO(&core);
-	CPU_SET(other_core, &core);
-	CHECK_EQ(sched_setaffinity(0, sizeof(core), &core), 0);
-	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &priority), 0);
-	for (until = time_monotonic() + ns; time_monotonic() < until;)
-		;
-	return NULL;
-}
-
-/* The poller has been woken for the first call. The second one finds the ring failed. */
-static void fail_beside_woken_poller(uint64_t ns)
-{
-	const int enter = SYS_io_uring_enter;
-	struct call woken = CALL_INIT, failed = CALL_INIT;
-	pthread_t occupier;
-	int bytes = 0, p[2];
-
-	CHECK_EQ(pipe(p), 0);
-	loop = NEW_LOOP(.kernel_cores = other_list, .poll_us = 1000);
-	works(loop);
-	sleep_ms(10);
-	CHECK_EQ(pthread_create(&occupier, NULL, occupy, &ns), 0);
-	sleep_ms(1);
-	POST(loop, &woken, SYS_write, p[1], "a", 1);
-	CHECK_EQ(flexsc_loop_submit(loop), 0);
-	forbid(&enter, 1, EPERM);
-	POST(loop, &failed, SYS_write, p[1], "b", 1);
-	CHECK_EQ(await_call(loop, &woken), 1);
-	CHECK_EQ(await_call(loop, &failed), 1);
-	CHECK_EQ(pthread_join(occupier, NULL), 0);
-	sleep_ms(5);
-	CHECK_EQ(ioctl(p[0], FIONREAD, &bytes), 0);
-	CHECK_EQ(bytes, 2);
-	CHECK(woken.runs == 1 && failed.runs == 1);
-}
-
-TEST_LIMIT(a_ring_fails_while_the_woken_poller_lacks_its_core, 60)
-{
-	const struct sched_param priority = { .sched_priority = 1 };
-
-	use_two_cores();
-	make_loops(other_list);
-	end_loops(0);
-	if (sched_setscheduler(0, SCHED_FIFO, &priority))
-		SKIP("needs CAP_SYS_NICE");
-	CHECK_EQ(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }), 0);
-	for (unsigned int i = 0; i < MANY(100); i++)
-		IN_CHILD
-			fail_beside_woken_poller(3 * MS + i * 37 % 100 * (MS / 20));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An owner that is bound to one core, and loops whose calls execute on another one
- * (kernel_cores): for pollers.c, listed_cores.c and identity.c.
+ * (kernel_cores): for pollers.c, failing_polled.c, listed_cores.c and identity.c.
  */
 #ifndef FLEXSC_TESTS_TWO_CORES_H
 #define FLEXSC_TESTS_TWO_CORES_H
