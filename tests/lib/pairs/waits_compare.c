@@ -62,7 +62,7 @@ static struct run begin_with(const char *carriers, const char *out)
 	return begin("threads", out, environ);
 }
 
-TEST_LIMIT(each_call_waits_as_natively, 120)
+TEST_LIMIT(each_call_waits_as_natively, 200)
 {
 	struct run native, runs[2];
 

@@ -436,7 +436,7 @@ static bool interrupt_call(int i)
  * a busy machine. So another signal is sent then. In an earlier version all handlers
  * ran too late, so the rounds would never end.
  */
-TEST(a_handler_on_the_way_to_a_wait_interrupts_it)
+TEST_LIMIT(a_handler_on_the_way_to_a_wait_interrupts_it, 60)
 {
 	pthread_t thread;
 	int first = 0;
