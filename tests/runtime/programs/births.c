@@ -252,7 +252,7 @@ static void *start_many(void *arg)
 	return arg;
 }
 
-TEST_LIMIT(threads_that_end_leave_room_for_others, 60)
+TEST_LIMIT(threads_that_end_leave_room_for_others, 120)
 {
 	CHECK_EQ(sem_init(&sem, 0, 0), 0);
 	join(start(begin_and_end, NULL));

@@ -304,7 +304,7 @@ static void *end_soon(void *arg)
 	return NULL;
 }
 
-TEST(a_thread_that_ends_is_cancelled_too)
+TEST_LIMIT(a_thread_that_ends_is_cancelled_too, 60)
 {
 	for (uintptr_t round = 0; round < 300; round++) {
 		pthread_t threads[16];

@@ -342,12 +342,12 @@ static void *each_way_in_a_handler(void *arg)
 	return arg;
 }
 
-TEST(each_way_from_the_only_thread)
+TEST_LIMIT(each_way_from_the_only_thread, 60)
 {
 	each_way(NULL);
 }
 
-TEST(each_way_from_any_thread)
+TEST_LIMIT(each_way_from_any_thread, 60)
 {
 	pthread_t threads[2];
 
@@ -357,7 +357,7 @@ TEST(each_way_from_any_thread)
 	each_way(NULL);
 }
 
-TEST(each_way_from_a_handler)
+TEST_LIMIT(each_way_from_a_handler, 60)
 {
 	fds_of_fork = mmap(NULL, sizeof(*fds_of_fork), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
