@@ -46,7 +46,8 @@ static _Thread_local uint32_t changing_here;
  */
 #define RANGE_NS	100000000ULL
 
-void flexsc__private_fd_begin(void)
+/* Returns whether what the caller changes is safe from every close_range(). */
+static bool change_begin(void)
 {
 	uint32_t n = atomic_load(&changing);
 	bool patient = true;
@@ -60,7 +61,7 @@ void flexsc__private_fd_begin(void)
 			n = atomic_load(&changing);
 		} else if (atomic_compare_exchange_weak(&changing, &n, n + 1)) {
 			changing_here++;
-			return;
+			return n < FREEZE_RANGE;
 		}
 	}
 }
@@ -91,6 +92,11 @@ void flexsc__private_fds_thaw(enum freeze why)
 	futex_wake_all(&changing);
 }
 
+void flexsc__private_fd_begin(void)
+{
+	change_begin();
+}
+
 int flexsc__private_fd_made(int fd)
 {
 	int high = -1;
@@ -110,13 +116,13 @@ int flexsc__private_fd_made(int fd)
 	return fd;
 }
 
-int flexsc__private_fd_copy(int fd)
+/* Duplicate fd, and end the change that the caller has begun. */
+static int copy_and_end(int fd)
 {
 	int floor = flexsc__private_fd_floor / 2 < COPIES ? flexsc__private_fd_floor / 2 :
 						     COPIES;
 	long copy;
 
-	flexsc__private_fd_begin();
 	copy = ask(SYS_fcntl, (uint64_t)fd, F_DUPFD_CLOEXEC, (uint64_t)floor,
 		   0, 0, 0);
 	if (copy >= 0) {
@@ -130,6 +136,20 @@ int flexsc__private_fd_copy(int fd)
 	}
 	change_end();
 	return (int)copy;
+}
+
+int flexsc__private_fd_copy(int fd)
+{
+	change_begin();
+	return copy_and_end(fd);
+}
+
+int flexsc__private_fd_safe_copy(int fd)
+{
+	if (change_begin())
+		return copy_and_end(fd);
+	change_end();
+	return -EBUSY;
 }
 
 int flexsc__private_memfd(const char *name, size_t size)

@@ -45,6 +45,8 @@ int flexsc__private_memfd(const char *name, size_t size);
 
 /* Duplicate fd as a library descriptor, or return -errno. */
 int flexsc__private_fd_copy(int fd);
+/* The same, or -EBUSY: a close_range() takes so long that it may close the duplicate. */
+int flexsc__private_fd_safe_copy(int fd);
 
 /*
  * Between freeze and thaw, no other thread makes or closes a library descriptor with

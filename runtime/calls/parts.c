@@ -44,6 +44,7 @@ struct parts {
 	struct partial *partial;
 	/* result of the first request, finally of the call */
 	long some;
+	uint32_t closings;		/* of the descriptor, when the call began */
 	int copy;			/* duplicate of the descriptor; negative: none */
 	bool polls;			/* poll before each request */
 };
@@ -76,17 +77,27 @@ static bool parts_cut(struct parts *p, long part)
 }
 
 /*
- * Duplicate the descriptor for the rest. False: the descriptor may have been closed
- * since the first part was posted. Its number may then mean another file, so the call
- * returns its part. The count of closings is read after the duplication: if it is
- * unchanged, the duplicate refers to the right file.
+ * Does the number still mean the call's file? If the descriptor may have been closed
+ * since the first part was posted, the call returns what it has transferred.
+ */
+static bool parts_have_file(const struct parts *p)
+{
+	return p->copy >= 0 || p->closings == closings_of(p->rest.args[0]);
+}
+
+/*
+ * Duplicate the descriptor for the rest. The count of closings is read after the
+ * duplication: if it is unchanged, the duplicate refers to the right file. A duplicate
+ * that a close_range() may close is of no use: its number may then mean the duplicate of
+ * another thread. Without a duplicate, the count is read before each request.
  */
 static bool parts_keep_file(struct parts *p)
 {
 	const uint64_t fd = p->rest.args[0];
 
-	p->copy = flexsc__private_fd_copy((int)fd);
-	if (p->u->closings != closings_of(fd))
+	p->closings = p->u->closings;
+	p->copy = flexsc__private_fd_safe_copy((int)fd);
+	if (p->closings != closings_of(fd))
 		return false;
 	if (p->copy >= 0)
 		p->rest.args[0] = (__u64)p->copy;
@@ -166,7 +177,7 @@ static long parts_transfer(struct parts *p, long ret)
 		do {
 			ret = next_part(p);
 			more = parts_cut(p, ret);
-		} while (more && parts_go_on(p));
+		} while (more && parts_go_on(p) && parts_have_file(p));
 		flexsc__raise_after_part(p->u, p->rest.args[0], ret);
 	}
 	return flexsc__partial_result(&p->rest, &p->partial, more ? 0 : ret);

@@ -8,12 +8,15 @@
 #include <linux/fuse.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "threads.h"
 
+/* The server answers a close when it may. */
+static atomic_bool keeps_closes, keeps_one;
 static char mounted[] = "/tmp/flexsc-stuck.XXXXXX";
 static int device;
 
@@ -66,6 +69,10 @@ static void serve(const struct fuse_in_header *in)
 		reply(in->unique, 0, "fuse", read->offset ? 0 : 4);
 		break;
 	case FUSE_FLUSH:
+		while ((keeps_one = keeps_closes))
+			usleep(1000);
+		reply(in->unique, 0, NULL, 0);
+		break;
 	case FUSE_RELEASE:
 		reply(in->unique, 0, NULL, 0);
 		break;
@@ -182,4 +189,70 @@ TEST_LIMIT(a_program_closes_ranges_of_files_that_it_serves, 40)
 	setenv("FLEXSC_STICKY", "0", 1);
 	by_range = true;
 	use_what_it_serves();
+}
+
+/*
+ * A thread closes a range of numbers, and waits for the server meanwhile. Another one
+ * writes more than its pipe has room for. The range must not include what the runtime
+ * needs for the rest of the write.
+ */
+
+enum { MUCH = 1 << 18, ROOM = 1 << 16 };
+
+static void *close_all_from(void *fd)
+{
+	CHECK_EQ(close_range(*(unsigned int *)fd, ~0U, 0), 0);
+	return fd;
+}
+
+static void *write_much(void *fd)
+{
+	static const char much[MUCH];
+
+	CHECK_EQ(write(*(int *)fd, much, MUCH), MUCH);
+	return fd;
+}
+
+static void await_bytes(int fd, int n)
+{
+	int there = 0;
+
+	while (there < n) {
+		usleep(1000);
+		CHECK_EQ(ioctl(fd, FIONREAD, &there), 0);
+	}
+}
+
+TEST_LIMIT(a_write_is_whole_while_a_range_is_closed, 40)
+{
+	pthread_t server, closing, writing;
+	static char much[MUCH];
+	char path[64];
+	int over, ends[2], file;
+
+	over = mount_own();
+	CHECK_EQ(pipe(ends), 0);
+	CHECK_EQ(fcntl(ends[1], F_SETPIPE_SZ, ROOM), ROOM);
+	server = start(serve_all, NULL);
+	snprintf(path, sizeof(path), "%s/file", mounted);
+	file = open(path, O_RDONLY);
+	CHECK(file > ends[1]);
+	keeps_closes = true;
+	closing = start(close_all_from, &file);
+	while (!keeps_one)
+		usleep(1000);
+	writing = start(write_much, &ends[1]);
+	await_bytes(ends[0], ROOM);
+	/* For 100 ms the runtime waits for the end of the closing. */
+	for (int i = 0; i < 15; i++)
+		settle();
+	keeps_closes = false;
+	join(closing);
+	for (int left = MUCH, n; left; left -= n) {
+		n = (int)read(ends[0], much, (size_t)left);
+		CHECK(n > 0);
+	}
+	join(writing);
+	CHECK_EQ(write(over, "x", 1), 1);
+	join(server);
 }
