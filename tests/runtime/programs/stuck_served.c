@@ -69,7 +69,7 @@ static void serve(const struct fuse_in_header *in)
 		reply(in->unique, 0, "fuse", read->offset ? 0 : 4);
 		break;
 	case FUSE_FLUSH:
-		while ((keeps_one = keeps_closes))
+		for (keeps_one = true; keeps_closes;)
 			usleep(1000);
 		reply(in->unique, 0, NULL, 0);
 		break;
