@@ -157,12 +157,12 @@ static void check_all(bool threads)
 	CHECK(good);
 }
 
-TEST_LIMIT(a_turn_of_one_thread_costs_little, 60)
+TEST_LIMIT(a_turn_of_one_thread_costs_little, 120)
 {
 	check_all(false);
 }
 
-TEST_LIMIT(a_turn_of_a_user_thread_costs_little, 60)
+TEST_LIMIT(a_turn_of_a_user_thread_costs_little, 120)
 {
 	check_all(true);
 }
@@ -209,7 +209,7 @@ static uint64_t closing(unsigned int threads)
 	return steps_of(child);
 }
 
-TEST_LIMIT(closing_costs_no_more_among_many_threads, 60)
+TEST_LIMIT(closing_costs_no_more_among_many_threads, 120)
 {
 	uint64_t few = closing(4), many = closing(100);
 
@@ -241,7 +241,7 @@ static uint64_t closing_all(void)
  * 2^20 numbers that the program may use would take a hundred times as many
  * instructions.
  */
-TEST_LIMIT(closing_all_descriptors_ends_at_the_last, 60)
+TEST_LIMIT(closing_all_descriptors_ends_at_the_last, 120)
 {
 	uint64_t n = closing_all();
 
