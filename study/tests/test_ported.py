@@ -17,7 +17,7 @@ import pytest
 from bench_runs import plan
 from flexbench import servers, tools
 from flexbench.machine import Cores
-from flexbench.runner import Plan
+from flexbench.runner import DISTURBED, Plan
 from flexbench.samples import BenchError, Json, Measurement, Run, Settings
 from flexstudy import looping, loops, ported, ports, programs
 from test_flexbench_counters import rows_of
@@ -85,7 +85,7 @@ def started(built: ports.Built, monkeypatch: pytest.MonkeyPatch) -> Started:
 
     def in_rounds(plan: Plan, program: Any, mode: str, length: Settings) -> Json:
         found.rounds.append({"mode": mode, **length, **program.settings})
-        return {"samples": {loops.SERIES: [5.0]}, "counts": {}}
+        return {"samples": {loops.SERIES: [5.0], DISTURBED: [0.0]}, "counts": {}}
 
     def raw(flexsc: str, case: str, args: Settings, before: Sequence[str]) -> Json:
         found.loads.append((args, list(before)))
