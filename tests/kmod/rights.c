@@ -207,3 +207,81 @@ IDLE_TEST(an_owner_with_a_thread_keyring_stays_alone)
 	raw_post(&raw, 0, 0, SYS_getppid);
 	CHECK_EQ(raw_result(&raw)->ret, getppid());
 }
+
+/* libc's seteuid() changes all threads of the process, also the library's. */
+
+/* A loop whose calls execute on syscall threads: the owner is on another core. */
+static void open_loop(void)
+{
+	make_secret();
+	CHECK(raw_move(0));
+	loop = NEW_LOOP(.engine = "kmod", .kernel_cores = "1");
+}
+
+/* How many calls syscall threads of the module, and those of the pool, have made. */
+static uint64_t by_module(void)
+{
+	return (uint64_t)raw_shown(NULL, " executed ");
+}
+
+static uint64_t by_pool(void)
+{
+	struct flexsc_stats stats;
+
+	CHECK_EQ(flexsc_loop_stats(loop, &stats, sizeof(stats)), 0);
+	return stats.by_thread;
+}
+
+static int64_t open_secret(void)
+{
+	const int64_t fd = DO(loop, SYS_openat, AT_FDCWD, SECRET, O_RDONLY);
+
+	if (fd >= 0)
+		close((int)fd);
+	return fd < 0 ? fd : 0;
+}
+
+TEST_LIMIT(calls_of_a_loop_have_the_user_of_the_process, 60)
+{
+	enum { CHANGES = 10 };
+
+	open_loop();
+	CHECK_EQ(open_secret(), 0);
+	for (int i = 0; i < CHANGES; i++) {
+		CHECK_EQ(seteuid(NOBODY), 0);
+		CHECK_EQ(open_secret(), -EACCES);
+		CHECK_EQ(open_secret(), -EACCES);
+		CHECK_EQ(seteuid(0), 0);
+		CHECK_EQ(open_secret(), 0);
+	}
+	test_note("%lu by the module, %lu by the pool", by_module(), by_pool());
+	CHECK(by_module() >= 3 * CHANGES);
+	CHECK_EQ(by_pool(), 0);
+}
+
+/* Calls that wait during the change, and later ones. */
+TEST_LIMIT(a_loop_gets_threads_with_the_new_user, 60)
+{
+	enum { READS = 8, CHANGES = 5 };
+	static struct call calls[READS];
+	static char bytes[READS];
+	int64_t before;
+
+	open_loop();
+	CHECK_EQ(pipe(fds), 0);
+	for (int change = 0; change < CHANGES; change++) {
+		before = raw_shown(" executed ", " blocked ");
+		for (int i = 0; i < READS; i++) {
+			calls[i] = (struct call)CALL_INIT;
+			POST(loop, &calls[i], SYS_read, fds[0], &bytes[i], 1);
+		}
+		while (raw_shown(" executed ", " blocked ") < before + READS)
+			run_for(loop, 1);
+		CHECK_EQ(seteuid(NOBODY), 0);
+		CHECK_EQ(write(fds[1], "12345678", READS), READS);
+		for (int i = 0; i < READS; i++)
+			CHECK_EQ(await_call(loop, &calls[i]), 1);
+		CHECK_EQ(seteuid(0), 0);
+	}
+	CHECK_EQ(by_pool(), 0);
+}

@@ -43,6 +43,13 @@ for engine in kmod uring threads; do
 	switches $engine
 done
 
+# Each thread then has credentials of its own, so a pool makes the calls that wait.
+flexsc run --engine kmod --carriers 1 --stats kmod-threaded user 2>/tmp/counters
+result $? "kmod after a change of the user: each byte arrives"
+grep -q "process .* engine kmod\$" /tmp/counters
+result $? "kmod after a change of the user: the runtime uses the engine"
+switches "after a change of the user"
+
 # The program runs on the other core. flexsc stat has a line for each core that executed
 # calls: "core NUMBER CALLS ...". The module's count may lack some last batches.
 # shellcheck disable=SC2016 # the program's shell expands PPID

@@ -5,11 +5,13 @@
  *
  *	filtered	first install a seccomp filter that ends the process at ioctl(2)
  *	twice		do the same in a forked child afterwards
+ *	user		change the user when all threads exist, before the first byte
  *	exec COMMAND	run the shell command after the last byte, before the threads end
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,12 +39,17 @@ static void pass_on(const struct side *side)
 		exit(1);
 }
 
+/* Where the threads wait for the change of the user. */
+static pthread_barrier_t changed;
+static bool changes_user;
 /* Where the threads wait for the others, and for the command. */
 static pthread_barrier_t passed, ended;
 static const char *command;
 
 static void *run(void *arg)
 {
+	if (changes_user)
+		pthread_barrier_wait(&changed);
 	for (int i = 0; i < ROUNDS; i++)
 		pass_on(arg);
 	if (command) {
@@ -63,6 +70,17 @@ static int run_command(void)
 	status = system(command);
 	pthread_barrier_wait(&ended);
 	return status ? 7 : 0;
+}
+
+static bool change_user(void)
+{
+	bool done;
+
+	if (!changes_user)
+		return true;
+	done = !setuid(65534);
+	pthread_barrier_wait(&changed);
+	return done;
 }
 
 static void begin(struct side *side)
@@ -102,7 +120,7 @@ static int pass_bytes(void)
 	}
 	for (int i = 0; i < 2 * PAIRS; i++)
 		begin(&sides[i]);
-	failed = run_command();
+	failed = change_user() ? run_command() : 8;
 	for (int i = 0; i < 2 * PAIRS; i++)
 		if (pthread_join(sides[i].thread, NULL))
 			return 4;
@@ -136,6 +154,10 @@ int main(int argc, char **argv)
 		pthread_barrier_init(&passed, NULL, 2 * PAIRS + 1);
 		pthread_barrier_init(&ended, NULL, 2 * PAIRS + 1);
 		command = argv[2];
+	}
+	if (!strcmp(mode, "user")) {
+		pthread_barrier_init(&changed, NULL, 2 * PAIRS + 1);
+		changes_user = true;
 	}
 	if (!strcmp(mode, "filtered") && forbid_ioctl())
 		return 5;
