@@ -13,7 +13,7 @@
 #include "runtime/sched/host.h"
 #include "runtime/sched/state.h"
 #include "runtime/sched/sticky.h"
-#include "runtime/signals/identity.h"
+#include "runtime/sched/identity.h"
 
 /* Must the function run on the host, with these arguments? */
 static bool cause_needs_host(struct uthread *u, uint16_t cause,
@@ -171,18 +171,22 @@ struct on_host flexsc__stay_on_host(const struct stub *stub)
 
 	if (is_lent(u))
 		return there;
-	if (changes_all(stub->cause))
+	if (changes_all(stub->cause)) {
 		flexsc__identity_begin();
+		there.stay = STAY_CHANGES;
+	}
 	if (cause_is_inherited(stub->cause))
 		atomic_store(&flexsc__runtime.inherited, true);
 	if (u->alive)
-		there.outermost = flexsc__stay_begin(u, 0, 0).outermost;
+		there.stay |= flexsc__stay_begin(u, 0, 0).outermost ? STAY_OUTERMOST : 0;
 	return there;
 }
 
-void flexsc__stayed_on_host(uint64_t outermost)
+void flexsc__stayed_on_host(uint64_t stay)
 {
-	flexsc__stay_end(&flexsc__self, (struct stay){ outermost });
+	if (stay & STAY_CHANGES)
+		flexsc__identity_end();
+	flexsc__stay_end(&flexsc__self, (struct stay){ stay & STAY_OUTERMOST });
 }
 
 /* Prepare a jump, which may leave handlers and functions that keep u on its host. */

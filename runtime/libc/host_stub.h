@@ -23,12 +23,15 @@ struct stub {
 /* The result of flexsc__stay_on_host(), in two registers. */
 struct on_host {
 	void *function;
-	uint64_t outermost;	/* sched/host.h: struct stay */
+	uint64_t stay;		/* STAY_... */
 };
 
-/* Return to the host, and stay there until flexsc__stayed_on_host(on_host.outermost). */
+#define STAY_OUTERMOST	1U	/* sched/host.h: struct stay */
+#define STAY_CHANGES	2U	/* the function changes all threads: sched/identity.h */
+
+/* Return to the host, and stay there until flexsc__stayed_on_host(on_host.stay). */
 struct on_host flexsc__stay_on_host(const struct stub *stub);
-void flexsc__stayed_on_host(uint64_t outermost);
+void flexsc__stayed_on_host(uint64_t stay);
 
 /*
  * Return to the host. Returns the real function, which the caller then calls. args: the

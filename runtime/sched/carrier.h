@@ -104,7 +104,7 @@ struct carrier {
 	_Atomic uint64_t preempt;
 	/* a signal was sent whose handler will read "stuck": T1, T2 in monitor.c */
 	atomic_bool called;
-	_Atomic uint32_t changed;	/* N1, N2 in signals/identity.c */
+	_Atomic uint32_t changed;	/* N1, N2 in identity.c */
 	_Atomic(struct futex_timer *) dead_timers;	/* futex_timer.h */
 };
 

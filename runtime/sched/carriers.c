@@ -17,6 +17,7 @@
 #include "carrier.h"
 #include "carrier_signal.h"
 #include "futex_timer.h"
+#include "identity.h"
 #include "internal_thread.h"
 #include "monitor.h"
 #include "proc.h"
@@ -70,7 +71,6 @@ static void carrier_fini(struct carrier *c)
 struct starts {
 	struct flexsc_options options;
 	unsigned int spares;	/* carriers with this number or a higher one are spares */
-	uint32_t changed;
 	char *why;
 	size_t size;
 	/* held by a thread while it becomes a carrier and creates its loop */
@@ -154,7 +154,6 @@ static struct carrier *take_place(struct starts *all)
 		return NULL;
 	begin_thread(c);
 	atomic_store(&c->spare, c->number >= all->spares);
-	atomic_store(&c->changed, all->changed);
 	all->err = create_loop(c, all);
 	if (all->err) {
 		flexsc__signal_fini(c);
@@ -163,7 +162,7 @@ static struct carrier *take_place(struct starts *all)
 	begin_loop(c);
 	/* All carriers use the engine of the first one. */
 	all->options.engine = flexsc_loop_engine(c->loop);
-	flexsc__runtime.count++;
+	flexsc__identity_join(c);
 	return c;
 }
 
@@ -231,17 +230,7 @@ static int start_together(struct starts *all, struct start *each, unsigned int n
 int flexsc__carrier_start(const struct flexsc_options *options, char *why,
 			  size_t size)
 {
-	/*
-	 * The new thread inherits the user and groups of its creator, so it already has
-	 * all changes that carrier 0 has made: take carrier 0's count
-	 * (signals/identity.c).
-	 */
-	struct starts all = {
-		.options = *options,
-		.changed = atomic_load(&flexsc__runtime.carriers[0].changed),
-		.why = why,
-		.size = size,
-	};
+	struct starts all = { .options = *options, .why = why, .size = size };
 	struct start one;
 
 	return start_together(&all, &one, 1);
@@ -328,5 +317,6 @@ void flexsc__carriers_forked(void)
 	 */
 	for (unsigned int i = 0; i < flexsc__runtime.room; i++)
 		flexsc__proc_close(&flexsc__runtime.carriers[i]);
+	flexsc__identity_forked();
 	forget_all();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files "syscall" and "status" of carriers in /proc, which stay open. Only the
- * monitor reads them, and, after the monitor's end, the thread that retires the
- * carriers.
+ * The files "syscall" and "status" of carriers in /proc, which stay open. The monitor
+ * reads them, and, after the monitor's end, the thread that retires the carriers. Hosts
+ * read "status" (identity.h).
  */
 #ifndef FLEXSC_RUNTIME_PROC_H
 #define FLEXSC_RUNTIME_PROC_H

@@ -15,6 +15,7 @@
 #include "runtime/sched/carrier.h"
 #include "runtime/sched/carrier_signal.h"
 #include "runtime/sched/host.h"
+#include "runtime/sched/identity.h"
 #include "runtime/sched/resent_signals.h"
 #include "runtime/sched/stacks.h"
 #include "runtime/sched/state.h"
@@ -22,7 +23,6 @@
 #include "runtime/sched/uthreads.h"
 #include "runtime/sched/wait.h"
 #include "actions.h"
-#include "identity.h"
 
 /* Signals that arrive. */
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <signal.h>
@@ -368,6 +369,47 @@ TEST(a_change_of_user_wakes_each_thread_few_times)
 	CHECK(after - before <= most * THREADS * CALLS);
 	CHECK_EQ(close(p[1]), 0);
 	join_all(threads, THREADS);
+}
+
+/* Another thread changes the groups at the same time, as long as root may do so. */
+static void *change_groups(void *arg)
+{
+	gid_t group = 1;
+
+	while (!setgroups(1, &group))
+		group++;
+	CHECK_EQ(errno, EPERM);
+	return arg;
+}
+
+static void change_both(void)
+{
+	pthread_t others[3];
+
+	start_all(others, 2, lose_all, NULL);
+	others[2] = start(change_groups, NULL);
+	usleep(100);
+	CHECK_EQ(setuid(65534), 0);
+	CHECK(!can_read_secret());
+	join_all(others, 3);
+	_exit(0);
+}
+
+TEST(users_and_groups_change_at_the_same_time)
+{
+	pid_t child;
+	int status;
+
+	if (geteuid())
+		SKIP("needs root");
+	make_secret();
+	for (int i = 0; i < TIMES; i++) {
+		child = fork();
+		if (!child)
+			change_both();
+		CHECK_EQ(waitpid(child, &status, 0), child);
+		CHECK_EQ(status, 0);
+	}
 }
 
 /*
