@@ -272,21 +272,42 @@ static void kmod_cancel(struct flexsc_loop *loop, uint32_t index)
 		flexsc__pool_cancel(loop_pool(loop), index);
 		return;
 	}
+	/*
+	 * After flexsc__kmod_quit() a filter may forbid the command. Before, the runtime
+	 * has cancelled all calls: flexsc__anchor_others().
+	 */
 	if (!atomic_load(&kmod->quit))
 		command(kmod, FLEXSC_IOC_CANCEL, index);
 	flexsc__kmod_threads_cancel(kmod, index);
 }
 
-/* Is there an entry for the module that no thread has begun? */
-static bool has_unbegun(struct flexsc_loop *loop)
+/*
+ * May the entry, which is for the module, still have to be begun? A cancelled entry has
+ * been begun if its call has blocked, perhaps for ever, or if a thread makes the call in
+ * user mode. Any other cancelled entry completes soon.
+ */
+static bool may_be_unbegun(struct kmod *kmod, uint32_t index)
 {
-	for (uint32_t i = 0; i < loop->entries.count; i++) {
-		const __u8 status = entry_status(entry_of(loop, i));
+	const struct flexsc_entry *entry = entry_of(kmod->loop, index);
 
-		if (call_of(loop, i)->where == POOL_FOREIGN &&
-		    (status == FLEXSC_SUBMITTED || status == FLEXSC_CANCEL))
-			return true;
+	switch (entry_status(entry)) {
+	case FLEXSC_SUBMITTED:
+		return true;
+	case FLEXSC_CANCEL:
+		return __atomic_load_n(&entry->ret, __ATOMIC_RELAXED) !=
+			       FLEXSC_BLOCKED &&
+		       !flexsc__kmod_threads_bounce(kmod, index);
+	default:
+		return false;
 	}
+}
+
+static bool any_may_be_unbegun(struct flexsc_loop *loop)
+{
+	for (uint32_t i = 0; i < loop->entries.count; i++)
+		if (call_of(loop, i)->where == POOL_FOREIGN &&
+		    may_be_unbegun(kmod_of(loop), i))
+			return true;
 	return false;
 }
 
@@ -314,7 +335,7 @@ COLD void flexsc__kmod_quit(struct flexsc_loop *loop)
 	 */
 	command(kmod, FLEXSC_IOC_END, 0);
 	kmod_tend(loop);
-	while (has_unbegun(loop)) {
+	while (any_may_be_unbegun(loop)) {
 		kmod_enter(kmod, QUIT_NS);
 		kmod_tend(loop);
 	}

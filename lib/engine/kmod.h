@@ -180,6 +180,9 @@ bool flexsc__kmod_thread_create(struct kmod *kmod);
  */
 void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index);
 
+/* Does a syscall thread make the entry's call in user mode? */
+bool flexsc__kmod_threads_bounce(struct kmod *kmod, uint32_t index);
+
 /* Make all syscall threads end, and wait for them. */
 void flexsc__kmod_threads_end(struct kmod *kmod);
 

@@ -350,6 +350,18 @@ void flexsc__kmod_threads_cancel(struct kmod *kmod, uint32_t index)
 	unlock(&kmod->lock);
 }
 
+bool flexsc__kmod_threads_bounce(struct kmod *kmod, uint32_t index)
+{
+	const struct server *server;
+
+	lock(&kmod->lock);
+	for (server = kmod->servers; server; server = server->next)
+		if (server->bounced == index)
+			break;
+	unlock(&kmod->lock);
+	return server;
+}
+
 /* With the lock held: send each running server a signal. False: none is running. */
 static bool interrupt_all(struct kmod *kmod)
 {

@@ -4,10 +4,17 @@
  * and that are installed while calls hang, or before.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "waiters.h"
 
@@ -212,4 +219,99 @@ TEST(a_filter_kills_at_the_return_from_a_handler)
 TEST(a_filter_fails_the_return_from_a_handler)
 {
 	forbid_to_return(SECCOMP_RET_ERRNO | EPERM);
+}
+
+/*
+ * Posted calls hang when they are interrupted: writes to a full pipe, whose lock another
+ * process holds. That process reads from the pipe into memory that it doesn't get.
+ */
+
+static _Noreturn void hold_lock(int fd)
+{
+	const int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffdio_api api = { .api = UFFD_API };
+	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_register missing = {
+		.range = { (uintptr_t)page, 4096 },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	CHECK(page != MAP_FAILED && faults >= 0);
+	CHECK_EQ(ioctl(faults, UFFDIO_API, &api), 0);
+	CHECK_EQ(ioctl(faults, UFFDIO_REGISTER, &missing), 0);
+	_exit(read(fd, page, 1) != 1);
+}
+
+static bool sleeps_in_read(pid_t pid)
+{
+	char path[64], line[128] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	file = fopen(path, "re");
+	CHECK(file);
+	fgets(line, sizeof(line), file);
+	fclose(file);
+	return line[0] != 'r' && atoi(line) == SYS_read;
+}
+
+static void fill(int fd)
+{
+	static const char page[4096];
+
+	CHECK_EQ(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	while (write(fd, page, sizeof(page)) > 0)
+		;
+	CHECK_EQ(fcntl(fd, F_SETFL, 0), 0);
+}
+
+static atomic_int handled;
+
+static void note_signal(int signo)
+{
+	(void)signo;
+	handled++;
+}
+
+/* So many that the module executes some of the calls, although a pool makes the first. */
+enum { WRITERS = 16 };
+static int full[2];
+
+static void *write_byte(void *arg)
+{
+	CHECK(becomes_carried() == preloaded());
+	return (void *)(intptr_t)(write(full[1], arg, 1) < 0 ? -errno : 0);
+}
+
+TEST_LIMIT(a_filter_comes_while_interrupted_calls_hang, 60)
+{
+	const struct sigaction action = { .sa_handler = note_signal };
+	pthread_t writers[WRITERS];
+	int pid;
+
+	if (syscall(SYS_userfaultfd, O_CLOEXEC) < 0)
+		SKIP("userfaultfd: %s", strerror(errno));
+	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	CHECK_EQ(pipe(full), 0);
+	fill(full[1]);
+	for (int i = 0; i < WRITERS; i++) {
+		writers[i] = start(write_byte, "x");
+		await_quiet();
+	}
+	pid = fork();
+	if (!pid)
+		hold_lock(full[0]);
+	while (!sleeps_in_read(pid))
+		usleep(1000);
+	FORBID(SYS_io_uring_enter, SYS_io_uring_register, SYS_epoll_pwait, SYS_ioctl,
+	       SYS_lseek);
+	for (int i = 0; i < WRITERS; i++)
+		CHECK_EQ(pthread_kill(writers[i], SIGUSR1), 0);
+	/* Until the lock is free, the signals don't end the writes. */
+	CHECK_EQ(kill(pid, SIGKILL), 0);
+	for (int i = 0; i < WRITERS; i++)
+		CHECK_EQ((intptr_t)join(writers[i]), -EINTR);
+	CHECK_EQ(handled, WRITERS);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 }
