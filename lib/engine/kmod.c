@@ -57,9 +57,9 @@ static void kmod_submit(struct flexsc_loop *loop)
 }
 
 /*
- * Enter the module by ioctl(). The module has refused the cheaper lseek(), because the
- * owner's credentials have changed since its last ioctl(). Linux security modules (LSM)
- * check an ioctl(), but not an lseek().
+ * Enter the module by ioctl(), because the cheaper lseek() has failed. The module refuses
+ * it if the owner's credentials have changed since its last ioctl(): Linux security
+ * modules (LSM) check an ioctl(), but not an lseek(). A filter may forbid it.
  */
 static COLD long kmod_enter_asked(struct kmod *kmod)
 {
@@ -74,7 +74,7 @@ static long kmod_enter_once(struct kmod *kmod)
 	count_shared(&kmod->loop->stats->mode_switches, 1);
 	result = raw_syscall(SYS_lseek, (uint64_t)kmod->fd, kmod->seen,
 			     FLEXSC_WAIT_SEEK, 0, 0, 0);
-	if (result == -EACCES)
+	if (result < 0 && result != -EINTR)
 		result = kmod_enter_asked(kmod);
 	return result;
 }

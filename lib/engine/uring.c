@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/base/bell.h"
 #include "lib/base/compiler.h"
 #include "lib/base/syscall.h"
 #include "lib/files/private_fd.h"
@@ -163,11 +164,8 @@ static bool uring_stirs(const struct flexsc_loop *loop)
 
 static void uring_wake(struct flexsc_loop *loop)
 {
-	const uint64_t one = 1;
-
 	count_shared(&loop->stats->mode_switches, 1);
-	raw_syscall(SYS_write, (uint64_t)uring_of(loop)->bell, PTR(&one),
-		    sizeof(one), 0, 0, 0);
+	bell_ring(uring_of(loop)->bell);
 }
 
 /*

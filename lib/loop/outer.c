@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/eventfd.h>
 
-#include "lib/base/syscall.h"
+#include "lib/base/bell.h"
 #include "lib/files/private_fd.h"
 #include "loop.h"
 #include "stats.h"
@@ -34,11 +34,8 @@ int flexsc_loop_fd(struct flexsc_loop *loop)
 
 void flexsc__outer_ring(struct flexsc_loop *loop)
 {
-	const uint64_t one = 1;
-
 	count_shared(&loop->stats->mode_switches, 1);
-	raw_syscall(SYS_write, (uint64_t)loop->outer.fd, PTR(&one), sizeof(one),
-		    0, 0, 0);
+	bell_ring(loop->outer.fd);
 }
 
 void flexsc__outer_hold(struct flexsc_loop *loop)

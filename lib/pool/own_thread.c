@@ -83,8 +83,8 @@ static void restore_signals(const uint64_t *before)
 		    sizeof(*before), 0, 0);
 }
 
-int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
-		  const cpu_set_t *cores)
+static int own_thread_on(pthread_t *thread, void *(*run)(void *), void *arg,
+			 const cpu_set_t *cores)
 {
 	pthread_attr_t attr;
 	uint64_t before;
@@ -99,6 +99,17 @@ int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
 	restore_signals(&before);
 	pthread_attr_destroy(&attr);
 	return -err;
+}
+
+/* If a filter forbids sched_setaffinity(), the thread may use all of its creator's cores. */
+int flexsc__own_thread(pthread_t *thread, void *(*run)(void *), void *arg,
+		  const cpu_set_t *cores)
+{
+	int err = own_thread_on(thread, run, arg, cores);
+
+	if (cores && (err == -EPERM || err == -ENOSYS))
+		err = own_thread_on(thread, run, arg, NULL);
+	return err;
 }
 
 /*

@@ -14,6 +14,7 @@
 #include "pool.h"
 #include "lib/base/syscall.h"
 #include "lib/base/ask.h"
+#include "lib/base/bell.h"
 #include "lib/base/compiler.h"
 #include "lib/calls/call_info.h"
 #include "lib/loop/stats.h"
@@ -374,6 +375,12 @@ void flexsc__unpark(struct parking *parking, uint32_t index)
 	parked_drop(parking, loop, parked_fd(loop, index), index);
 }
 
+static void parking_stop(const struct parking *parking)
+{
+	bell_ring(parking->stop);
+	flexsc__own_join(parking->thread);
+}
+
 void flexsc__parking_quit(struct parking *parking)
 {
 	lock(&parking->pool->lock);
@@ -381,8 +388,7 @@ void flexsc__parking_quit(struct parking *parking)
 	unlock(&parking->pool->lock);
 	if (!parking->running)
 		return;
-	eventfd_write(parking->stop, 1);
-	flexsc__own_join(parking->thread);
+	parking_stop(parking);
 	/* Needs no lock: after parking_fail() no other thread reads "running". */
 	parking->running = false;
 }
@@ -407,9 +413,7 @@ void flexsc__parking_forked(struct parking *parking)
 
 void flexsc__parking_fini(struct parking *parking)
 {
-	if (parking->running) {
-		eventfd_write(parking->stop, 1);
-		flexsc__own_join(parking->thread);
-	}
+	if (parking->running)
+		parking_stop(parking);
 	flexsc__parking_forked(parking);
 }
