@@ -433,9 +433,13 @@ def test_with_little_locked_memory_there_are_few_carriers(kb: int) -> None:
         assert kb < 16 and len(lines) == 1 and "RLIMIT_MEMLOCK" in lines[0]
         done = run(*argv, user=user, cwd=Path("/"), before=limit)
         assert "engine threads" in done.stderr
+    elif "engine threads" in done.stderr:
+        # The limit has room for one ring, and the kernel has not yet freed the one by
+        # which the command tried the engine.
+        assert kb < 256 and "using syscall threads: uring: no memory for " in lines[0]
     else:
         some = re.search(r"carriers: ([1-4]), engine uring", done.stderr)
-        assert some
+        assert some, done.stderr
         assert (some[1] == "4") == (" of 4 carriers: no memory" not in lines[0])
     assert (done.returncode, done.stdout) == (7, "right\n")
 
