@@ -356,7 +356,7 @@ WAITING_TEST(no_number_refers_to_a_closed_descriptor)
 
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	POST(loop, &waiting, SYS_recvfrom, pair[0], &c, 1, 0, NULL, NULL);
-	run_for(loop, 20);
+	run_until_idle(loop);
 	CHECK_EQ(DO(loop, SYS_close, pair[0]), 0);
 	CHECK_EQ(flexsc_loop_cancel_fd(loop, -1), 0);
 	CHECK_EQ(waiting.runs, 0);
