@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/futex.h"
 #include "lib/base/plain.h"
 #include "lib/base/ask.h"
@@ -46,18 +47,35 @@ static _Thread_local uint32_t changing_here;
  */
 #define RANGE_NS	100000000ULL
 
+/*
+ * How long must a change wait while "changing" is n? "until" is the end of the wait, 0
+ * before it. The time doesn't restart after a signal: the monitor sends many to a
+ * carrier that waits.
+ */
+static uint64_t change_waits_ns(uint32_t n, uint64_t *until)
+{
+	uint64_t now;
+
+	if (n < FREEZE_RANGE)
+		return 0;
+	if (n >= FREEZE_FORK)
+		return UINT64_MAX;
+	now = time_monotonic();
+	if (!*until)
+		*until = now + RANGE_NS;
+	return now < *until ? *until - now : 0;
+}
+
 /* Returns whether what the caller changes is safe from every close_range(). */
 static bool change_begin(void)
 {
 	uint32_t n = atomic_load(&changing);
-	bool patient = true;
-	long err;
+	uint64_t until = 0, ns;
 
 	for (;;) {
-		if (n >= FREEZE_FORK || (n >= FREEZE_RANGE && patient)) {
-			err = futex_wait(&changing, n,
-					 n >= FREEZE_FORK ? UINT64_MAX : RANGE_NS);
-			patient = err != -ETIMEDOUT;
+		ns = change_waits_ns(n, &until);
+		if (ns) {
+			futex_wait(&changing, n, ns);
 			n = atomic_load(&changing);
 		} else if (atomic_compare_exchange_weak(&changing, &n, n + 1)) {
 			changing_here++;

@@ -151,8 +151,8 @@ void flexsc__identity_await(void)
 		/* N2: read the carriers' counts before this host changes; pairs with N1. */
 		if (all_changed(n))
 			return;
-		if (futex_wait(&changes, seen, CHECK_NS) == -ETIMEDOUT &&
-		    (all_change(n) || time_monotonic() >= until))
+		if ((futex_wait(&changes, seen, CHECK_NS) == -ETIMEDOUT &&
+		     all_change(n)) || time_monotonic() >= until)
 			return;
 	}
 }
