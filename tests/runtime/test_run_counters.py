@@ -264,18 +264,25 @@ def wait():
 
 
 def looping(kind: str) -> list[str]:
+    # Python's main thread keeps the interpreter's lock until it waits in join(). If both
+    # threads wanted the lock, their hand-overs would count.
     return python(f"""
 import select, socket
 a, b = socket.socketpair()
 a.setblocking(False)
 b.setblocking(False)
 {LOOPS[kind]}
+joins = False
 def turn(many):
+    while not joins:
+        time.sleep(0.001)
     for _ in range(many):
         b.send(b"x")
         assert wait() and a.recv(1) == b"x"
 thread = threading.Thread(target=turn, args=({READS},))
 thread.start()
+sys.setswitchinterval(1000)
+joins = True
 thread.join()
 """)
 
