@@ -204,7 +204,7 @@ static inline void await_unlisted(void)
  */
 static inline void await_quiet(void)
 {
-	for (int quiet = 0, looks = 0; quiet < 3 && looks < 100; looks++) {
+	for (int quiet = 0, looks = 0; quiet < 3 && looks < 1000; looks++) {
 		quiet = others_keep_running() || pollers_run() ? 0 : quiet + 1;
 		usleep(1000);
 	}
