@@ -69,6 +69,7 @@ GUEST = (
     "kmod-upcall",
     "kmod-watchdog",
     "kmod-watched",
+    "conformance-cancel",
     "conformance-chain",
     "conformance-closing",
     "conformance-failing",
@@ -78,6 +79,7 @@ GUEST = (
     "conformance-multishot",
     "conformance-opened",
     "conformance-posting",
+    "conformance-refused",
     "conformance-results_file",
     "conformance-results_other",
     "conformance-results_socket",
@@ -167,7 +169,7 @@ FEW_GUEST = (
 # would cost four guests.
 ONCE = (
     "kmod-(calls|cancelling|cores|fuzz|handled|leaving|policy|rounds|sharing|events|serve|upcall|watchdog|watched)"
-    "|conformance-(chain|closing|failing|handover|looped|looped_cancel|multishot|opened|posting|results_socket|stats|table)"
+    "|conformance-(cancel|chain|closing|failing|handover|looped|looped_cancel|multishot|opened|posting|refused|results_socket|stats|table)"
     "|pairs|events-(accept|delivery|many)"
     "|threads-(affinity|allocator|apart|attributes|births|calls|cancel|cxx|ended|faults|futex|idle|kinds|large|last|limits)"
     "|threads-(locks|loops|mtx|priorities|rest|rseq|shadow|shared|signalfd|sites|times|tracing)"
