@@ -126,19 +126,25 @@ RAW_TEST(a_futex_with_an_owner_is_refused)
 	CHECK_EQ(CALL(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1), -EAGAIN);
 }
 
+/* A syscall thread blocks in a read of entry 0. */
+static void block_a_thread(char *byte)
+{
+	raw_thread(&raw);
+	raw_await_sleepers();
+	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], byte, 1);
+	raw_kick(&raw);
+	while (raw_shown(NULL, " blocked ") != 1)
+		usleep(1000);
+	CHECK_EQ(raw.entries[0].ret, FLEXSC_BLOCKED);
+}
+
 /* The library closes descriptors that such a call uses without waiting for it. */
 RAW_TEST(a_call_that_has_blocked_is_marked)
 {
 	char byte;
 
-	raw_thread(&raw);
-	raw_await_sleepers();
-	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
-	raw_kick(&raw);
-	while (raw_shown(NULL, " blocked ") != 1)
-		usleep(1000);
+	block_a_thread(&byte);
 	CHECK_EQ(raw.entries[0].status, FLEXSC_BUSY);
-	CHECK_EQ(raw.entries[0].ret, FLEXSC_BLOCKED);
 	CHECK_EQ(write(fds[1], "x", 1), 1);
 	CHECK_EQ(raw_result(&raw)->ret, 1);
 }
@@ -151,13 +157,7 @@ RAW_TEST(a_call_that_is_made_again_is_not_marked)
 {
 	char byte;
 
-	raw_thread(&raw);
-	raw_await_sleepers();
-	raw_post(&raw, 0, FLEXSC_DEFER, SYS_read, fds[0], &byte, 1);
-	raw_kick(&raw);
-	while (raw_shown(NULL, " blocked ") != 1)
-		usleep(1000);
-	CHECK_EQ(raw.entries[0].ret, FLEXSC_BLOCKED);
+	block_a_thread(&byte);
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_END), 0);
 	/* The entry isn't cancelled, so its interrupted call has to be made again. */
 	CHECK_EQ(ioctl(raw.fd, FLEXSC_IOC_CANCEL, 0), 0);
