@@ -49,8 +49,8 @@ static _Thread_local uint32_t changing_here;
 
 /*
  * How long must a change wait while "changing" is n? "until" is the end of the wait, 0
- * before it. The time doesn't restart after a signal: the monitor sends many to a
- * carrier that waits.
+ * before it. The time doesn't restart after a signal: flexsc run sends many to a thread
+ * that waits here.
  */
 static uint64_t change_waits_ns(uint32_t n, uint64_t *until)
 {

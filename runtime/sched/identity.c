@@ -26,13 +26,17 @@
 #define TURN_NS		1000000000U
 #define LIMIT_NS	10000000000U
 
-/* 1: a thread is in a function that changes all threads. */
+/*
+ * 1: a thread is in a function that changes all threads. The exchange in take_turn()
+ * acquires what that thread wrote; pairs with the store in give_turn().
+ */
 static _Atomic uint32_t turn;
 /* Number of calls that have begun to change the users or groups of all threads. */
 static _Atomic uint32_t calls;
 /* Number of changes of all carriers together. Hosts sleep on this word. */
 static _Atomic uint32_t changes;
 
+/* After TURN_NS the caller goes on without the turn, and its give_turn() ends another's. */
 static void take_turn(void)
 {
 	const uint64_t until = time_monotonic() + TURN_NS;
